@@ -1,0 +1,26 @@
+package engine
+
+import "freshet/internal/errs"
+
+// What engines return; compare with errors.Is.
+var (
+	ErrNoTopic            = errs.New(errs.NotFound, "topic does not exist")
+	ErrTopicExists        = errs.New(errs.Conflict, "topic exists already")
+	ErrNoPartition        = errs.New(errs.NotFound, "partition does not exist")
+	ErrNoSubscription     = errs.New(errs.NotFound, "subscription does not exist")
+	ErrSubscriptionExists = errs.New(errs.Conflict, "subscription exists already")
+	ErrForeignID          = errs.New(errs.NotFound, "message id does not belong to this topic")
+	ErrNoMessage          = errs.New(errs.NotFound, "message does not exist")
+	ErrInvalid            = errs.New(errs.Invalid, "request is not valid")
+	ErrTooLarge           = errs.New(errs.TooLarge, "message is too large")
+	ErrTerminated         = errs.New(errs.Conflict, "topic is terminated and takes no more messages")
+	ErrBacklogFull        = errs.New(errs.Unavailable, "a subscription's backlog quota is used up; consume and acknowledge, then produce again")
+	ErrDiskFull           = errs.New(errs.Unavailable, "disk is nearly full: messages can be consumed and acknowledged but not produced until space is freed")
+	ErrBusy               = errs.New(errs.Unavailable, "engine is overloaded; try again shortly")
+	ErrConflict           = errs.New(errs.Conflict, "journal has moved on")
+	ErrCompacted          = errs.New(errs.Precondition, "journal records are compacted into a snapshot")
+	ErrCorrupt            = errs.New(errs.Internal, "stored record is damaged")
+	ErrFailed             = errs.New(errs.Unavailable, "engine stopped after a failed write; see the server log")
+	ErrClosed             = errs.New(errs.Unavailable, "engine is closed")
+	ErrNewerFormat        = errs.New(errs.Precondition, "store was written by a newer version")
+)
