@@ -1,0 +1,120 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// RequestIDHeader carries the request id in and out.
+const RequestIDHeader = "X-Request-Id"
+
+// Observer is told of every finished request; metrics implement it.
+type Observer interface {
+	ObserveRequest(surface, route, method string, status int, took time.Duration, bytes int64)
+}
+
+// Middleware gives every request an id and a record, keeps a panicking handler
+// from taking the process down, and logs and observes once at the end.
+func Middleware(next http.Handler, log *slog.Logger, observer Observer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := &Record{RequestID: requestID(r), Started: time.Now()}
+		w.Header()[RequestIDHeader] = []string{rec.RequestID}
+		out := &responseWriter{ResponseWriter: w, rec: rec}
+		defer finish(out, r, rec, log, observer)
+		next.ServeHTTP(out, r.WithContext(WithRecord(r.Context(), rec)))
+	})
+}
+
+func finish(out *responseWriter, r *http.Request, rec *Record, log *slog.Logger, observer Observer) {
+	level := slog.LevelDebug
+	if p := recover(); p != nil {
+		if p == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel panic value
+			rec.Fail(http.ErrAbortHandler)
+			defer panic(p)
+		} else {
+			rec.Fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			if rec.Status == 0 {
+				http.Error(out, "internal server error, request id "+rec.RequestID, http.StatusInternalServerError)
+			}
+		}
+	}
+	if rec.Status == 0 {
+		rec.Status = http.StatusOK
+	}
+	if rec.Status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	took := time.Since(rec.Started)
+	if observer != nil {
+		observer.ObserveRequest(rec.Surface, rec.Route, r.Method, rec.Status, took, rec.Bytes)
+	}
+	if ctx := context.WithoutCancel(r.Context()); log.Enabled(ctx, level) {
+		log.LogAttrs(ctx, level, "request", rec.attrs(r, took)...)
+	}
+}
+
+// requestID takes the caller's id when it is short and printable, else makes one.
+func requestID(r *http.Request) string {
+	if ids := r.Header[RequestIDHeader]; len(ids) > 0 && validRequestID(ids[0]) {
+		return ids[0]
+	}
+	var raw [10]byte
+	_, _ = rand.Read(raw[:]) // never fails: crypto/rand aborts the process instead
+	return base32.HexEncoding.EncodeToString(raw[:])
+}
+
+func validRequestID(id string) bool {
+	if id == "" || len(id) > 64 {
+		return false
+	}
+	for i := range len(id) {
+		if c := id[i]; c <= ' ' || c > '~' || c == '"' {
+			return false
+		}
+	}
+	return true
+}
+
+// responseWriter counts what goes out. It keeps Flush and CloseNotify, which
+// the resource API's watches look for.
+type responseWriter struct {
+	http.ResponseWriter
+	rec *Record
+}
+
+func (w *responseWriter) WriteHeader(status int) {
+	if w.rec.Status == 0 && status >= http.StatusOK {
+		w.rec.Status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *responseWriter) Write(p []byte) (int, error) {
+	if w.rec.Status == 0 {
+		w.rec.Status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.rec.Bytes += int64(n)
+	return n, err
+}
+
+func (w *responseWriter) Flush() {
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing buffered of ours
+}
+
+// CloseNotify serves libraries that still ask for it; new code uses the context.
+func (w *responseWriter) CloseNotify() <-chan bool {
+	if notifier, ok := w.ResponseWriter.(http.CloseNotifier); ok { //nolint:staticcheck // k8s.io/apiserver needs it
+		return notifier.CloseNotify()
+	}
+	return make(chan bool)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
