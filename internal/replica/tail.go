@@ -1,0 +1,138 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"freshet/internal/engine"
+)
+
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// tailLoop follows what other replicas append.
+func (m *Machine[S]) tailLoop() {
+	backoff := minBackoff
+	for m.ctx.Err() == nil && m.broken.Load() == nil {
+		err := m.follow()
+		if err == nil {
+			backoff = minBackoff
+			continue
+		}
+		if m.ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
+			return
+		}
+		m.log.LogAttrs(m.ctx, slog.LevelWarn, "following the journal failed", slog.String("error", err.Error()))
+		select {
+		case <-time.After(backoff):
+			backoff = min(2*backoff, maxBackoff)
+		case <-m.ctx.Done():
+		}
+	}
+}
+
+func (m *Machine[S]) follow() error {
+	position := m.Position()
+	if err := m.journal.Wait(m.ctx, position); err != nil {
+		return err
+	}
+	if m.Position() > position {
+		return nil // our own append, published already
+	}
+	if err := m.take(m.ctx); err != nil {
+		return err
+	}
+	defer m.give()
+	if m.Position() > position {
+		return nil
+	}
+	return m.catchUp(m.ctx)
+}
+
+// catchUp applies what is missing. When the missing records were compacted
+// into a newer snapshot than ours, it starts over from that. The caller has
+// the turn.
+func (m *Machine[S]) catchUp(ctx context.Context) error {
+	err := m.replay(ctx)
+	if !errors.Is(err, engine.ErrCompacted) {
+		return err
+	}
+	return m.reload(ctx)
+}
+
+// noteGrowth counts applied bytes and asks for a snapshot when it is time.
+func (m *Machine[S]) noteGrowth(size int64) {
+	if m.opts.SnapshotBytes <= 0 {
+		return
+	}
+	if m.grown.Add(size) >= m.opts.SnapshotBytes {
+		select {
+		case m.snapshotDue <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// snapshotLoop saves snapshots in the background, so that the next start does
+// not replay a long journal.
+func (m *Machine[S]) snapshotLoop() {
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.snapshotDue:
+		}
+		if m.grown.Load() < m.snapshotSize.Load() {
+			continue
+		}
+		if err := m.saveSnapshot(m.ctx); err != nil && m.ctx.Err() == nil {
+			m.log.LogAttrs(m.ctx, slog.LevelWarn, "saving a snapshot failed", slog.String("error", err.Error()))
+		}
+	}
+}
+
+func (m *Machine[S]) saveSnapshot(ctx context.Context) error {
+	grown := m.grown.Load()
+	at := m.current.Load()
+	saved, r, err := m.journal.LoadSnapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if r != nil {
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	if saved >= at.position {
+		m.grown.Add(-grown) // another replica was ahead
+		return nil
+	}
+	counted := &countingWriter{}
+	err = m.journal.SaveSnapshot(ctx, at.position, func(w io.Writer) error {
+		counted.w = w
+		return at.state.Snapshot(counted)
+	})
+	if err != nil {
+		return fmt.Errorf("at position %d: %w", at.position, err)
+	}
+	m.snapshotSize.Store(counted.n)
+	m.grown.Add(-grown)
+	return nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
