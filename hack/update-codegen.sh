@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Regenerates everything that is generated from api/v1alpha1: deep copies,
+# protobuf, OpenAPI definitions, and the typed client with listers, informers
+# and apply configurations. The output is checked in; make verify runs this and
+# looks for a difference. Needs the generators in .cache/bin (make tools) and
+# protoc (Debian: protobuf-compiler).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bin="$PWD/.cache/bin"
+api=freshet/api/v1alpha1
+gen=api/generated
+openapi=internal/resources/openapi
+header="$PWD/hack/boilerplate.go.txt"
+export PATH="$bin:$PATH" CGO_ENABLED=0
+
+protobuf() {
+  if ! command -v protoc >/dev/null; then
+    echo "codegen: protoc is not installed, so protobuf code was not regenerated (Debian: apt-get install protobuf-compiler)" >&2
+    return 0
+  fi
+  # go-to-protobuf wants a GOPATH-like tree: links stand in for it.
+  local tree
+  tree=$(mktemp -d)
+  trap 'rm -rf "$tree"' RETURN
+  mkdir -p "$tree/k8s.io" "$tree/github.com/gogo"
+  ln -s "$PWD" "$tree/freshet"
+  ln -s "$(go list -m -f '{{.Dir}}' k8s.io/apimachinery)" "$tree/k8s.io/apimachinery"
+  ln -s "$(cd tools/k8s && go list -m -f '{{.Dir}}' github.com/gogo/protobuf)" "$tree/github.com/gogo/protobuf"
+  go-to-protobuf \
+    --go-header-file "$header" --output-dir "$tree" --proto-import "$tree" \
+    --packages "$api" \
+    --apimachinery-packages '-k8s.io/apimachinery/pkg/util/intstr,-k8s.io/apimachinery/pkg/api/resource,-k8s.io/apimachinery/pkg/runtime/schema,-k8s.io/apimachinery/pkg/runtime,-k8s.io/apimachinery/pkg/apis/meta/v1'
+}
+
+openapi() {
+  mkdir -p "$openapi"
+  openapi-gen --go-header-file "$header" \
+    --output-dir "$openapi" --output-pkg "freshet/$openapi" --output-file zz_generated.openapi.go \
+    --output-model-name-file zz_generated.model_name.go \
+    --readonly-pkg k8s.io/apimachinery/pkg/apis/meta/v1 --readonly-pkg k8s.io/apimachinery/pkg/runtime \
+    --readonly-pkg k8s.io/apimachinery/pkg/version --readonly-pkg k8s.io/apimachinery/pkg/api/resource \
+    --report-filename "$(mktemp)" \
+    "$api" k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime \
+    k8s.io/apimachinery/pkg/version k8s.io/apimachinery/pkg/api/resource
+}
+
+client() {
+  rm -rf "$gen"
+  mkdir -p "$gen"
+  applyconfiguration-gen --go-header-file "$header" \
+    --output-dir "$gen/applyconfiguration" --output-pkg "freshet/$gen/applyconfiguration" "$api"
+  client-gen --go-header-file "$header" \
+    --clientset-name versioned --input-base "" --input "$api" \
+    --apply-configuration-package "freshet/$gen/applyconfiguration" \
+    --output-dir "$gen/clientset" --output-pkg "freshet/$gen/clientset"
+  lister-gen --go-header-file "$header" \
+    --output-dir "$gen/listers" --output-pkg "freshet/$gen/listers" "$api"
+  informer-gen --go-header-file "$header" \
+    --versioned-clientset-package "freshet/$gen/clientset/versioned" \
+    --listers-package "freshet/$gen/listers" \
+    --output-dir "$gen/informers" --output-pkg "freshet/$gen/informers" "$api"
+}
+
+protobuf
+deepcopy-gen --go-header-file "$header" --output-file zz_generated.deepcopy.go "$api"
+openapi
+client
