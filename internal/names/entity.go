@@ -1,0 +1,104 @@
+package names
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Bounds of names, in bytes. They keep every name usable as a file-system
+// independent key and as a path segment.
+const (
+	MaxEntity  = 255 // tenant, namespace, subscription
+	MaxLocal   = 512 // local name of a topic
+	MaxSubject = 249 // registry subject, spec 3
+)
+
+// The namespace that every cluster has from the start.
+const (
+	DefaultTenant    = "public"
+	DefaultNamespace = "default"
+)
+
+// ErrName is wrapped by every error about a malformed name.
+var ErrName = errors.New("malformed name")
+
+// CheckTenant reports why s cannot be a tenant's name.
+func CheckTenant(s string) error {
+	if err := checkEntity("tenant", s); err != nil {
+		return err
+	}
+	// Both are legal first segments of a message path, where they mean the
+	// topic's domain.
+	if s == string(Persistent) || s == string(NonPersistent) {
+		return fmt.Errorf("%w: tenant %q is a reserved word", ErrName, s)
+	}
+	return nil
+}
+
+// CheckSubscription reports why s cannot be a subscription's name.
+func CheckSubscription(s string) error { return checkEntity("subscription", s) }
+
+// checkEntity holds s against ^[-=:.\w]+$, the rule of Pulsar's named entities.
+func checkEntity(kind, s string) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("%w: %s name is empty", ErrName, kind)
+	case len(s) > MaxEntity:
+		return fmt.Errorf("%w: %s name is longer than %d bytes", ErrName, kind, MaxEntity)
+	case s == "." || s == "..":
+		return fmt.Errorf("%w: %s name %q has a meaning of its own in paths", ErrName, kind, s)
+	}
+	for i := range len(s) {
+		if !entityByte(s[i]) {
+			return fmt.Errorf("%w: %s name %q may hold only letters, digits and - = : . _", ErrName, kind, s)
+		}
+	}
+	return nil
+}
+
+func entityByte(c byte) bool {
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	return c == '-' || c == '=' || c == ':' || c == '.' || c == '_'
+}
+
+// Namespace names a namespace of a tenant.
+type Namespace struct {
+	Tenant string
+	Name   string
+}
+
+// PublicDefault is the namespace of bare topic names.
+var PublicDefault = Namespace{Tenant: DefaultTenant, Name: DefaultNamespace}
+
+// NewNamespace checks both parts.
+func NewNamespace(tenant, name string) (Namespace, error) {
+	ns := Namespace{Tenant: tenant, Name: name}
+	if err := CheckTenant(tenant); err != nil {
+		return ns, err
+	}
+	return ns, checkEntity("namespace", name)
+}
+
+// ParseNamespace reads tenant/namespace.
+func ParseNamespace(s string) (Namespace, error) {
+	tenant, name, ok := strings.Cut(s, "/")
+	if !ok {
+		return Namespace{}, fmt.Errorf("%w: namespace %q is not of the form tenant/namespace", ErrName, s)
+	}
+	return NewNamespace(tenant, name)
+}
+
+// String returns tenant/namespace.
+func (n Namespace) String() string { return n.Tenant + "/" + n.Name }
+
+// Compare orders namespaces by tenant, then name.
+func (n Namespace) Compare(other Namespace) int {
+	if c := strings.Compare(n.Tenant, other.Tenant); c != 0 {
+		return c
+	}
+	return strings.Compare(n.Name, other.Name)
+}

@@ -1,0 +1,106 @@
+package names
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// MessageID is the outward name of a message. Ledger is the incarnation number
+// of the topic, Entry the place in its partition.
+//
+// It has two forms: four numbers with colons between (spec 2's string form),
+// and the base64 of a Pulsar MessageIdData, see AppendBase64. Redeliveries
+// travels only in the second, as a private field that Pulsar's own decoders
+// skip.
+type MessageID struct {
+	Ledger       int64
+	Entry        int64
+	Partition    int32 // -1 when the topic is not partitioned
+	Batch        int32 // index in a batch; 0 for ours, -1 in ids of unbatched Pulsar messages
+	BatchSize    int32 // 1 for ours
+	Redeliveries uint32
+}
+
+// Two ids that name places and not messages.
+var (
+	EarliestID = MessageID{Ledger: -1, Entry: -1, Partition: -1, Batch: -1}
+	LatestID   = MessageID{Ledger: math.MaxInt64, Entry: math.MaxInt64, Partition: -1, Batch: -1}
+)
+
+// ErrMessageID is wrapped by every error about a malformed message id.
+var ErrMessageID = errors.New("malformed message id")
+
+// IsEarliest reports whether id means the first message of a topic.
+func (id MessageID) IsEarliest() bool { return id.Ledger == -1 && id.Entry == -1 }
+
+// IsLatest reports whether id means the place behind the last message.
+func (id MessageID) IsLatest() bool {
+	return id.Ledger == math.MaxInt64 && id.Entry == math.MaxInt64
+}
+
+// String returns the string form: ledger:entry:partition:batch.
+func (id MessageID) String() string {
+	return string(id.AppendText(make([]byte, 0, 48)))
+}
+
+// AppendText appends the string form to dst.
+func (id MessageID) AppendText(dst []byte) []byte {
+	dst = strconv.AppendInt(dst, id.Ledger, 10)
+	dst = append(dst, ':')
+	dst = strconv.AppendInt(dst, id.Entry, 10)
+	dst = append(dst, ':')
+	dst = strconv.AppendInt(dst, int64(id.Partition), 10)
+	dst = append(dst, ':')
+	return strconv.AppendInt(dst, int64(id.Batch), 10)
+}
+
+// ParseMessageID reads the string form with two, three or four parts; a
+// missing partition is -1 and a missing batch index 0.
+func ParseMessageID(s string) (MessageID, error) {
+	id := MessageID{Partition: -1}
+	if len(s) > 4*20+3 {
+		return id, fmt.Errorf("%w: too long", ErrMessageID)
+	}
+	rest, n := s, 0
+	for more := true; more; n++ {
+		var part string
+		part, rest, more = strings.Cut(rest, ":")
+		bits := 64
+		if n >= 2 {
+			bits = 32
+		}
+		v, err := parseNumber(part, bits)
+		if err != nil {
+			return id, fmt.Errorf("%w: %q", ErrMessageID, s)
+		}
+		switch n {
+		case 0:
+			id.Ledger = v
+		case 1:
+			id.Entry = v
+		case 2:
+			id.Partition = int32(v)
+		case 3:
+			id.Batch = int32(v)
+		default:
+			return id, fmt.Errorf("%w: %q has more than four parts", ErrMessageID, s)
+		}
+	}
+	if n < 2 {
+		return id, fmt.Errorf("%w: %q has fewer than two parts", ErrMessageID, s)
+	}
+	return id, nil
+}
+
+// parseNumber takes what AppendInt makes and nothing else: no plus sign, no
+// leading zeros, so that an id has one spelling.
+func parseNumber(s string, bits int) (int64, error) {
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || digits[0] == '+' || (digits[0] == '0' && len(s) > 1) {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseInt(s, 10, bits)
+}

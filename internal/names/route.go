@@ -1,0 +1,47 @@
+package names
+
+import "math/bits"
+
+// Route returns the partition, of n, that a key belongs to: murmur3_32 with
+// seed 0 over the key's UTF-8 bytes, masked to a positive number, modulo n.
+// It is the one hash on which the Pulsar clients of every language agree.
+func Route(key string, n int32) int32 {
+	if n <= 1 {
+		return 0
+	}
+	return int32(murmur3(key)&0x7fffffff) % n
+}
+
+const (
+	murmurC1 = 0xcc9e2d51
+	murmurC2 = 0x1b873593
+)
+
+// murmur3 is the 32-bit x86 variant with seed 0.
+func murmur3(s string) uint32 {
+	var h uint32
+	i := 0
+	for ; i+4 <= len(s); i += 4 {
+		k := uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24
+		h ^= murmurMix(k)
+		h = bits.RotateLeft32(h, 13)*5 + 0xe6546b64
+	}
+	if i < len(s) {
+		var k uint32
+		for j := len(s) - 1; j >= i; j-- {
+			k = k<<8 | uint32(s[j])
+		}
+		h ^= murmurMix(k)
+	}
+	h ^= uint32(len(s))
+	h ^= h >> 16
+	h *= 0x85ebca6b
+	h ^= h >> 13
+	h *= 0xc2b2ae35
+	h ^= h >> 16
+	return h
+}
+
+func murmurMix(k uint32) uint32 {
+	return bits.RotateLeft32(k*murmurC1, 15) * murmurC2
+}
