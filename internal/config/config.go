@@ -1,0 +1,292 @@
+// Package config is the configuration of a Freshet server: one YAML file,
+// decoded strictly, every field with a usable default.
+//
+// It owns the shape, the defaults, the checks and the printing. It opens
+// nothing: listeners, stores and certificates are made by server from a
+// checked Config. Flags are laid over the file by cli. Secrets are never
+// values here, only references to a file or an environment variable.
+package config
+
+import (
+	"net"
+	"path/filepath"
+	"time"
+)
+
+// Off switches off a listener or the default cluster.
+const Off = "off"
+
+// Config is the whole configuration. The zero value is not usable: start from
+// Default or Load.
+type Config struct {
+	// DataDir holds everything that must survive a restart.
+	DataDir string `json:"dataDir"`
+
+	// HTTP, HTTPS and Ops are listen addresses (host:port), or "off". Ops
+	// serves metrics and profiles and has no authentication of its own.
+	HTTP  string `json:"http"`
+	HTTPS string `json:"https"`
+	Ops   string `json:"ops"`
+	// InsecureHTTP allows HTTP on an address others can reach. Tokens then
+	// cross the network in the clear.
+	InsecureHTTP bool `json:"insecureHTTP"`
+
+	// BaseURL is how clients reach this server, and the audience of tokens for
+	// the resource API. Empty: derived from the listen addresses.
+	BaseURL string `json:"baseURL"`
+	// IssuerURL is the issuer of access tokens. Empty: BaseURL.
+	IssuerURL string `json:"issuerURL"`
+	// Domain is the parent of the clusters' own names,
+	// <cluster>.<organization>.<domain>.
+	Domain string `json:"domain"`
+	// DefaultCluster (organization/cluster) answers requests whose Host names
+	// no cluster; "off" answers them 404.
+	DefaultCluster string `json:"defaultCluster"`
+
+	TLS           TLS       `json:"tls"`
+	Etcd          Etcd      `json:"etcd"`
+	EncryptionKey SecretRef `json:"encryptionKey"`
+	Pools         []Pool    `json:"pools"`
+	Limits        Limits    `json:"limits"`
+	Timeouts      Timeouts  `json:"timeouts"`
+	Tokens        Tokens    `json:"tokens"`
+	Admin         Admin     `json:"admin"`
+	CORS          CORS      `json:"cors"`
+	Log           Log       `json:"log"`
+	Audit         Audit     `json:"audit"`
+}
+
+// TLS says which certificate HTTPS shows. Without files, a CA is made at the
+// first start under DIR/tls and signs a certificate for Names.
+type TLS struct {
+	// CertFile and KeyFile are PEM files, read again when they change.
+	CertFile string `json:"certFile"`
+	KeyFile  string `json:"keyFile"`
+	// Names are further DNS names and IP addresses for the self-made
+	// certificate; localhost, the loopback addresses and *.<domain> are in it.
+	Names []string `json:"names,omitempty"`
+}
+
+// Etcd says where the resources are kept. Without endpoints, a member is
+// embedded in the process, with its data under DIR/etcd.
+type Etcd struct {
+	Endpoints []string `json:"endpoints,omitempty"`
+	CAFile    string   `json:"caFile"`
+	CertFile  string   `json:"certFile"`
+	KeyFile   string   `json:"keyFile"`
+	// Prefix is the key prefix of everything Freshet writes.
+	Prefix string `json:"prefix"`
+	// SingleReplica states that this process is the only Freshet on these
+	// external endpoints, which pool members with engine pebble demand: their
+	// data lies on this machine only.
+	SingleReplica bool `json:"singleReplica"`
+	// Quota bounds the embedded member's store.
+	Quota Size `json:"quota"`
+	// CompactionInterval decides how long old revisions, and with them
+	// continue tokens, stay good.
+	CompactionInterval Duration `json:"compactionInterval"`
+}
+
+// External says whether etcd runs elsewhere.
+func (e *Etcd) External() bool { return len(e.Endpoints) > 0 }
+
+// Pool is a resource pool that instances can be placed in. Pools are read-only
+// through the API; this is where they come from.
+type Pool struct {
+	Name string `json:"name"`
+	// Namespace is the organization that owns the pool's objects.
+	Namespace string       `json:"namespace"`
+	Type      string       `json:"type"`
+	Members   []PoolMember `json:"members"`
+}
+
+// PoolMember is one place of a pool where clusters can run.
+type PoolMember struct {
+	Name     string `json:"name"`
+	Location string `json:"location"`
+	Engine   string `json:"engine"`
+}
+
+// EnginePebble is the embedded engine: one node, data under DIR/clusters.
+const EnginePebble = "pebble"
+
+// Limits bounds what the outside can make the server hold or do at once.
+type Limits struct {
+	// Connections is the most open connections per listener.
+	Connections int `json:"connections"`
+	// HeaderSize is the most a request's header may weigh.
+	HeaderSize Size `json:"headerSize"`
+
+	ResourceBody Size `json:"resourceBody"`
+	MessageBody  Size `json:"messageBody"`
+	SchemaBody   Size `json:"schemaBody"`
+	TokenBody    Size `json:"tokenBody"`
+
+	// ReadsInFlight and WritesInFlight bound the resource API; watches are
+	// not counted.
+	ReadsInFlight  int `json:"readsInFlight"`
+	WritesInFlight int `json:"writesInFlight"`
+	// MessagesInFlight bounds the message and registry surfaces together;
+	// waiting consumers are not counted.
+	MessagesInFlight int `json:"messagesInFlight"`
+	// WaitingConsumers is how many consume calls may wait at once.
+	WaitingConsumers int `json:"waitingConsumers"`
+	// TokenRate is how many tokens one client may ask for per second, with
+	// bursts of TokenBurst.
+	TokenRate  float64 `json:"tokenRate"`
+	TokenBurst int     `json:"tokenBurst"`
+}
+
+// Timeouts bounds how long things may take.
+type Timeouts struct {
+	// ReadHeader and ReadBody bound how slowly a request may arrive.
+	ReadHeader Duration `json:"readHeader"`
+	ReadBody   Duration `json:"readBody"`
+	// Idle is how long a connection may sit between requests.
+	Idle Duration `json:"idle"`
+	// ConsumeMax caps the wait that a consume call may ask for.
+	ConsumeMax Duration `json:"consumeMax"`
+	// Drain is how long running requests may take to end on shutdown.
+	Drain Duration `json:"drain"`
+}
+
+// Tokens sets the lives of access tokens and signing keys.
+type Tokens struct {
+	// Lifetime is expires_in where an instance does not say otherwise.
+	Lifetime Duration `json:"lifetime"`
+	// MaxLifetime caps what an instance may ask for.
+	MaxLifetime Duration `json:"maxLifetime"`
+	// KeyRotation is how long a signing key signs before the next takes over;
+	// it stays published until its last token has expired.
+	KeyRotation Duration `json:"keyRotation"`
+}
+
+// Admin names the system administrator made at the first start.
+type Admin struct {
+	Organization   string `json:"organization"`
+	ServiceAccount string `json:"serviceAccount"`
+}
+
+// CORS lists the origins whose pages may call the APIs; "*" is any.
+type CORS struct {
+	Origins []string `json:"origins,omitempty"`
+}
+
+// Log sets what the process writes to standard error.
+type Log struct {
+	Level  string `json:"level"`
+	Format string `json:"format"`
+}
+
+// Audit sets the audit trail. A relative path is under the data directory;
+// "off" keeps none.
+type Audit struct {
+	Path    string `json:"path"`
+	MaxSize Size   `json:"maxSize"`
+	Keep    int    `json:"keep"`
+}
+
+// Default returns the configuration of `freshet serve` without a file.
+func Default() *Config {
+	return &Config{
+		DataDir:        "freshet-data",
+		HTTP:           "127.0.0.1:8080",
+		HTTPS:          "127.0.0.1:8443",
+		Ops:            "127.0.0.1:8081",
+		Domain:         "freshet.localhost",
+		DefaultCluster: "default/default",
+		Etcd: Etcd{
+			Prefix:             "/freshet",
+			Quota:              4 << 30,
+			CompactionInterval: Duration(5 * time.Minute),
+		},
+		Pools: defaultPools(),
+		Limits: Limits{
+			Connections:      20_000,
+			HeaderSize:       64 << 10,
+			ResourceBody:     3 << 20,
+			MessageBody:      5 << 20,
+			SchemaBody:       5 << 20,
+			TokenBody:        64 << 10,
+			ReadsInFlight:    400,
+			WritesInFlight:   200,
+			MessagesInFlight: 4_096,
+			WaitingConsumers: 20_000,
+			TokenRate:        10,
+			TokenBurst:       50,
+		},
+		Timeouts: Timeouts{
+			ReadHeader: Duration(10 * time.Second),
+			ReadBody:   Duration(60 * time.Second),
+			Idle:       Duration(120 * time.Second),
+			ConsumeMax: Duration(30 * time.Second),
+			Drain:      Duration(10 * time.Second),
+		},
+		Tokens: Tokens{
+			Lifetime:    Duration(24 * time.Hour),
+			MaxLifetime: Duration(30 * 24 * time.Hour),
+			KeyRotation: Duration(30 * 24 * time.Hour),
+		},
+		Admin: Admin{Organization: "default", ServiceAccount: "admin"},
+		Log:   Log{Level: "info", Format: "text"},
+		Audit: Audit{Path: "audit.log", MaxSize: 100 << 20, Keep: 5},
+	}
+}
+
+func defaultPools() []Pool {
+	return []Pool{{
+		Name:      "local",
+		Namespace: "default",
+		Type:      "generic",
+		Members:   []PoolMember{{Name: "local", Location: "local", Engine: EnginePebble}},
+	}}
+}
+
+// Path returns a path under the data directory.
+func (c *Config) Path(elem ...string) string {
+	return filepath.Join(append([]string{c.DataDir}, elem...)...)
+}
+
+// AuditPath returns the file of the audit trail, or "" when there is none.
+func (c *Config) AuditPath() string {
+	switch {
+	case c.Audit.Path == Off:
+		return ""
+	case filepath.IsAbs(c.Audit.Path):
+		return c.Audit.Path
+	}
+	return c.Path(c.Audit.Path)
+}
+
+// PublicURL is BaseURL, or the URL of the first listener that is on. A listen
+// address that names no host is reached as localhost. A server that listens on
+// port 0 writes the real address back before it asks.
+func (c *Config) PublicURL() string {
+	switch {
+	case c.BaseURL != "":
+		return c.BaseURL
+	case c.HTTP != Off:
+		return "http://" + reachable(c.HTTP)
+	default:
+		return "https://" + reachable(c.HTTPS)
+	}
+}
+
+// Issuer is IssuerURL, or PublicURL.
+func (c *Config) Issuer() string {
+	if c.IssuerURL != "" {
+		return c.IssuerURL
+	}
+	return c.PublicURL()
+}
+
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}

@@ -1,0 +1,259 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"freshet/internal/errs"
+)
+
+// problems collects what is wrong, each with the path of its field, so that
+// one run of `freshet config check` shows everything.
+type problems []string
+
+func (p *problems) addf(field, format string, args ...any) {
+	*p = append(*p, field+": "+fmt.Sprintf(format, args...))
+}
+
+// Validate checks the configuration as a whole and opens nothing but the files
+// it names.
+func (c *Config) Validate() error {
+	var p problems
+	if c.DataDir == "" {
+		p.addf("dataDir", "must not be empty")
+	}
+	c.validateListeners(&p)
+	c.validateURLs(&p)
+	c.validateTLS(&p)
+	c.validateEtcd(&p)
+	c.validateSecrets(&p)
+	c.validatePools(&p)
+	c.validateBounds(&p)
+	c.validateAdmin(&p)
+	c.validateLog(&p)
+	if len(p) == 0 {
+		return nil
+	}
+	return errs.New(errs.Invalid, "the configuration is not valid:\n  "+strings.Join(p, "\n  "))
+}
+
+func (c *Config) validateListeners(p *problems) {
+	if c.HTTP == Off && c.HTTPS == Off {
+		p.addf("https", "http and https are both off; nobody could reach the server")
+	}
+	seen := map[string]string{}
+	for _, l := range []struct{ field, address string }{{"http", c.HTTP}, {"https", c.HTTPS}, {"ops", c.Ops}} {
+		if l.address == Off {
+			continue
+		}
+		_, port, err := net.SplitHostPort(l.address)
+		if n, convErr := strconv.Atoi(port); err != nil || convErr != nil || n < 0 || n > 65535 {
+			p.addf(l.field, "%q is not host:port", l.address)
+			continue
+		}
+		if other, taken := seen[l.address]; taken && port != "0" {
+			p.addf(l.field, "%s is already the address of %s", l.address, other)
+		}
+		seen[l.address] = l.field
+	}
+	if c.HTTP != Off && !c.InsecureHTTP && !isLoopback(c.HTTP) {
+		p.addf("http", "%s can be reached from other machines, and plain HTTP would show them tokens; "+
+			"use https, or allow it with insecureHTTP: true (--insecure-http)", c.HTTP)
+	}
+}
+
+// isLoopback trusts literal addresses and "localhost" only: what another name
+// resolves to can change.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return true // reported as not being an address at all
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+var (
+	labelPattern     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	subdomainPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+)
+
+func (p *problems) label(field, value string) {
+	if !labelPattern.MatchString(value) {
+		p.addf(field, "%q must be lower-case letters, digits and '-', at most 63", value)
+	}
+}
+
+func (p *problems) subdomain(field, value string) {
+	if len(value) > 253 || !subdomainPattern.MatchString(value) {
+		p.addf(field, "%q must be a DNS name in lower case", value)
+	}
+}
+
+func (c *Config) validateURLs(p *problems) {
+	p.origin("baseURL", c.BaseURL)
+	p.origin("issuerURL", c.IssuerURL)
+	p.subdomain("domain", c.Domain)
+	if c.DefaultCluster == Off {
+		return
+	}
+	organization, cluster, ok := strings.Cut(c.DefaultCluster, "/")
+	if !ok || !labelPattern.MatchString(organization) || !subdomainPattern.MatchString(cluster) {
+		p.addf("defaultCluster", "%q must be organization/cluster, or off", c.DefaultCluster)
+	}
+}
+
+// origin demands scheme and host and nothing more: every surface is mounted at
+// the root, so a path would lead nowhere.
+func (p *problems) origin(field, value string) {
+	if value == "" {
+		return
+	}
+	u, err := url.Parse(value)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
+		u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		p.addf(field, "must be http(s)://host[:port] and nothing more")
+	}
+}
+
+func (c *Config) validateTLS(p *problems) {
+	p.pair("tls", c.TLS.CertFile, c.TLS.KeyFile)
+	p.readable("tls.certFile", c.TLS.CertFile)
+	p.readable("tls.keyFile", c.TLS.KeyFile)
+	for i, name := range c.TLS.Names {
+		if net.ParseIP(name) == nil {
+			p.subdomain(fmt.Sprintf("tls.names[%d]", i), strings.TrimPrefix(name, "*."))
+		}
+	}
+}
+
+func (c *Config) validateEtcd(p *problems) {
+	for i, endpoint := range c.Etcd.Endpoints {
+		field := fmt.Sprintf("etcd.endpoints[%d]", i)
+		u, err := url.Parse(endpoint)
+		switch {
+		case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil:
+			p.addf(field, "must be http(s)://host:port")
+		case u.Scheme == "http" && c.Etcd.CertFile+c.Etcd.CAFile != "":
+			p.addf(field, "has a certificate configured but is not https")
+		}
+	}
+	p.pair("etcd", c.Etcd.CertFile, c.Etcd.KeyFile)
+	p.readable("etcd.caFile", c.Etcd.CAFile)
+	p.readable("etcd.certFile", c.Etcd.CertFile)
+	p.readable("etcd.keyFile", c.Etcd.KeyFile)
+	if !strings.HasPrefix(c.Etcd.Prefix, "/") || strings.HasSuffix(c.Etcd.Prefix, "/") {
+		p.addf("etcd.prefix", "%q must begin with / and not end with it", c.Etcd.Prefix)
+	}
+	if c.Etcd.Quota < 64<<20 {
+		p.addf("etcd.quota", "%s is too small, 64Mi is the least", c.Etcd.Quota)
+	}
+	if c.Etcd.CompactionInterval < Duration(minute) {
+		p.addf("etcd.compactionInterval", "%s is too short, 1m is the least", c.Etcd.CompactionInterval)
+	}
+}
+
+func (c *Config) validateSecrets(p *problems) {
+	key := c.EncryptionKey
+	switch {
+	case key.File != "" && key.Env != "":
+		p.addf("encryptionKey", "give file or env, not both")
+	case key.IsZero() && c.Etcd.External() && !c.Etcd.SingleReplica:
+		p.addf("encryptionKey", "must be given when etcd is external: every replica needs the same key")
+	}
+	p.readable("encryptionKey.file", key.File)
+}
+
+func (c *Config) validatePools(p *problems) {
+	if len(c.Pools) == 0 {
+		p.addf("pools", "must hold at least one pool")
+	}
+	pools, members := map[string]bool{}, map[string]bool{}
+	for i := range c.Pools {
+		pool, field := &c.Pools[i], fmt.Sprintf("pools[%d]", i)
+		p.label(field+".name", pool.Name)
+		p.label(field+".namespace", pool.Namespace)
+		if !poolTypes[pool.Type] {
+			p.addf(field+".type", "%q must be generic, aws, gcloud or azure", pool.Type)
+		}
+		if id := pool.Namespace + "/" + pool.Name; pools[id] {
+			p.addf(field+".name", "%s is there twice", id)
+		} else {
+			pools[id] = true
+		}
+		if len(pool.Members) == 0 {
+			p.addf(field+".members", "must hold at least one member")
+		}
+		for j, member := range pool.Members {
+			c.validateMember(p, fmt.Sprintf("%s.members[%d]", field, j), member)
+			if id := pool.Namespace + "/" + member.Name; members[id] {
+				p.addf(fmt.Sprintf("%s.members[%d].name", field, j), "%s is there twice", id)
+			} else {
+				members[id] = true
+			}
+		}
+	}
+}
+
+var poolTypes = map[string]bool{"generic": true, "aws": true, "gcloud": true, "azure": true}
+
+func (c *Config) validateMember(p *problems, field string, member PoolMember) {
+	p.label(field+".name", member.Name)
+	p.label(field+".location", member.Location)
+	switch {
+	case member.Engine != EnginePebble:
+		p.addf(field+".engine", "%q must be pebble", member.Engine)
+	case c.Etcd.External() && !c.Etcd.SingleReplica:
+		p.addf(field+".engine", "pebble keeps a cluster's data on this machine only, so replicas that share "+
+			"an external etcd would not see the same data; set etcd.singleReplica: true if this is the only replica")
+	}
+}
+
+func (c *Config) validateAdmin(p *problems) {
+	p.label("admin.organization", c.Admin.Organization)
+	p.subdomain("admin.serviceAccount", c.Admin.ServiceAccount)
+}
+
+func (c *Config) validateLog(p *problems) {
+	switch c.Log.Level {
+	case "debug", "info", "warn", "error":
+	default:
+		p.addf("log.level", "%q must be debug, info, warn or error", c.Log.Level)
+	}
+	switch c.Log.Format {
+	case "text", "json":
+	default:
+		p.addf("log.format", "%q must be text or json", c.Log.Format)
+	}
+	if c.Audit.Path == "" {
+		p.addf("audit.path", "must be a path, or off")
+	}
+	for i, origin := range c.CORS.Origins {
+		if origin != "*" {
+			p.origin(fmt.Sprintf("cors.origins[%d]", i), origin)
+		}
+	}
+}
+
+func (p *problems) pair(field, cert, key string) {
+	if (cert == "") != (key == "") {
+		p.addf(field, "certFile and keyFile belong together")
+	}
+}
+
+func (p *problems) readable(field, path string) {
+	if path == "" {
+		return
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		p.addf(field, "%v", err)
+		return
+	}
+	_ = f.Close() // opened for reading only
+}

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Duration is a time.Duration written as in Go: 90s, 5m, 24h.
+type Duration time.Duration
+
+// Std returns the standard library's form.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+// String returns the form that is read back.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalJSON writes the duration as text.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+// UnmarshalJSON reads text; a bare number has no unit and is refused.
+func (d *Duration) UnmarshalJSON(raw []byte) error {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return fmt.Errorf("a duration is written with its unit, such as 90s or 24h, not %s", raw)
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("duration %q is not understood; write it such as 90s or 24h", text)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// Size is a number of bytes, written plainly or with a binary unit: 4Mi, 5MiB, 2Gi.
+type Size int64
+
+var sizeUnits = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"Gi", 1 << 30},
+	{"Mi", 1 << 20},
+	{"Ki", 1 << 10},
+}
+
+// String returns the largest unit that divides the size.
+func (s Size) String() string {
+	for _, unit := range sizeUnits {
+		if s != 0 && int64(s)%unit.bytes == 0 {
+			return strconv.FormatInt(int64(s)/unit.bytes, 10) + unit.suffix
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// MarshalJSON writes the size with its unit.
+func (s Size) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// UnmarshalJSON reads a number of bytes or a text with a unit.
+func (s *Size) UnmarshalJSON(raw []byte) error {
+	text := strings.Trim(string(raw), `"`)
+	parsed, err := parseSize(text)
+	if err != nil {
+		return err
+	}
+	*s = parsed
+	return nil
+}
+
+func parseSize(text string) (Size, error) {
+	number, factor := strings.TrimSuffix(text, "B"), int64(1)
+	for _, unit := range sizeUnits {
+		if rest, ok := strings.CutSuffix(number, unit.suffix); ok {
+			number, factor = rest, unit.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+	if err != nil || (factor > 1 && (n > math.MaxInt64/factor || n < math.MinInt64/factor)) {
+		return 0, fmt.Errorf("size %q is not understood; write bytes, or a number with Ki, Mi or Gi", text)
+	}
+	return Size(n * factor), nil
+}
+
+// SecretRef says where a secret is, never what it is.
+type SecretRef struct {
+	File string `json:"file"`
+	Env  string `json:"env"`
+}
+
+// IsZero says whether nothing is referred to.
+func (r SecretRef) IsZero() bool { return r.File == "" && r.Env == "" }
+
+// maxSecret is far above any key or password, and keeps a wrong path (a log, a
+// device) from being read whole.
+const maxSecret = 64 << 10
+
+// Read fetches the secret; a trailing newline, which editors and `echo` add, is
+// not part of it.
+func (r SecretRef) Read() ([]byte, error) {
+	if r.Env != "" {
+		value, ok := os.LookupEnv(r.Env)
+		if !ok || value == "" {
+			return nil, fmt.Errorf("environment variable %s is not set", r.Env)
+		}
+		return []byte(value), nil
+	}
+	f, err := os.Open(r.File)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	secret, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(secret) > maxSecret {
+		return nil, fmt.Errorf("%s is too large to be a secret", r.File)
+	}
+	text := strings.TrimRight(string(secret), "\r\n")
+	if text == "" {
+		return nil, fmt.Errorf("%s is empty", r.File)
+	}
+	return []byte(text), nil
+}
