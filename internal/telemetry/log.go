@@ -1,0 +1,131 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+)
+
+// NewLogger returns a logger that writes text or JSON lines to w. Level is one
+// of debug, info, warn, error.
+func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
+	var threshold slog.Level
+	if err := threshold.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("log level %q: %w", level, err)
+	}
+	options := &slog.HandlerOptions{Level: threshold}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	default:
+		return nil, fmt.Errorf("log format %q is neither text nor json", format)
+	}
+}
+
+// BridgeKlog sends the Kubernetes libraries' log to log. It sets a global of
+// klog that is not guarded, so it belongs at the very start of the process.
+func BridgeKlog(log *slog.Logger) {
+	klog.SetSlogLogger(Library(log, "kubernetes"))
+}
+
+// Library returns a logger for a library embedded in the process. What the
+// library calls information is detail to Freshet's operator, so it is shown at
+// level debug; warnings and errors stay what they are.
+func Library(log *slog.Logger, name string) *slog.Logger {
+	return slog.New(demoting{log.Handler()}).With(slog.String("library", name))
+}
+
+type demoting struct{ slog.Handler }
+
+func demote(level slog.Level) slog.Level {
+	if level < slog.LevelWarn {
+		return min(level, slog.LevelDebug)
+	}
+	return level
+}
+
+func (d demoting) Enabled(ctx context.Context, level slog.Level) bool {
+	return d.Handler.Enabled(ctx, demote(level))
+}
+
+func (d demoting) Handle(ctx context.Context, record slog.Record) error {
+	record.Level = demote(record.Level)
+	return d.Handler.Handle(ctx, record)
+}
+
+func (d demoting) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return demoting{d.Handler.WithAttrs(attrs)}
+}
+
+func (d demoting) WithGroup(name string) slog.Handler {
+	return demoting{d.Handler.WithGroup(name)}
+}
+
+// ZapLogger returns a zap logger that writes to log, for etcd, which speaks
+// nothing else.
+func ZapLogger(log *slog.Logger) *zap.Logger {
+	return zap.New(zapCore{log.Handler()})
+}
+
+type zapCore struct{ handler slog.Handler }
+
+func slogLevel(level zapcore.Level) slog.Level {
+	switch {
+	case level >= zapcore.ErrorLevel:
+		return slog.LevelError
+	case level == zapcore.WarnLevel:
+		return slog.LevelWarn
+	case level == zapcore.InfoLevel:
+		return slog.LevelInfo
+	default:
+		return slog.LevelDebug
+	}
+}
+
+func (c zapCore) Enabled(level zapcore.Level) bool {
+	return c.handler.Enabled(context.Background(), slogLevel(level))
+}
+
+func (c zapCore) With(fields []zapcore.Field) zapcore.Core {
+	handler := c.handler
+	for _, field := range fields {
+		if field.Type == zapcore.NamespaceType {
+			handler = handler.WithGroup(field.Key)
+			continue
+		}
+		handler = handler.WithAttrs(attrs(field))
+	}
+	return zapCore{handler}
+}
+
+func (c zapCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(entry.Level) {
+		return checked.AddCore(entry, c)
+	}
+	return checked
+}
+
+func (c zapCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	core, _ := c.With(fields).(zapCore) // With returns nothing else
+	record := slog.NewRecord(entry.Time, slogLevel(entry.Level), entry.Message, 0)
+	return core.handler.Handle(context.Background(), record)
+}
+
+func (c zapCore) Sync() error { return nil }
+
+func attrs(field zapcore.Field) []slog.Attr {
+	encoder := zapcore.NewMapObjectEncoder()
+	field.AddTo(encoder)
+	list := make([]slog.Attr, 0, len(encoder.Fields))
+	for key, value := range encoder.Fields {
+		list = append(list, slog.Any(key, value))
+	}
+	return list
+}

@@ -1,0 +1,186 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/klog/v2"
+
+	"freshet/internal/version"
+	"freshet/internal/web"
+)
+
+var _ web.Observer = (*Metrics)(nil)
+
+func TestNewLogger(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := NewLogger(&out, "warn", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("hidden")
+	log.Warn("shown", slog.Int("n", 1))
+	var line map[string]any
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatalf("%v in %q", err, out.String())
+	}
+	if line["msg"] != "shown" || line["n"] != 1.0 {
+		t.Errorf("got %v", line)
+	}
+	for _, bad := range [][2]string{{"loud", "json"}, {"info", "xml"}} {
+		if _, err := NewLogger(&out, bad[0], bad[1]); err == nil {
+			t.Errorf("%v accepted", bad)
+		}
+	}
+}
+
+// TestBridges is not parallel: klog's logger is global.
+func TestBridges(t *testing.T) {
+	for _, c := range []struct {
+		level string
+		want  []string
+		never []string
+	}{
+		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7"}, []string{"zap chats", "klog chats"}},
+		{"debug", []string{"zap chats", "klog chats", "level=DEBUG"}, []string{"level=INFO"}},
+	} {
+		var out bytes.Buffer
+		log, err := NewLogger(&out, c.level, "text")
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := ZapLogger(Library(log, "etcd")).With(zap.Int("shard", 7))
+		z.Info("zap chats")
+		z.Warn("zap warns", zap.Namespace("raft"), zap.String("term", "2"))
+		z.Error("zap fails", zap.Error(fmt.Errorf("disk")))
+		BridgeKlog(log)
+		klog.InfoS("klog chats", "key", "value")
+		klog.ErrorS(fmt.Errorf("oops"), "klog fails")
+		klog.Flush()
+		klog.ClearLogger()
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("level %s: %q missing in\n%s", c.level, want, out.String())
+			}
+		}
+		for _, never := range c.never {
+			if strings.Contains(out.String(), never) {
+				t.Errorf("level %s: %q present in\n%s", c.level, never, out.String())
+			}
+		}
+		if !strings.Contains(out.String(), "raft.term=2") || !strings.Contains(out.String(), "disk") {
+			t.Errorf("fields lost in\n%s", out.String())
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(version.Info{Version: "1.2.3", Commit: "abc", Go: "go1"})
+	m.ObserveRequest("messages", "/v1/{topic}", "POST", 201, 3*time.Millisecond, 10)
+	m.ObserveRequest("messages", "/v1/{topic}", "POST", 201, 3*time.Millisecond, 10)
+	m.ObserveRequest("messages", "/v1/{topic}", "BREW", 418, time.Millisecond, 0)
+	m.ObserveRequest("messages", "/v1/{topic}", "GET", 0, time.Millisecond, 0)
+	w := httptest.NewRecorder()
+	m.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for _, want := range []string{
+		`freshet_http_requests_total{class="2xx",method="POST",route="/v1/{topic}",surface="messages"} 2`,
+		`freshet_http_requests_total{class="4xx",method="OTHER",route="/v1/{topic}",surface="messages"} 1`,
+		`freshet_http_response_bytes_total{method="POST",route="/v1/{topic}",surface="messages"} 20`,
+		`freshet_http_request_duration_seconds_count{method="POST",route="/v1/{topic}",surface="messages"} 2`,
+		`freshet_build_info{commit="abc",go="go1",version="1.2.3"} 1`,
+		"go_goroutines ", "process_open_fds ",
+	} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	if n := strings.Count(w.Body.String(), "# TYPE go_goroutines "); n != 1 {
+		t.Errorf("go_goroutines is there %d times", n)
+	}
+}
+
+func TestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(version.Get())
+	for i := range maxSeries + 100 {
+		m.ObserveRequest("messages", fmt.Sprint("/raw/", i), "GET", 200, 0, 0)
+	}
+	if n := len(*m.series.Load()); n != maxSeries+1 {
+		t.Errorf("%d series", n)
+	}
+}
+
+func TestObserveRequestAllocatesNothing(t *testing.T) {
+	m := NewMetrics(version.Get())
+	if n := testing.AllocsPerRun(100, func() {
+		m.ObserveRequest("messages", "/v1/{topic}", "POST", 201, time.Millisecond, 10)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkObserveRequest(b *testing.B) {
+	m := NewMetrics(version.Get())
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			m.ObserveRequest("messages", "/v1/{topic}", "POST", 201, time.Millisecond, 10)
+		}
+	})
+}
+
+func TestCgroupLimit(t *testing.T) {
+	t.Parallel()
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	for name, c := range map[string]struct {
+		files fstest.MapFS
+		want  int64
+	}{
+		"none": {fstest.MapFS{}, 0},
+		"v2": {fstest.MapFS{
+			"proc/self/cgroup": file("0::/system.slice/freshet.service\n"),
+			"sys/fs/cgroup/system.slice/freshet.service/memory.max": file("536870912\n"),
+		}, 536870912},
+		"v2 parent is tighter": {fstest.MapFS{
+			"proc/self/cgroup":               file("0::/a/b\n"),
+			"sys/fs/cgroup/a/b/memory.max":   file("max\n"),
+			"sys/fs/cgroup/a/memory.max":     file("1000\n"),
+			"sys/fs/cgroup/memory.max":       file("2000\n"),
+			"sys/fs/cgroup/other/memory.max": file("1\n"),
+		}, 1000},
+		"v2 in a container": {fstest.MapFS{
+			"proc/self/cgroup":         file("0::/docker/abc\n"),
+			"sys/fs/cgroup/memory.max": file("3000\n"),
+		}, 3000},
+		"v2 unlimited": {fstest.MapFS{
+			"proc/self/cgroup":         file("0::/\n"),
+			"sys/fs/cgroup/memory.max": file("max\n"),
+		}, 0},
+		"v1": {fstest.MapFS{
+			"proc/self/cgroup": file("12:cpu,cpuacct:/x\n5:memory:/x\n"),
+			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": file("4000\n"),
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":   file("9223372036854771712\n"),
+		}, 4000},
+		"nonsense": {fstest.MapFS{
+			"proc/self/cgroup":         file("what\n0::../../etc\n"),
+			"sys/fs/cgroup/memory.max": file("-5\n"),
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := cgroupLimit(c.files)
+			if ok != (c.want != 0) || (ok && got != c.want) {
+				t.Errorf("got %d, %v, want %d", got, ok, c.want)
+			}
+		})
+	}
+}
