@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"freshet/internal/config"
+	"freshet/internal/errs"
+)
+
+type result struct {
+	code     int
+	out, err string
+	served   *config.Config
+}
+
+func run(t *testing.T, args ...string) result {
+	t.Helper()
+	return runServe(t, nil, args...)
+}
+
+func runServe(t *testing.T, outcome error, args ...string) result {
+	t.Helper()
+	var r result
+	var out, err bytes.Buffer
+	serve := func(_ context.Context, cfg *config.Config, _ io.Writer) error {
+		r.served = cfg
+		return outcome
+	}
+	r.code = Execute(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &err}, serve)
+	r.out, r.err = out.String(), err.String()
+	return r
+}
+
+func TestServeFlags(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "freshet.yaml")
+	writeFile(t, file, "http: 127.0.0.1:1\nops: 127.0.0.1:2\ndomain: example.org\n")
+	r := run(t, "serve", "--config", file, "--http", "127.0.0.1:3", "--data-dir", "/d")
+	if r.code != ExitOK || r.served == nil {
+		t.Fatalf("%+v", r)
+	}
+	if c := r.served; c.HTTP != "127.0.0.1:3" || c.Ops != "127.0.0.1:2" || c.Domain != "example.org" || c.DataDir != "/d" ||
+		c.HTTPS != config.Default().HTTPS {
+		t.Errorf("flags over file over defaults: %+v", c)
+	}
+}
+
+func TestServeRefusesPublicHTTP(t *testing.T) {
+	t.Parallel()
+	if r := run(t, "serve", "--http", "0.0.0.0:8080"); r.code != ExitError || r.served != nil || !strings.Contains(r.err, "--insecure-http") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, "serve", "--http", "0.0.0.0:8080", "--insecure-http"); r.code != ExitOK || r.served == nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"ok":       {nil, ExitOK},
+		"other":    {errors.New("x"), ExitError},
+		"notfound": {errs.New(errs.NotFound, "x"), ExitNotFound},
+		"denied":   {fmt.Errorf("wrapped: %w", errs.New(errs.Denied, "x")), ExitDenied},
+		"unknown":  {errs.New(errs.Unauthenticated, "x"), ExitDenied},
+		"conflict": {errs.New(errs.Conflict, "x"), ExitConflict},
+		"timeout":  {fmt.Errorf("wrapped: %w", context.DeadlineExceeded), ExitTimeout},
+	} {
+		if r := runServe(t, c.err, "serve"); r.code != c.want {
+			t.Errorf("%s: %d, want %d", name, r.code, c.want)
+		}
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"no-such-command"}, {"serve", "--no-such-flag"}, {"serve", "extra"}, {"config", "no-such"}, {"config", "check"},
+		{"config", "print", "a", "b"}, {"version", "-o", "xml"}, {"health", "--server", "nonsense"}, {"health", "--timeout", "soon"},
+		{"kubeconfig", "--server", "ftp://h"},
+	} {
+		r := run(t, args...)
+		if r.code != ExitUsage {
+			t.Errorf("%v: exit %d (%s)", args, r.code, r.err)
+		}
+		if !strings.Contains(r.err, "--help' for what it takes") {
+			t.Errorf("%v: no hint in %q", args, r.err)
+		}
+	}
+}
+
+func TestConfigCheckAndPrint(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
+	writeFile(t, good, "domain: example.org\n")
+	writeFile(t, bad, "domain: 'no good'\nlog: {level: loud}\n")
+	if r := run(t, "config", "check", good); r.code != ExitOK || !strings.Contains(r.out, "is valid") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, "config", "check", bad); r.code != ExitError || !strings.Contains(r.err, "domain:") || !strings.Contains(r.err, "log.level:") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, "config", "check", good+".missing"); r.code != ExitNotFound {
+		t.Errorf("%+v", r)
+	}
+	r := run(t, "config", "print", good)
+	cfg, err := config.Parse([]byte(r.out))
+	if err != nil || cfg.Domain != "example.org" {
+		t.Errorf("%v, %v", cfg, err)
+	}
+	if r := run(t, "config", "print"); r.code != ExitOK || !strings.Contains(r.out, "freshet.localhost") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	if r := run(t, "version"); r.code != ExitOK || !strings.HasPrefix(r.out, "freshet ") {
+		t.Errorf("%+v", r)
+	}
+	var info map[string]string
+	if err := json.Unmarshal([]byte(run(t, "version", "-o", "json").out), &info); err != nil || info["go"] == "" {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := yaml.Unmarshal([]byte(run(t, "version", "-o", "yaml").out), &info); err != nil || info["version"] == "" {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	ready := true
+	hang := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != "/readyz":
+			<-hang
+		case !ready:
+			http.Error(w, "[-]etcd failed", http.StatusServiceUnavailable)
+		case r.URL.Query().Has("verbose"):
+			_, _ = io.WriteString(w, "[+]etcd ok\n")
+		default:
+			_, _ = io.WriteString(w, "ok")
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(hang) })
+	if r := run(t, "health", "--server", server.URL); r.code != ExitOK || r.out != "ready\n" {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, "health", "-v", "--server", server.URL); r.code != ExitOK || !strings.Contains(r.out, "[+]etcd ok") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, "health", "--server", server.URL+"/slow", "--timeout", "20ms"); r.code != ExitTimeout {
+		t.Errorf("%+v", r)
+	}
+	ready = false
+	if r := run(t, "health", "--server", server.URL); r.code != ExitError || !strings.Contains(r.err, "etcd failed") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, "health", "--server", "http://127.0.0.1:1"); r.code != ExitError {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestHealthTrustsTheGivenAuthority(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	writeFile(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	if r := run(t, "health", "--server", server.URL); r.code == ExitOK {
+		t.Error("an unknown authority was trusted")
+	}
+	if r := run(t, "health", "--server", server.URL, "--ca-file", ca); r.code != ExitOK {
+		t.Errorf("%+v", r)
+	}
+	writeFile(t, ca, "nonsense")
+	if r := run(t, "health", "--server", server.URL, "--ca-file", ca); r.code != ExitError {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestKubeconfig(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitNotFound {
+		t.Errorf("%+v", r)
+	}
+	writeFile(t, filepath.Join(dir, "admin.token"), "s3cret")
+	if err := os.Mkdir(filepath.Join(dir, "tls"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "tls", "ca.crt"), "pem")
+	r := run(t, "kubeconfig", "--data-dir", dir, "--server", "https://127.0.0.1:8443", "--organization", "acme")
+	if r.code != ExitOK || strings.Contains(r.out, "s3cret") {
+		t.Fatalf("%+v", r)
+	}
+	for _, want := range []string{"server: https://127.0.0.1:8443", "namespace: acme", "tokenFile: " + dir, "certificate-authority: " + dir} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("%q missing in\n%s", want, r.out)
+		}
+	}
+	if r := run(t, "kubeconfig", "--data-dir", dir); strings.Contains(r.out, "certificate-authority") {
+		t.Errorf("plain HTTP with an authority:\n%s", r.out)
+	}
+}
+
+// TestExamples keeps the help honest: three examples for every command, and
+// each of them is a command line that parses.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	root := newRoot(Streams{}, nil)
+	for _, cmd := range append(all(root), root) {
+		if cmd.Short == "" {
+			t.Errorf("%s has no short help", cmd.CommandPath())
+		}
+		var count int
+		for line := range strings.Lines(cmd.Example) {
+			line = strings.TrimSpace(line)
+			if !strings.HasPrefix(line, "freshet ") && !strings.HasPrefix(line, "diff <(freshet") {
+				continue
+			}
+			count++
+			words := strings.Fields(strings.NewReplacer("diff <(", "", ")", " |").Replace(line))
+			for i, word := range words {
+				if word == "|" || word == ">" || word == "&&" {
+					words = words[:i]
+					break
+				}
+			}
+			fresh := newRoot(Streams{}, nil)
+			target, rest, err := fresh.Find(words[1:])
+			if err == nil {
+				err = target.ParseFlags(rest)
+			}
+			if err == nil && target.Args != nil {
+				err = target.Args(target, target.Flags().Args())
+			}
+			if err != nil {
+				t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
+			}
+		}
+		if count < 3 {
+			t.Errorf("%s has %d examples", cmd.CommandPath(), count)
+		}
+	}
+}
+
+func all(cmd *cobra.Command) []*cobra.Command {
+	var list []*cobra.Command
+	for _, sub := range cmd.Commands() {
+		list = append(list, sub)
+		list = append(list, all(sub)...)
+	}
+	return list
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"config"}} {
+		if r := run(t, args...); r.code != ExitOK || !strings.Contains(r.out, "Examples:") || r.served != nil {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

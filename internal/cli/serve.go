@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"freshet/internal/config"
+)
+
+func newServe(serve Serve) *cobra.Command {
+	var file string
+	flags := config.Default()
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server: the resource API with embedded etcd, the data plane, and all
+surfaces on one HTTP and one HTTPS address. Everything is kept in the data
+directory; the first start fills it and prints where to find what.
+
+Flags win over the configuration file, the file over the defaults. An interrupt
+stops the server gracefully, a second one at once.`,
+		Example: `  # everything on this machine, data in ./freshet-data
+  freshet serve
+
+  # another directory and other ports
+  freshet serve --data-dir /var/lib/freshet --http 127.0.0.1:9080 --https 127.0.0.1:9443
+
+  # production: TLS on all interfaces, settings from a file
+  freshet serve --config /etc/freshet.yaml --http off --https :443`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(file)
+			if err != nil {
+				return err
+			}
+			overlay(cmd, cfg, flags)
+			if err := cfg.Validate(); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), cfg, cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "configuration `file` (YAML)")
+	f.StringVar(&flags.DataDir, "data-dir", flags.DataDir, "`directory` that holds everything kept")
+	f.StringVar(&flags.HTTP, "http", flags.HTTP, "HTTP listen `address`, or off")
+	f.StringVar(&flags.HTTPS, "https", flags.HTTPS, "HTTPS listen `address`, or off")
+	f.StringVar(&flags.Ops, "ops", flags.Ops, "listen `address` of metrics and profiles, or off")
+	f.BoolVar(&flags.InsecureHTTP, "insecure-http", false, "allow HTTP on an address that other machines can reach")
+	f.StringVar(&flags.Log.Level, "log-level", flags.Log.Level, "debug, info, warn or error")
+	f.StringVar(&flags.Log.Format, "log-format", flags.Log.Format, "text or json")
+	return cmd
+}
+
+// overlay copies the flags that were given.
+func overlay(cmd *cobra.Command, cfg, flags *config.Config) {
+	for name, set := range map[string]func(){
+		"data-dir":      func() { cfg.DataDir = flags.DataDir },
+		"http":          func() { cfg.HTTP = flags.HTTP },
+		"https":         func() { cfg.HTTPS = flags.HTTPS },
+		"ops":           func() { cfg.Ops = flags.Ops },
+		"insecure-http": func() { cfg.InsecureHTTP = flags.InsecureHTTP },
+		"log-level":     func() { cfg.Log.Level = flags.Log.Level },
+		"log-format":    func() { cfg.Log.Format = flags.Log.Format },
+	} {
+		if cmd.Flags().Changed(name) {
+			set()
+		}
+	}
+}
+
+func loadConfig(path string) (*config.Config, error) {
+	if path == "" {
+		return config.Default(), nil
+	}
+	return config.Load(path)
+}
