@@ -1,0 +1,115 @@
+# Everything CI does is a target here; `make` alone lists them.
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-print-directory
+
+# One flavour of the build cache for everything: no cgo, no -trimpath.
+export CGO_ENABLED := 0
+
+BIN     := $(CURDIR)/.cache/bin
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -X freshet/internal/version.version=$(VERSION) -X freshet/internal/version.commit=$(COMMIT)
+
+# The version that kubectl shows must be the one its libraries have.
+KUBE_VERSION := 1.37.2
+KUBE_LDFLAGS := -X k8s.io/component-base/version.gitVersion=v$(KUBE_VERSION) \
+	-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
+
+# Packages that link no Kubernetes library: small enough for the race detector.
+RACE := $(patsubst %,./%/...,$(wildcard $(addprefix internal/,\
+	engine schemas identity access messaging replica web names audit dataplane messageapi registryapi tokenapi)))
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Use
+
+.PHONY: build
+build: ## Build bin/freshet
+	go build -ldflags "$(LDFLAGS)" -o bin/freshet ./cmd/freshet
+
+.PHONY: run
+run: build ## Build and start a server with its data in ./freshet-data
+	@exec bin/freshet serve --data-dir ./freshet-data
+
+##@ Check
+
+# The contract and end-to-end tests drive the real binary, some of them with the
+# real kubectl; without these variables they would build both by themselves.
+.PHONY: test
+test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, end to end
+	FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
+
+.PHONY: race
+race: ## Run the suites of everything but the resource API under the race detector
+	@hack/need.sh gcc gcc libc6-dev
+	CGO_ENABLED=1 go test -race -timeout 15m $(RACE)
+
+.PHONY: race-engine
+race-engine: ## Run the engines' suites under the race detector
+	@hack/need.sh gcc gcc libc6-dev
+	CGO_ENABLED=1 go test -race -timeout 15m ./internal/engine/...
+
+.PHONY: lint
+lint: $(BIN)/.linters ## Run the linters
+	$(BIN)/golangci-lint run ./...
+	hack/deadcode.sh
+
+.PHONY: format
+format: $(BIN)/.linters ## Format the code
+	$(BIN)/golangci-lint fmt ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 10s)
+	hack/fuzz.sh
+
+##@ Generate
+
+.PHONY: generate
+generate: $(BIN)/.generators ## Regenerate checked-in code
+	@hack/need.sh protoc protobuf-compiler || true
+	hack/update-codegen.sh
+
+.PHONY: verify
+verify: $(BIN)/.generators ## Regenerate and fail if anything differs from what is checked in
+	@hack/need.sh protoc protobuf-compiler || true
+	hack/verify.sh
+
+##@ Measure
+
+.PHONY: bench
+bench: build ## Measure start-up, idle memory and the surfaces' speed
+	hack/bench.sh
+
+.PHONY: bench-engine
+bench-engine: ## Run the engine's benchmarks (output fit for benchstat)
+	go test -run '^$$' -bench . -benchmem -timeout 60m ./internal/engine/...
+
+##@ Tools
+
+.PHONY: tools
+tools: $(BIN)/.linters $(BIN)/.generators $(BIN)/kubectl ## Build the pinned tools into .cache/bin
+
+# Stamps, so that the tools are built again only when their pins change.
+$(BIN)/.linters: tools/go.mod tools/go.sum
+	@mkdir -p $(BIN)
+	go -C tools build -o $(BIN)/ tool
+	@touch $@
+
+$(BIN)/.generators: tools/k8s/go.mod tools/k8s/go.sum
+	@mkdir -p $(BIN)
+	go -C tools/k8s build -o $(BIN)/ tool
+	@touch $@
+
+$(BIN)/kubectl: tools/k8s/go.mod tools/k8s/go.sum tools/k8s/kubectl/main.go
+	@mkdir -p $(BIN)
+	go -C tools/k8s build -ldflags "$(KUBE_LDFLAGS)" -o $@ ./kubectl
+	@touch $@
+
+.PHONY: clean
+clean: ## Remove what was built; data directories stay
+	rm -rf bin .cache

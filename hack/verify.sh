@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Regenerates the checked-in code and fails when that changes anything. The
+# comparison is with the files as they lie here, so it works before a commit.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+generated() {
+  find api internal -name 'zz_generated.*' -o -path 'api/generated/*' -type f -o -name 'generated.p*' | LC_ALL=C sort
+}
+
+before=$(mktemp -d)
+trap 'rm -rf "$before"' EXIT
+generated | tar -cf - -T - | tar -xf - -C "$before"
+
+hack/update-codegen.sh
+
+if ! command -v protoc >/dev/null; then
+  echo "verify: the protobuf part was SKIPPED: protoc is missing and could not be installed" >&2
+fi
+
+status=0
+for file in $({ generated; (cd "$before" && generated 2>/dev/null); } | LC_ALL=C sort -u); do
+  if ! diff -u "$before/$file" "$file" 2>&1 | head -40; then
+    status=1
+  fi
+done
+if [[ $status -ne 0 ]]; then
+  echo "verify: generated code was out of date; it has been regenerated, commit it" >&2
+fi
+exit $status
