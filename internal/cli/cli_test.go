@@ -93,8 +93,15 @@ func TestExitCodes(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"no-such-command"}, {"serve", "--no-such-flag"}, {"serve", "extra"}, {"config", "no-such"}, {"config", "check"},
-		{"config", "print", "a", "b"}, {"version", "-o", "xml"}, {"health", "--server", "nonsense"}, {"health", "--timeout", "soon"},
+		{"no-such-command"},
+		{"serve", "--no-such-flag"},
+		{"serve", "extra"},
+		{"config", "no-such"},
+		{"config", "check"},
+		{"config", "print", "a", "b"},
+		{"version", "-o", "xml"},
+		{"health", "--server", "nonsense"},
+		{"health", "--timeout", "soon"},
 		{"kubeconfig", "--server", "ftp://h"},
 	} {
 		r := run(t, args...)
