@@ -1,0 +1,245 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rule says what the packages it names may import.
+type rule struct {
+	// packages of our module; a trailing /... takes the folders below too.
+	packages []string
+	// ours are the packages of our module they may import directly.
+	ours []string
+	// never are packages they must not even reach through others; a trailing
+	// /... takes everything below.
+	never []string
+}
+
+// Kinds of libraries that rules speak of.
+var (
+	http      = []string{"net/http"}
+	kube      = []string{"k8s.io/..."}
+	apiserver = []string{"k8s.io/apiserver/..."}
+	engines   = []string{"github.com/cockroachdb/pebble/...", "github.com/nats-io/..."}
+	cobra     = []string{"github.com/spf13/cobra"}
+)
+
+// rules is the table of arrows. A package of ours that no rule names fails the
+// test, so that a new one has to find its place.
+var rules = []rule{
+	{[]string{"api/..."}, []string{"api/..."}, join(apiserver, engines, cobra)},
+
+	// Leaves.
+	{[]string{"internal/errs", "internal/names"}, nil, []string{"*"}},
+	{[]string{"internal/version"}, nil, []string{"*"}},
+	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
+	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
+	{[]string{"internal/kubeconfig"}, nil, join(http, kube, engines, cobra)},
+	{[]string{"internal/config"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/telemetry"}, []string{"internal/version"}, join(apiserver, engines)},
+
+	// The engine seam and what stands behind it.
+	{[]string{"internal/engine"}, []string{"internal/errs", "internal/names"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/engine/enginetest"}, []string{"internal/engine", "internal/errs", "internal/names"}, join(kube, engines, cobra)},
+	{[]string{"internal/engine/pebble/..."}, []string{"internal/engine", "internal/engine/pebble/...", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/nats-io/..."})},
+	{[]string{"internal/engine/jetstream/..."}, []string{"internal/engine", "internal/engine/jetstream/...", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
+	{[]string{"internal/replica"}, []string{"internal/engine", "internal/errs"}, join(http, kube, engines, cobra)},
+
+	// Domains: no HTTP, no engine implementation, no API machinery.
+	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names"}, join(http, apiserver, engines, cobra)},
+	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names"}, join(apiserver, engines, cobra)},
+	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names"}, join(kube, engines, cobra)},
+	{
+		[]string{"internal/schemas"},
+		[]string{"internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/access", "internal/engine", "internal/errs", "internal/names", "internal/replica"},
+		join(kube, engines, cobra),
+	},
+	{
+		[]string{"internal/messaging/..."},
+		[]string{"internal/messaging/...", "internal/schemas/avro", "internal/access", "internal/engine", "internal/errs", "internal/names", "internal/replica"},
+		join(kube, engines, cobra),
+	},
+
+	// Running clusters: the one place that opens engines.
+	{
+		[]string{"internal/dataplane/..."},
+		[]string{"api/...", "internal/dataplane/...", "internal/engine", "internal/engine/pebble", "internal/engine/jetstream", "internal/errs", "internal/messaging", "internal/names", "internal/replica", "internal/schemas"},
+		join(apiserver, cobra),
+	},
+
+	// Surfaces.
+	{[]string{"internal/messageapi/..."}, surface("internal/messageapi/...", "internal/messaging", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
+	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/schemas"), join(apiserver, engines, cobra)},
+	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/..."), join(apiserver, engines, cobra)},
+	{
+		[]string{"internal/resources/..."},
+		[]string{"api/...", "internal/resources/...", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/web"},
+		join(engines, []string{"freshet/internal/messageapi/...", "freshet/internal/registryapi/..."}),
+	},
+	{
+		[]string{"internal/controllers/..."},
+		[]string{"api/...", "internal/controllers/...", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names"},
+		join(engines, []string{"freshet/internal/messageapi/...", "freshet/internal/registryapi/..."}),
+	},
+
+	// Composition.
+	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli"}},
+	{[]string{"internal/cli"}, []string{"api/...", "internal/config", "internal/errs", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
+	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
+
+	// Not part of the product.
+	{[]string{"internal/archtest", "internal/keep", "console/...", "api/openapi"}, nil, nil},
+	{[]string{"test/...", "bench/..."}, []string{"api/...", "internal/...", "test/...", "bench/..."}, nil},
+}
+
+func join(lists ...[]string) []string { return slices.Concat(lists...) }
+
+// surface lists what an HTTP surface may import besides its own domain.
+func surface(own ...string) []string {
+	return append(own, "api/openapi", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/web")
+}
+
+// exclusive lists libraries that only some packages may import themselves.
+var exclusive = []struct {
+	library string
+	holders []string
+}{
+	{"net/http", []string{
+		"internal/web", "internal/messageapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/resources/...",
+		"internal/telemetry", "internal/server/...", "internal/cli", "api/generated/...", "console/...", "test/...", "bench/...",
+	}},
+	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/..."}},
+	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
+	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "test/..."}},
+	{"github.com/cockroachdb/pebble/...", []string{"internal/engine/pebble/...", "bench/...", "test/..."}},
+}
+
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	all := packages(t)
+	for _, p := range all {
+		if !p.ours() {
+			continue
+		}
+		r := ruleFor(p.short())
+		if r == nil {
+			t.Errorf("%s has no place in the table of arrows", p.ImportPath)
+			continue
+		}
+		for _, problem := range check(p, r, all) {
+			t.Error(problem)
+		}
+	}
+}
+
+func check(p *pkg, r *rule, all map[string]*pkg) []string {
+	var problems []string
+	for _, imported := range p.Imports {
+		target := all[imported]
+		if target != nil && target.ours() && !matchesAny(r.ours, target.short()) {
+			problems = append(problems, fmt.Sprintf("%s imports %s, which its row does not allow", p.ImportPath, imported))
+		}
+		for _, e := range exclusive {
+			if matches(e.library, imported) && !matchesAny(e.holders, p.short()) && p.short() != "internal/keep" {
+				problems = append(problems, fmt.Sprintf("%s imports %s, which is for %v only", p.ImportPath, imported, e.holders))
+			}
+		}
+	}
+	for _, dep := range p.Deps {
+		target := all[dep]
+		if target == nil || dep == p.ImportPath {
+			continue
+		}
+		if reached := slices.IndexFunc(r.never, func(pattern string) bool {
+			if pattern == "*" {
+				return !target.Standard
+			}
+			return matches(pattern, dep)
+		}); reached >= 0 {
+			problems = append(problems, fmt.Sprintf("%s must never reach %s; it does: %s",
+				p.ImportPath, r.never[reached], strings.Join(route(p.ImportPath, dep, all), " -> ")))
+		}
+	}
+	return problems
+}
+
+// ruleFor finds the most specific rule that names the package.
+func ruleFor(short string) *rule {
+	var best *rule
+	length := -1
+	for i := range rules {
+		for _, pattern := range rules[i].packages {
+			if matches(pattern, short) && len(pattern) > length {
+				best, length = &rules[i], len(pattern)
+			}
+		}
+	}
+	return best
+}
+
+func matches(pattern, path string) bool {
+	if root, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return path == root || strings.HasPrefix(path, root+"/")
+	}
+	return path == pattern
+}
+
+func matchesAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, path) })
+}
+
+// route is the shortest chain of imports from one package to another.
+func route(from, to string, all map[string]*pkg) []string {
+	before := map[string]string{from: ""}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if at == to {
+			var chain []string
+			for ; at != ""; at = before[at] {
+				chain = append(chain, at)
+			}
+			slices.Reverse(chain)
+			return chain
+		}
+		p := all[at]
+		if p == nil {
+			continue
+		}
+		for _, next := range p.Imports {
+			if _, seen := before[next]; !seen {
+				before[next] = at
+				queue = append(queue, next)
+			}
+		}
+	}
+	return []string{from, "…", to}
+}
+
+// TestCheckFindsTheForbidden proves that the test above can fail.
+func TestCheckFindsTheForbidden(t *testing.T) {
+	t.Parallel()
+	all := map[string]*pkg{
+		"net/http":             {ImportPath: "net/http", Standard: true},
+		"freshet/internal/web": {ImportPath: "freshet/internal/web", Imports: []string{"net/http"}, Deps: []string{"net/http"}},
+		"freshet/internal/engine": {
+			ImportPath: "freshet/internal/engine",
+			Imports:    []string{"freshet/internal/web", "github.com/spf13/cobra"},
+			Deps:       []string{"freshet/internal/web", "net/http"},
+		},
+	}
+	problems := check(all["freshet/internal/engine"], ruleFor("internal/engine"), all)
+	for _, want := range []string{"imports freshet/internal/web", "imports github.com/spf13/cobra", "-> freshet/internal/web -> net/http"} {
+		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, want) }) {
+			t.Errorf("%q not found in %q", want, problems)
+		}
+	}
+	if r := ruleFor("internal/engine/pebble/record"); r == nil || r.packages[0] != "internal/engine/pebble/..." {
+		t.Errorf("most specific rule: %+v", r)
+	}
+	if ruleFor("internal/newcomer") != nil {
+		t.Error("a package nobody placed has a rule")
+	}
+}

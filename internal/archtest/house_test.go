@@ -1,0 +1,202 @@
+package archtest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// maxLines is where a file is split. Tables (data that happens to be Go) and
+// generated code are exempt.
+const maxLines = 600
+
+// source is one hand-written file.
+type source struct {
+	path string
+	file *ast.File
+	fset *token.FileSet
+}
+
+// sources parses the module's own files, tests included when wanted.
+func sources(t *testing.T, p *pkg, tests bool) []source {
+	t.Helper()
+	names := p.GoFiles
+	if tests {
+		names = append(append(append([]string{}, names...), p.TestGoFiles...), p.XTestGoFiles...)
+	}
+	var list []source
+	for _, name := range names {
+		path := filepath.Join(p.Dir, name)
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if !ast.IsGenerated(file) {
+			list = append(list, source{path, file, fset})
+		}
+	}
+	return list
+}
+
+func handWritten(t *testing.T) []*pkg {
+	t.Helper()
+	var list []*pkg
+	for _, p := range packages(t) {
+		if p.ours() && !strings.HasPrefix(p.short(), "api/generated") {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// TestPackageComments: every package has exactly one package comment, and it
+// is a sentence about the package.
+func TestPackageComments(t *testing.T) {
+	t.Parallel()
+	for _, p := range handWritten(t) {
+		files := sources(t, p, false)
+		if len(files) == 0 {
+			continue
+		}
+		var comments []string
+		for _, s := range files {
+			if s.file.Doc != nil && strings.TrimSpace(s.file.Doc.Text()) != "" {
+				comments = append(comments, s.file.Doc.Text())
+			}
+		}
+		if len(comments) != 1 {
+			t.Errorf("%s has %d package comments, want one", p.ImportPath, len(comments))
+			continue
+		}
+		name := files[0].file.Name.Name
+		want := "Package " + name + " "
+		if name == "main" {
+			want = "Command "
+		}
+		if !strings.HasPrefix(comments[0], want) {
+			t.Errorf("%s: the package comment begins %.40q, want %q", p.ImportPath, comments[0], want)
+		}
+	}
+}
+
+// TestNoInit: nothing registers itself. Whoever needs a part asks for it.
+func TestNoInit(t *testing.T) {
+	t.Parallel()
+	for _, p := range handWritten(t) {
+		for _, s := range sources(t, p, false) {
+			for _, decl := range s.file.Decls {
+				if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+					t.Errorf("%s has an init function", s.fset.Position(f.Pos()))
+				}
+			}
+		}
+	}
+}
+
+// TestNames: a package is named after what it holds.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	banned := []string{"util", "utils", "common", "helper", "helpers", "types", "models", "base", "impl", "manager", "misc", "shared"}
+	for _, p := range handWritten(t) {
+		for _, part := range strings.Split(p.short(), "/") {
+			for _, word := range banned {
+				if part == word {
+					t.Errorf("%s: %q says nothing about what the package holds", p.ImportPath, word)
+				}
+			}
+		}
+	}
+}
+
+func TestFileSizes(t *testing.T) {
+	t.Parallel()
+	for _, p := range handWritten(t) {
+		for _, s := range sources(t, p, true) {
+			if strings.HasSuffix(s.path, "_table.go") || strings.HasSuffix(s.path, "_table_test.go") {
+				continue
+			}
+			if n := s.fset.File(s.file.Pos()).LineCount(); n > maxLines {
+				t.Errorf("%s has %d lines; split it before %d", s.path, n, maxLines)
+			}
+		}
+	}
+}
+
+var unfinished = regexp.MustCompile(`\b(TODO|FIXME|HACK)\b`)
+
+// TestUnfinished: what is not done is not there, or is an issue.
+func TestUnfinished(t *testing.T) {
+	t.Parallel()
+	for _, p := range handWritten(t) {
+		if p.short() == "internal/archtest" {
+			continue
+		}
+		for _, s := range sources(t, p, true) {
+			for _, group := range s.file.Comments {
+				if word := unfinished.FindString(group.Text()); word != "" {
+					t.Errorf("%s: %s in a comment", s.fset.Position(group.Pos()), word)
+				}
+			}
+		}
+	}
+}
+
+// TestModuleFile: releases only, no replacements: what is built is what others
+// can fetch.
+func TestModuleFile(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // read only
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) > 0 && fields[0] == "replace" {
+			t.Errorf("go.mod replaces a module: %s", lines.Text())
+		}
+	}
+}
+
+// machinePath finds paths and hosts that mean something on one machine only;
+// written in pieces, so that this file does not find itself.
+var machinePath = regexp.MustCompile("(^|[^A-Za-z0-9_.-])/(" + "work|root|home" + ")/[a-z.]|" +
+	"registry" + `\.npmjs|proxy` + `\.golang|goproxy` + `\.|artifactory`)
+
+// TestNothingNamesAMachine: the project reads the same everywhere.
+func TestNothingNamesAMachine(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("git", "ls-files", "-z")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skipf("not a git checkout: %v", err)
+	}
+	for _, name := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, not yet committed
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if bytes.IndexByte(text[:min(len(text), 8_000)], 0) >= 0 {
+			continue // not text
+		}
+		if at := machinePath.FindIndex(text); at != nil {
+			t.Errorf("%s:%d names %q", name, 1+bytes.Count(text[:at[0]], []byte("\n")), text[at[0]:at[1]])
+		}
+	}
+}

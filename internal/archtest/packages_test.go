@@ -1,0 +1,90 @@
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const module = "freshet"
+
+// pkg is what `go list -json` says of a package.
+type pkg struct {
+	ImportPath   string
+	Dir          string
+	GoFiles      []string
+	TestGoFiles  []string
+	XTestGoFiles []string
+	Imports      []string
+	Deps         []string
+	Standard     bool
+	Error        *struct{ Err string }
+}
+
+func (p *pkg) ours() bool {
+	return p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/")
+}
+
+// short is the path inside the module.
+func (p *pkg) short() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
+
+// load lists the module's packages with all they depend on, once per run.
+var load = sync.OnceValues(func() (map[string]*pkg, error) {
+	if err := touchAll("../.."); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("go", "list", "-e", "-deps",
+		"-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps,Standard,Error", "./...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return nil, fmt.Errorf("go list: %w\n%s", err, exit.Stderr)
+		}
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	return decode(strings.NewReader(string(out)))
+})
+
+// touchAll opens every folder with Go code, so that go test sees what the
+// result depends on: it does not look into what `go list` reads, and would
+// otherwise show an old result from its cache.
+func touchAll(root string) error {
+	for _, top := range []string{"api", "bench", "cmd", "console", "internal", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(_ string, _ fs.DirEntry, err error) error { return err })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func decode(r io.Reader) (map[string]*pkg, error) {
+	packages := map[string]*pkg{}
+	for decoder := json.NewDecoder(r); ; {
+		p := &pkg{}
+		if err := decoder.Decode(p); errors.Is(err, io.EOF) {
+			return packages, nil
+		} else if err != nil {
+			return nil, err
+		}
+		packages[p.ImportPath] = p
+	}
+}
+
+func packages(t *testing.T) map[string]*pkg {
+	t.Helper()
+	all, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
