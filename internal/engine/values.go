@@ -47,6 +47,10 @@ type Record struct {
 	PublishTime int64 // epoch milliseconds, set by the engine
 }
 
+// OriginProperty is the property that names the message a dead letter is a
+// copy of, as topic:entry:partition.
+const OriginProperty = "ORIGIN_MESSAGE_ID"
+
 // Delivery is a record leased to a consumer.
 type Delivery struct {
 	Record
@@ -71,7 +75,7 @@ type TopicConfig struct {
 type SubscriptionConfig struct {
 	Lease           time.Duration     // default lease; 0 means DefaultLease
 	MaxDeliveries   uint32            // deliveries before a message is dead; 0 for no limit
-	DeadLetterTopic TopicID           // where dead messages go (partition 0)
+	DeadLetterTopic TopicID           // where dead messages go (partition 0); needed with MaxDeliveries
 	Properties      map[string]string // free-form
 }
 

@@ -1,0 +1,349 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"sync"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/engine"
+)
+
+const (
+	// groupsInFlight lets the next group be applied while the last one syncs.
+	// More would only make groups smaller.
+	groupsInFlight = 2
+	// maxGroupBytes bounds the memory of the group being gathered; appends wait
+	// for the next one when it is full.
+	maxGroupBytes = 8 << 20
+	// maxRoomWait bounds that wait when the store cannot keep up.
+	maxRoomWait = 10 * time.Second
+)
+
+// group is a set of writes that become durable together, atomically.
+type group struct {
+	batch    *cdb.Batch
+	bytes    int
+	slots    []slot
+	touched  []touch
+	topics   []*topic
+	journals []journalTouch
+	after    []func() // run in order once the group is durable
+	done     chan struct{}
+	err      error // valid once done is closed
+}
+
+// touch is the end of a partition after the group.
+type touch struct {
+	part    *partition
+	next    uint64
+	cum     int64
+	publish int64
+}
+
+type journalTouch struct {
+	journal *journal
+	last    uint64
+}
+
+// slot is a small value that may change many times while its group is gathered
+// and is written once: a cursor's floor or a block of acknowledgements.
+type slot struct {
+	dead bool // taken back; write nothing
+	klen uint8
+	vlen uint8 // 0 deletes the key
+	key  [cursorEntryKeyLen]byte
+	val  [blockValueLen]byte
+}
+
+// hold keeps the topic loaded until the group has completed.
+func (g *group) hold(t *topic) {
+	if t.heldBy != g {
+		t.heldBy = g
+		t.pins.Add(1)
+		g.topics = append(g.topics, t)
+	}
+}
+
+func (g *group) set(key, body []byte) {
+	// A batch only fails on an index, and ours have none.
+	_ = g.batch.Set(key, seal(key, body), nil)
+	g.bytes += len(key) + len(body) + 16
+}
+
+func (g *group) delete(key []byte) { _ = g.batch.Delete(key, nil) }
+
+func (g *group) deleteRange(start, end []byte) { _ = g.batch.DeleteRange(start, end, nil) }
+
+// committer gathers writes into groups and makes them durable in order.
+type committer struct {
+	e *Engine
+
+	mu       sync.Mutex
+	cur      *group
+	inFlight []*group
+	room     chan struct{} // closed when cur is swapped; nil while nobody waits
+	kicked   bool
+	err      error // why nothing can be written any more
+
+	kick    chan struct{}
+	stop    chan struct{}
+	tokens  chan struct{}
+	syncing chan *group
+	ended   sync.WaitGroup
+}
+
+func (c *committer) start(e *Engine) {
+	c.e = e
+	c.kick = make(chan struct{}, 1)
+	c.stop = make(chan struct{})
+	c.tokens = make(chan struct{}, groupsInFlight)
+	c.syncing = make(chan *group, groupsInFlight)
+	c.cur = c.newGroup()
+	c.ended.Add(2)
+	go c.applyLoop()
+	go c.syncLoop()
+}
+
+// close applies what is left and ends the two goroutines.
+func (c *committer) close() {
+	close(c.stop)
+	c.ended.Wait()
+}
+
+func (c *committer) newGroup() *group {
+	return &group{
+		batch: c.e.db.NewBatch(cdb.WithInitialSizeBytes(16<<10), cdb.WithMaxRetainedSizeBytes(maxGroupBytes)),
+		done:  make(chan struct{}),
+	}
+}
+
+// join locks the committer and returns the current group, waiting while it has
+// no room for another need bytes. The caller must leave. Never call it with a
+// subscription's lock held: the group could need that lock to complete.
+func (c *committer) join(ctx context.Context, need int) (*group, error) {
+	var deadline *time.Timer
+	for {
+		c.mu.Lock()
+		if c.err != nil {
+			c.mu.Unlock()
+			return nil, engine.ErrFailed
+		}
+		if c.cur.bytes == 0 || c.cur.bytes+need <= maxGroupBytes {
+			return c.cur, nil
+		}
+		if c.room == nil {
+			c.room = make(chan struct{})
+		}
+		room := c.room
+		c.mu.Unlock()
+		if deadline == nil {
+			deadline = time.NewTimer(maxRoomWait)
+			defer deadline.Stop()
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-deadline.C:
+			return nil, engine.ErrBusy
+		}
+	}
+}
+
+// enter is join for small writes that must not wait for room.
+func (c *committer) enter() (*group, error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return nil, engine.ErrFailed
+	}
+	return c.cur, nil
+}
+
+// leave unlocks the committer after something was added to the group.
+func (c *committer) leave() {
+	kick := !c.kicked
+	c.kicked = true
+	c.mu.Unlock()
+	if kick {
+		c.kick <- struct{}{} // cap 1, and kicked says it is empty
+	}
+}
+
+// abandon unlocks the committer when nothing was added.
+func (c *committer) abandon() { c.mu.Unlock() }
+
+// wait returns once the group is durable. When ctx ends first the outcome is
+// unknown to the caller, and most likely a success.
+func (g *group) wait(ctx context.Context) error {
+	select {
+	case <-g.done:
+		return g.err
+	default:
+	}
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// durable says without waiting whether the group has completed well.
+func (g *group) durable() bool {
+	select {
+	case <-g.done:
+		return g.err == nil
+	default:
+		return false
+	}
+}
+
+func (c *committer) applyLoop() {
+	defer c.ended.Done()
+	defer close(c.syncing)
+	for {
+		stopping := false
+		select {
+		case <-c.kick:
+		case <-c.stop:
+			stopping = true
+		}
+		if stopping {
+			select {
+			case <-c.kick:
+			default:
+				return
+			}
+		}
+		c.tokens <- struct{}{}
+		c.mu.Lock()
+		if c.err != nil {
+			c.mu.Unlock()
+			return
+		}
+		g := c.cur
+		c.cur = c.newGroup()
+		c.kicked = false
+		if c.room != nil {
+			close(c.room)
+			c.room = nil
+		}
+		c.inFlight = append(c.inFlight, g)
+		c.mu.Unlock()
+
+		if err := c.apply(g); err != nil {
+			c.e.fail(err)
+			return
+		}
+		c.syncing <- g
+	}
+}
+
+// apply hands the group to Pebble, which panics when its write-ahead log cannot
+// be written, and swallows commit errors after it has told its logger.
+func (c *committer) apply(g *group) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("apply a group: %v", r)
+		}
+	}()
+	for i := range g.slots {
+		g.slots[i].emit(g.batch)
+	}
+	if err := c.e.db.ApplyNoSyncWait(g.batch, cdb.Sync); err != nil {
+		return fmt.Errorf("apply a group: %w", err)
+	}
+	return c.e.fault()
+}
+
+func (s *slot) emit(b *cdb.Batch) {
+	if s.dead {
+		return
+	}
+	key := s.key[:s.klen]
+	if s.vlen == 0 {
+		_ = b.Delete(key, nil)
+		return
+	}
+	op := b.SetDeferred(len(key), 4+int(s.vlen))
+	copy(op.Key, key)
+	copy(op.Value[4:], s.val[:s.vlen])
+	sum := crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, op.Value[4:])
+	binary.LittleEndian.PutUint32(op.Value, sum)
+	_ = op.Finish()
+}
+
+func (c *committer) syncLoop() {
+	defer c.ended.Done()
+	for g := range c.syncing {
+		if err := g.batch.SyncWait(); err != nil {
+			c.e.fail(fmt.Errorf("sync the write-ahead log: %w", err))
+			<-c.tokens
+			continue
+		}
+		if c.e.fault() != nil {
+			<-c.tokens
+			continue
+		}
+		c.complete(g)
+		<-c.tokens
+		_ = g.batch.Close()
+	}
+}
+
+// complete publishes a durable group: first the watermarks, then the callers,
+// then those who wait for messages.
+func (c *committer) complete(g *group) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.inFlight = c.inFlight[1:]
+	for i := range g.touched {
+		t := &g.touched[i]
+		t.part.durableCum, t.part.durablePublish = t.cum, t.publish
+		t.part.durable.Store(t.next)
+	}
+	for _, t := range g.journals {
+		t.journal.advance(t.last)
+	}
+	c.mu.Unlock()
+	for _, f := range g.after {
+		f()
+	}
+	close(g.done)
+	for i := range g.touched {
+		g.touched[i].part.announce()
+	}
+	for _, t := range g.topics {
+		t.release()
+	}
+	// Cursors and partitions still point here; let them keep little.
+	g.slots, g.touched, g.topics, g.journals, g.after = nil, nil, nil, nil, nil
+}
+
+// fail ends every group, now and for ever.
+func (c *committer) fail() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	c.err = engine.ErrFailed
+	for _, g := range append(c.inFlight, c.cur) {
+		g.err = engine.ErrFailed
+		close(g.done)
+	}
+	c.inFlight = nil
+	if c.room != nil {
+		close(c.room)
+		c.room = nil
+	}
+}

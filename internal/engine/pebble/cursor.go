@@ -1,0 +1,315 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"freshet/internal/engine"
+)
+
+const (
+	blockEntries  = 256 // entries in one block of acknowledgements
+	blockWords    = blockEntries / 64
+	blockValueLen = 8*blockWords + 8
+	cursorLen     = 8 + 8
+)
+
+// cursor is a subscription's place in one partition: every entry below floor is
+// acknowledged, and those above it that are have a bit in a block. Guarded by
+// subscription.mu.
+type cursor struct {
+	sub  *subscription
+	part *partition
+
+	floor  uint64
+	acked  int64  // bytes ever acknowledged, counting everything before the floor
+	above  uint64 // acknowledged entries at or above floor
+	blocks map[uint64]*block
+
+	next  uint64           // first entry never looked at for delivery
+	items map[uint64]*item // entries below next that are neither acknowledged nor forgotten
+	ready itemHeap         // items to be handed out again, by entry
+
+	counts map[uint64]uint32 // stored delivery counts, by entry
+
+	slotGroup *group
+	slot      int
+}
+
+// block is a bitmap of acknowledged entries.
+type block struct {
+	words  [blockWords]uint64
+	bytes  int64 // of the entries with a bit
+	stored bool  // in the store, or in a group on its way there
+
+	slotGroup *group
+	slot      int
+}
+
+func (b *block) has(entry uint64) bool {
+	i := entry % blockEntries
+	return b.words[i/64]&(1<<(i%64)) != 0
+}
+
+func (b *block) set(entry uint64) {
+	i := entry % blockEntries
+	b.words[i/64] |= 1 << (i % 64)
+}
+
+// countFrom counts the bits at or above entry, which lies in the block.
+func (b *block) countFrom(entry uint64) (n int) {
+	i := entry % blockEntries
+	for w := int(i / 64); w < blockWords; w++ {
+		word := b.words[w]
+		if w == int(i/64) {
+			word &= ^uint64(0) << (i % 64)
+		}
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// nextClear returns the first entry at or above entry without a bit, which may
+// be the first of the next block.
+func (b *block) nextClear(entry uint64) uint64 {
+	start := entry - entry%blockEntries
+	for i := entry % blockEntries; i < blockEntries; {
+		free := ^b.words[i/64] >> (i % 64)
+		if free != 0 {
+			return start + i + uint64(bits.TrailingZeros64(free))
+		}
+		i += 64 - i%64
+	}
+	return start + blockEntries
+}
+
+func (c *cursor) isAcked(entry uint64) bool {
+	if entry < c.floor {
+		return true
+	}
+	b := c.blocks[entry/blockEntries]
+	return b != nil && b.has(entry)
+}
+
+// backlog counts the durable messages not acknowledged.
+func (c *cursor) backlog() uint64 {
+	durable := c.part.durable.Load()
+	if durable < c.floor {
+		return 0
+	}
+	return durable - c.floor - c.above
+}
+
+// ack marks an entry of size bytes and writes the change into the group. The
+// caller has made sure that it is not acknowledged yet.
+func (c *cursor) ack(g *group, entry uint64, size int64) {
+	c.forget(g, entry)
+	c.acked += size
+	c.sub.acked.Add(size)
+	if entry == c.floor {
+		c.floor++
+		c.advance(g)
+	} else {
+		n := entry / blockEntries
+		b := c.blocks[n]
+		if b == nil {
+			if c.blocks == nil {
+				c.blocks = make(map[uint64]*block)
+			}
+			b = new(block)
+			c.blocks[n] = b
+		}
+		b.set(entry)
+		b.bytes += size
+		c.above++
+		c.saveBlock(g, n, b)
+	}
+	c.save(g)
+}
+
+// advance moves the floor over entries that are acknowledged already.
+func (c *cursor) advance(g *group) {
+	for c.above > 0 {
+		n := c.floor / blockEntries
+		b := c.blocks[n]
+		if b == nil {
+			break
+		}
+		clear := b.nextClear(c.floor)
+		if clear == c.floor {
+			break
+		}
+		c.above -= clear - c.floor
+		c.floor = clear
+		if clear/blockEntries != n {
+			c.dropBlock(g, n, b)
+		}
+	}
+	if c.floor%blockEntries == 0 && c.floor > 0 {
+		n := c.floor/blockEntries - 1
+		if b := c.blocks[n]; b != nil {
+			c.dropBlock(g, n, b)
+		}
+	}
+}
+
+// moveTo puts the floor further up; acked are the bytes ever acknowledged then.
+// Acknowledgements above stay.
+func (c *cursor) moveTo(g *group, floor uint64, acked int64) {
+	if floor <= c.floor {
+		return
+	}
+	for entry := range c.items {
+		if entry < floor {
+			c.forget(g, entry)
+		}
+	}
+	if len(c.counts) > 0 {
+		id, sub, part := c.part.topic.id, c.sub.id, c.part.index
+		g.deleteRange(cursorKey(keyCount, id, sub, part), cursorEntryKey(keyCount, id, sub, part, floor))
+		for entry := range c.counts {
+			if entry < floor {
+				delete(c.counts, entry)
+			}
+		}
+	}
+	for n, b := range c.blocks {
+		start := n * blockEntries
+		switch {
+		case start+blockEntries <= floor:
+			c.above -= uint64(b.countFrom(max(start, c.floor)))
+			c.dropBlock(g, n, b)
+		case start < floor:
+			c.above -= uint64(b.countFrom(max(start, c.floor)) - b.countFrom(floor))
+		}
+	}
+	c.sub.acked.Add(acked - c.acked)
+	c.floor, c.acked = floor, acked
+	c.next = max(c.next, floor)
+	c.advance(g)
+	c.save(g)
+}
+
+// reset puts the floor anywhere and forgets everything above it.
+func (c *cursor) reset(g *group, floor uint64, acked int64) {
+	c.cancelSlots(g)
+	id, sub, part := c.part.topic.id, c.sub.id, c.part.index
+	for _, kind := range []byte{keyAcks, keyCount} {
+		prefix := cursorKey(kind, id, sub, part)
+		g.deleteRange(prefix, after(prefix))
+	}
+	for _, it := range c.items {
+		c.sub.drop(it)
+	}
+	c.items, c.ready, c.blocks, c.counts, c.above = nil, nil, nil, nil, 0
+	c.sub.acked.Add(acked - c.acked)
+	c.floor, c.acked, c.next = floor, acked, floor
+	c.save(g)
+}
+
+// forget drops what is remembered of the entry's deliveries.
+func (c *cursor) forget(g *group, entry uint64) {
+	if it := c.items[entry]; it != nil {
+		c.sub.drop(it)
+		delete(c.items, entry)
+	}
+	if _, ok := c.counts[entry]; ok {
+		delete(c.counts, entry)
+		g.delete(cursorEntryKey(keyCount, c.part.topic.id, c.sub.id, c.part.index, entry))
+	}
+}
+
+// save writes the floor into the group, once however often it moves.
+func (c *cursor) save(g *group) {
+	if c.slotGroup != g {
+		c.slotGroup, c.slot = g, len(g.slots)
+		g.slots = append(g.slots, slot{})
+		s := &g.slots[c.slot]
+		putCursorKey(s, keyCursor, c)
+		s.vlen = cursorLen
+		g.hold(c.part.topic)
+	}
+	s := &g.slots[c.slot]
+	binary.LittleEndian.PutUint64(s.val[:], c.floor)
+	binary.LittleEndian.PutUint64(s.val[8:], uint64(c.acked))
+	c.sub.changed = g
+}
+
+func (c *cursor) saveBlock(g *group, n uint64, b *block) {
+	s := c.blockSlot(g, n, b)
+	b.stored = true
+	s.vlen = blockValueLen
+	for i, w := range b.words {
+		binary.LittleEndian.PutUint64(s.val[8*i:], w)
+	}
+	binary.LittleEndian.PutUint64(s.val[8*blockWords:], uint64(b.bytes))
+}
+
+func (c *cursor) dropBlock(g *group, n uint64, b *block) {
+	delete(c.blocks, n)
+	if b.stored {
+		c.blockSlot(g, n, b).vlen = 0
+	}
+}
+
+func (c *cursor) blockSlot(g *group, n uint64, b *block) *slot {
+	if b.slotGroup != g {
+		b.slotGroup, b.slot = g, len(g.slots)
+		g.slots = append(g.slots, slot{})
+		s := &g.slots[b.slot]
+		putCursorKey(s, keyAcks, c)
+		binary.BigEndian.PutUint64(s.key[cursorKeyLen:], n)
+		s.klen = cursorEntryKeyLen
+		g.hold(c.part.topic)
+	}
+	return &g.slots[b.slot]
+}
+
+func putCursorKey(s *slot, kind byte, c *cursor) {
+	s.key[0] = kind
+	binary.BigEndian.PutUint64(s.key[1:], uint64(c.part.topic.id))
+	binary.BigEndian.PutUint32(s.key[9:], c.sub.id)
+	binary.BigEndian.PutUint32(s.key[13:], uint32(c.part.index))
+	s.klen = cursorKeyLen
+}
+
+// cancelSlots takes back what the group would write about the cursor.
+func (c *cursor) cancelSlots(g *group) {
+	prefix := cursorKey(keyAcks, c.part.topic.id, c.sub.id, c.part.index)
+	for i := range g.slots {
+		s := &g.slots[i]
+		if s.klen == cursorEntryKeyLen && string(s.key[:cursorKeyLen]) == string(prefix) {
+			s.dead = true
+		}
+	}
+	if c.slotGroup == g {
+		g.slots[c.slot].dead = true
+		c.slotGroup = nil
+	}
+}
+
+// restoreBlock takes one stored block.
+func (c *cursor) restoreBlock(n uint64, body []byte) error {
+	if len(body) != blockValueLen {
+		return corrupt(nil, "block of acknowledgements has the wrong size")
+	}
+	start := n * blockEntries
+	if start+blockEntries <= c.floor {
+		return nil
+	}
+	b := &block{stored: true}
+	for i := range b.words {
+		b.words[i] = binary.LittleEndian.Uint64(body[8*i:])
+	}
+	b.bytes = int64(binary.LittleEndian.Uint64(body[8*blockWords:]))
+	if c.blocks == nil {
+		c.blocks = make(map[uint64]*block)
+	}
+	c.blocks[n] = b
+	c.above += uint64(b.countFrom(max(start, c.floor)))
+	return nil
+}
+
+func (c *cursor) id(entry uint64) engine.MessageID {
+	return engine.MessageID{Topic: c.part.topic.id, Partition: c.part.index, Entry: entry}
+}

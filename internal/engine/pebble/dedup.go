@@ -1,0 +1,180 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/engine"
+)
+
+// dedup finds messages of a topic by producer and sequence. What is durable is
+// in the store; pending are those of groups that have not completed.
+type dedup struct {
+	mu sync.Mutex // makes looking and writing one step
+
+	pendingMu sync.Mutex // a leaf: completing groups take it
+	pending   map[producerSequence]pendingMessage
+}
+
+type producerSequence struct {
+	producer string
+	sequence uint64
+}
+
+type pendingMessage struct {
+	id    engine.MessageID
+	group *group
+}
+
+func sequenced(m *engine.Message) bool { return m.HasSequence && m.Producer != "" }
+
+// concerns says whether any of the messages can be a duplicate.
+func (*dedup) concerns(drafts []draft) bool {
+	for i := range drafts {
+		if sequenced(drafts[i].msg) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendOnce is append for a topic that deduplicates. The topic's dedup lock is
+// not held while waiting for the group.
+func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts []draft, total int) ([]engine.Appended, error) {
+	out := make([]engine.Appended, len(drafts))
+	now := time.Now().UnixMilli()
+	t.dedup.mu.Lock()
+	waits, fresh, err := t.seen(drafts, out)
+	if err != nil {
+		t.dedup.mu.Unlock()
+		return nil, err
+	}
+	if fresh > 0 {
+		g, err := e.writeFresh(ctx, t, p, drafts, out, total, now)
+		if err != nil {
+			t.dedup.mu.Unlock()
+			return nil, err
+		}
+		waits = append(waits, g)
+	}
+	t.dedup.mu.Unlock()
+	for _, g := range waits {
+		if err := g.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// seen marks in out what is a duplicate of an earlier append, and returns the
+// groups that those appends still wait for.
+func (t *topic) seen(drafts []draft, out []engine.Appended) (waits []*group, fresh int, err error) {
+	for i := range drafts {
+		m := drafts[i].msg
+		if !sequenced(m) {
+			fresh++
+			continue
+		}
+		if first, ok := t.dedup.find(m); ok {
+			out[i] = engine.Appended{ID: first.id, Duplicate: true}
+			waits = append(waits, first.group)
+			continue
+		}
+		id, found, err := t.original(m)
+		if err != nil {
+			return nil, 0, err
+		}
+		if !found {
+			fresh++
+			continue
+		}
+		out[i] = engine.Appended{ID: id, Duplicate: true}
+	}
+	return waits, fresh, nil
+}
+
+// original looks a durable message up.
+func (t *topic) original(m *engine.Message) (engine.MessageID, bool, error) {
+	body, err := t.e.get(producerKey(t.id, m.Producer, m.Sequence))
+	if errors.Is(err, cdb.ErrNotFound) {
+		return engine.MessageID{}, false, nil
+	}
+	if err != nil {
+		return engine.MessageID{}, false, err
+	}
+	u := unpacker{rest: body}
+	id := engine.MessageID{Topic: t.id, Partition: int32(u.uint()), Entry: u.uint()}
+	return id, true, u.err
+}
+
+// writeFresh appends the messages that out does not call duplicates. The
+// caller holds the dedup lock.
+func (e *Engine) writeFresh(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended, total int, now int64) (*group, error) {
+	g, err := e.commit.join(ctx, total)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.accepts(); err != nil {
+		e.commit.abandon()
+		return nil, err
+	}
+	var keys []producerSequence
+	for i := range drafts {
+		if out[i].Duplicate {
+			continue
+		}
+		m := drafts[i].msg
+		if sequenced(m) {
+			if first, ok := t.dedup.find(m); ok { // twice in this very append
+				out[i] = engine.Appended{ID: first.id, Duplicate: true}
+				continue
+			}
+		}
+		id := p.append(g, &drafts[i], now)
+		out[i].ID = id
+		if sequenced(m) {
+			keys = append(keys, t.dedup.add(m, pendingMessage{id: id, group: g}))
+			var body packer
+			body.uint(uint64(id.Partition))
+			body.uint(id.Entry)
+			g.set(producerKey(t.id, m.Producer, m.Sequence), body)
+		}
+	}
+	if len(keys) > 0 {
+		g.after = append(g.after, func() { t.dedup.settle(keys) })
+	}
+	t.appended(g, now)
+	e.commit.leave()
+	return g, nil
+}
+
+func (d *dedup) find(m *engine.Message) (pendingMessage, bool) {
+	d.pendingMu.Lock()
+	defer d.pendingMu.Unlock()
+	p, ok := d.pending[producerSequence{m.Producer, m.Sequence}]
+	return p, ok
+}
+
+func (d *dedup) add(m *engine.Message, p pendingMessage) producerSequence {
+	d.pendingMu.Lock()
+	defer d.pendingMu.Unlock()
+	if d.pending == nil {
+		d.pending = make(map[producerSequence]pendingMessage)
+	}
+	key := producerSequence{m.Producer, m.Sequence}
+	d.pending[key] = p
+	return key
+}
+
+// settle forgets pending messages that have become durable.
+func (d *dedup) settle(keys []producerSequence) {
+	d.pendingMu.Lock()
+	defer d.pendingMu.Unlock()
+	for _, k := range keys {
+		delete(d.pending, k)
+	}
+}

@@ -1,0 +1,118 @@
+package pebble
+
+import (
+	"encoding/binary"
+
+	"freshet/internal/engine"
+)
+
+// Every key starts with a byte that says what it holds; numbers are big-endian,
+// so that keys sort by topic, partition and entry.
+const (
+	keyFormat   = 'F' // format version of the store
+	keyTopic    = 't' // topic → configuration
+	keyHead     = 'h' // topic partition → first entry kept
+	keyMessage  = 'm' // topic partition entry → record
+	keyDelay    = 'd' // topic partition entry → time before which it is not delivered
+	keySub      = 's' // topic name → subscription
+	keyCursor   = 'c' // topic subscription partition → floor
+	keyAcks     = 'a' // topic subscription partition block → bitmap
+	keyCount    = 'r' // topic subscription partition entry → deliveries so far
+	keyProducer = 'p' // topic producer sequence → message id, for deduplication
+	keyDue      = 'x' // time topic → nothing: when the topic has something to trim
+	keyDueOf    = 'y' // topic → that time
+	keyJournal  = 'J' // name → journal number
+	keyRecord   = 'j' // journal position → record
+	keySnapshot = 'K' // journal → latest snapshot
+	keyChunk    = 'k' // journal snapshot chunk → part of a snapshot
+)
+
+// topicKinds are the kinds of keys that go with a topic.
+var topicKinds = []byte{
+	keyTopic, keyHead, keyMessage, keyDelay, keySub, keyCursor, keyAcks, keyCount, keyProducer, keyDueOf,
+}
+
+const messageKeyLen = 1 + 8 + 4 + 8
+
+func topicKey(kind byte, id engine.TopicID) []byte {
+	return binary.BigEndian.AppendUint64([]byte{kind}, uint64(id))
+}
+
+func partitionKey(kind byte, id engine.TopicID, part int32) []byte {
+	return binary.BigEndian.AppendUint32(topicKey(kind, id), uint32(part))
+}
+
+func entryKey(kind byte, id engine.TopicID, part int32, entry uint64) []byte {
+	key := make([]byte, messageKeyLen)
+	putEntryKey(key, kind, id, part, entry)
+	return key
+}
+
+func putEntryKey(key []byte, kind byte, id engine.TopicID, part int32, entry uint64) {
+	_ = key[messageKeyLen-1]
+	key[0] = kind
+	binary.BigEndian.PutUint64(key[1:], uint64(id))
+	binary.BigEndian.PutUint32(key[9:], uint32(part))
+	binary.BigEndian.PutUint64(key[13:], entry)
+}
+
+func subKey(id engine.TopicID, name string) []byte {
+	return append(topicKey(keySub, id), name...)
+}
+
+func ownedKey(kind byte, id engine.TopicID, sub uint32) []byte {
+	return binary.BigEndian.AppendUint32(topicKey(kind, id), sub)
+}
+
+const cursorKeyLen = 1 + 8 + 4 + 4
+
+func cursorKey(kind byte, id engine.TopicID, sub uint32, part int32) []byte {
+	return binary.BigEndian.AppendUint32(ownedKey(kind, id, sub), uint32(part))
+}
+
+const cursorEntryKeyLen = cursorKeyLen + 8
+
+func cursorEntryKey(kind byte, id engine.TopicID, sub uint32, part int32, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(cursorKey(kind, id, sub, part), n)
+}
+
+// producerKey holds the producer's name before its sequence number; the length
+// in front keeps one name from being a prefix of another.
+func producerKey(id engine.TopicID, producer string, sequence uint64) []byte {
+	key := topicKey(keyProducer, id)
+	key = binary.BigEndian.AppendUint32(key, uint32(len(producer)))
+	key = append(key, producer...)
+	return binary.BigEndian.AppendUint64(key, sequence)
+}
+
+func dueKey(due int64, id engine.TopicID) []byte {
+	key := binary.BigEndian.AppendUint64([]byte{keyDue}, uint64(due))
+	return binary.BigEndian.AppendUint64(key, uint64(id))
+}
+
+func recordKey(journal uint32, position uint64) []byte {
+	key := binary.BigEndian.AppendUint32([]byte{keyRecord}, journal)
+	return binary.BigEndian.AppendUint64(key, position)
+}
+
+func snapshotKey(journal uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{keySnapshot}, journal)
+}
+
+func chunkKey(journal uint32, snapshot uint64, chunk uint32) []byte {
+	key := binary.BigEndian.AppendUint32([]byte{keyChunk}, journal)
+	key = binary.BigEndian.AppendUint64(key, snapshot)
+	return binary.BigEndian.AppendUint32(key, chunk)
+}
+
+// after returns the first key behind every key that starts with prefix.
+func after(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		end[i]++
+		if end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return []byte{0xff}
+}

@@ -1,0 +1,222 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/engine"
+)
+
+// partition is one log of a topic.
+type partition struct {
+	topic *topic
+	index int32
+
+	durable atomic.Uint64 // entries below are durable and may be read
+	first   atomic.Uint64 // entries below are trimmed; changed under committer.mu
+
+	firstCum atomic.Int64 // bytes ever written up to first; changed before it
+
+	// guarded by committer.mu
+	next           uint64 // entry the next append gets
+	cum            int64  // bytes ever written up to next
+	publish        int64  // publish time of the newest message, durable or not
+	durableCum     int64
+	durablePublish int64
+	group          *group // the last group appended to
+	touch          int    // index in group.touched
+
+	delayed atomic.Int64 // len(delays)
+	delayMu sync.Mutex
+	delays  map[uint64]int64 // entry → epoch milliseconds before which nobody gets it
+
+	tail bell // rung when durable grows
+}
+
+// restore reads where the partition starts and ends. iter covers the topic's messages.
+func (p *partition) restore(iter *cdb.Iterator) error {
+	t := p.topic
+	var head headValue
+	body, err := t.e.get(partitionKey(keyHead, t.id, p.index))
+	if err == nil {
+		head, err = unpackHead(body)
+	}
+	if err != nil && !errors.Is(err, cdb.ErrNotFound) {
+		return err
+	}
+	p.firstCum.Store(head.cum)
+	p.first.Store(head.first)
+	p.next, p.cum, p.publish = head.first, head.cum, head.lastPublish
+	if iter.SeekLT(after(partitionKey(keyMessage, t.id, p.index))) && p.owns(iter.Key()) {
+		if entry := binary.BigEndian.Uint64(iter.Key()[13:]); entry >= p.next {
+			if err := p.restoreEnd(iter.Key(), iter.Value(), entry); err != nil {
+				return err
+			}
+		}
+	}
+	if err := iter.Error(); err != nil {
+		return storeError(err)
+	}
+	p.durable.Store(p.next)
+	p.durableCum, p.durablePublish = p.cum, p.publish
+	return p.restoreDelays()
+}
+
+func (p *partition) restoreEnd(key, value []byte, entry uint64) error {
+	rec, err := verify(key, value)
+	if err != nil {
+		return err
+	}
+	p.next, p.cum, p.publish = entry+1, rec.cum, rec.publish
+	return nil
+}
+
+func (p *partition) owns(key []byte) bool {
+	return len(key) == messageKeyLen && int32(binary.BigEndian.Uint32(key[9:])) == p.index
+}
+
+func (p *partition) restoreDelays() error {
+	now := time.Now().UnixMilli()
+	return p.topic.e.scan(partitionKey(keyDelay, p.topic.id, p.index), func(key, body []byte) error {
+		u := unpacker{rest: body}
+		due, entry := u.int(), binary.BigEndian.Uint64(key[13:])
+		if due > now && entry >= p.first.Load() {
+			p.delay(entry, due)
+		}
+		return u.err
+	})
+}
+
+// delay remembers that nobody gets the entry before due.
+func (p *partition) delay(entry uint64, due int64) {
+	p.delayMu.Lock()
+	defer p.delayMu.Unlock()
+	if p.delays == nil {
+		p.delays = make(map[uint64]int64)
+	}
+	p.delays[entry] = due
+	p.delayed.Store(int64(len(p.delays)))
+}
+
+// delayedUntil returns when the entry may be handed out, 0 for now.
+func (p *partition) delayedUntil(entry uint64, now int64) int64 {
+	if p.delayed.Load() == 0 {
+		return 0
+	}
+	p.delayMu.Lock()
+	defer p.delayMu.Unlock()
+	due, ok := p.delays[entry]
+	if ok && due <= now {
+		delete(p.delays, entry)
+		p.delayed.Store(int64(len(p.delays)))
+		return 0
+	}
+	return due
+}
+
+// countDelayed counts the messages not due yet that match.
+func (p *partition) countDelayed(now int64, match func(entry uint64) bool) (n uint64) {
+	if p.delayed.Load() == 0 {
+		return 0
+	}
+	p.delayMu.Lock()
+	defer p.delayMu.Unlock()
+	for entry, due := range p.delays {
+		if due <= now {
+			delete(p.delays, entry)
+		} else if match(entry) {
+			n++
+		}
+	}
+	p.delayed.Store(int64(len(p.delays)))
+	return n
+}
+
+// append writes one message into the group. The caller holds committer.mu.
+func (p *partition) append(g *group, d *draft, now int64) engine.MessageID {
+	entry, size := p.next, d.size()
+	p.next++
+	p.cum += int64(size)
+	p.topic.stored += int64(size)
+	p.publish = max(p.publish, now)
+	op := g.batch.SetDeferred(messageKeyLen, size)
+	putEntryKey(op.Key, keyMessage, p.topic.id, p.index, entry)
+	d.put(op.Key, op.Value, p.publish, p.cum)
+	_ = op.Finish()
+	g.bytes += messageKeyLen + size
+	if due := d.msg.DeliverAt; due > now {
+		var body packer
+		body.int(due)
+		g.set(entryKey(keyDelay, p.topic.id, p.index, entry), body)
+		p.delay(entry, due)
+	}
+	if p.group != g {
+		p.group, p.touch = g, len(g.touched)
+		g.touched = append(g.touched, touch{part: p})
+		g.hold(p.topic)
+	}
+	g.touched[p.touch] = touch{part: p, next: p.next, cum: p.cum, publish: p.publish}
+	return engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry}
+}
+
+// announce wakes those who wait for messages of the partition.
+func (p *partition) announce() {
+	p.tail.wake()
+	p.topic.tail.wake()
+	p.topic.announce()
+}
+
+// grown returns a channel that is closed when the partition grows.
+func (p *partition) grown() <-chan struct{} { return p.tail.wait() }
+
+// grown returns a channel that is closed when any partition grows.
+func (t *topic) grown() <-chan struct{} { return t.tail.wait() }
+
+// bell wakes everybody who waits at once.
+type bell struct {
+	mu sync.Mutex
+	ch chan struct{} // nil while nobody waits
+}
+
+func (b *bell) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch == nil {
+		b.ch = make(chan struct{})
+	}
+	return b.ch
+}
+
+func (b *bell) wake() {
+	b.mu.Lock()
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
+	}
+	b.mu.Unlock()
+}
+
+// announce lets waiting consumers of the topic take what has become durable.
+func (t *topic) announce() {
+	t.waitMu.Lock()
+	if len(t.waiting) == 0 {
+		t.waitMu.Unlock()
+		return
+	}
+	subs := make([]*subscription, 0, len(t.waiting))
+	for s := range t.waiting {
+		subs = append(subs, s)
+	}
+	t.waitMu.Unlock()
+	now := time.Now().UnixNano()
+	for _, s := range subs {
+		s.mu.Lock()
+		s.dispatch(now)
+		s.mu.Unlock()
+	}
+}

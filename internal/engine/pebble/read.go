@@ -1,0 +1,314 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/engine"
+)
+
+// maxRead bounds how many messages one Read returns.
+const maxRead = 10_000
+
+// read returns a record and its stored size.
+func (p *partition) read(entry uint64) (engine.Record, int64, error) {
+	var key [messageKeyLen]byte
+	putEntryKey(key[:], keyMessage, p.topic.id, p.index, entry)
+	value, closer, err := p.topic.e.db.Get(key[:])
+	if err != nil {
+		return engine.Record{}, 0, storeError(err)
+	}
+	defer closer.Close()
+	r, err := decode(key[:], value, engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry})
+	return r, int64(len(value)), err
+}
+
+// head returns what searches need of a record; of a damaged one the size.
+func (p *partition) head(entry uint64) (recordHead, error) {
+	var key [messageKeyLen]byte
+	putEntryKey(key[:], keyMessage, p.topic.id, p.index, entry)
+	value, closer, err := p.topic.e.db.Get(key[:])
+	if err != nil {
+		return recordHead{}, storeError(err)
+	}
+	defer closer.Close()
+	head, err := verify(key[:], value)
+	head.size = int64(len(value))
+	return head, err
+}
+
+// cumBefore returns the bytes ever written before an entry.
+func (p *partition) cumBefore(entry uint64) (int64, error) {
+	if entry <= p.first.Load() {
+		return p.firstCum.Load(), nil
+	}
+	head, err := p.head(entry - 1)
+	if err == nil {
+		return head.cum, nil
+	}
+	if errors.Is(err, cdb.ErrNotFound) { // trimmed meanwhile
+		return p.firstCum.Load(), nil
+	}
+	if next, err := p.head(entry); err == nil { // the neighbour knows it too
+		return next.cum - next.size, nil
+	}
+	return 0, err
+}
+
+// firstAt returns the first entry published at or after a time.
+func (p *partition) firstAt(millis int64) (uint64, error) {
+	lo, hi := p.first.Load(), p.durable.Load()
+	var failure error
+	n := sort.Search(int(hi-lo), func(i int) bool {
+		head, err := p.head(lo + uint64(i))
+		if errors.Is(err, cdb.ErrNotFound) {
+			return false // trimmed meanwhile, so it is old
+		}
+		if err != nil {
+			failure = err
+			return false
+		}
+		return head.publish >= millis
+	})
+	return lo + uint64(n), failure
+}
+
+// Read implements engine.Log.
+func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadRequest) ([]engine.Record, error) {
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if req.Max < 1 {
+		return nil, fmt.Errorf("%w: read at least one message", engine.ErrInvalid)
+	}
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer t.release()
+	parts := *t.parts.Load()
+	if req.Partition != engine.AllPartitions {
+		p, err := t.partition(req.Partition)
+		if err != nil {
+			return nil, err
+		}
+		parts = []*partition{p}
+	}
+	var s *subscription
+	if req.Subscription != "" {
+		if s, err = t.subscription(ctx, req.Subscription); err != nil {
+			return nil, err
+		}
+	}
+	deadline := time.Now().Add(req.Wait)
+	for {
+		grown := watch(parts, req.Wait > 0)
+		out, err := t.read(ctx, parts, s, req)
+		if err != nil || len(out) > 0 || req.Wait <= 0 {
+			return out, err
+		}
+		if more, err := e.waitGrown(ctx, grown, time.Until(deadline)); !more || err != nil {
+			return nil, err
+		}
+		if t.deleted.Load() {
+			return nil, engine.ErrNoTopic
+		}
+	}
+}
+
+// watch returns a channel that is closed when one of the partitions grows.
+func watch(parts []*partition, wanted bool) <-chan struct{} {
+	if !wanted {
+		return nil
+	}
+	if len(parts) == 1 {
+		return parts[0].grown()
+	}
+	return parts[0].topic.grown()
+}
+
+func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time.Duration) (bool, error) {
+	if wait <= 0 {
+		return false, nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-grown:
+		return true, nil
+	case <-timer.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-e.closing:
+		return false, engine.ErrClosed
+	case <-e.failed:
+		return false, engine.ErrFailed
+	}
+}
+
+// read returns durable messages of the partitions in the order they were published.
+func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, req engine.ReadRequest) ([]engine.Record, error) {
+	m, err := t.merge(parts, func(p *partition) (uint64, error) {
+		from := max(req.From, p.first.Load())
+		if req.Since.IsZero() {
+			return from, nil
+		}
+		at, err := p.firstAt(ceilMillis(req.Since))
+		return max(from, at), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	var out []engine.Record
+	total, limit := 0, min(req.Max, maxRead)
+	for len(out) < limit {
+		p, entry, ok := m.next()
+		if !ok {
+			break
+		}
+		if s != nil {
+			if err := s.use(); err != nil {
+				return nil, err
+			}
+			acked := s.cursors[p.index].isAcked(entry)
+			s.mu.Unlock()
+			if acked {
+				continue
+			}
+		}
+		r, err := m.record()
+		if err != nil {
+			return nil, err
+		}
+		if total += len(r.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
+			break
+		}
+		out = append(out, r)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return out, m.err
+}
+
+func ceilMillis(t time.Time) int64 {
+	ms := t.UnixMilli()
+	if t.Sub(time.UnixMilli(ms)) > 0 {
+		ms++
+	}
+	return ms
+}
+
+// merger walks several partitions in the order of publish times.
+type merger struct {
+	walks []*walk
+	cur   *walk
+	err   error
+}
+
+// walk is a place in one partition.
+type walk struct {
+	part *partition
+	iter *cdb.Iterator
+	head recordHead
+	ok   bool
+}
+
+// merge starts a walk over durable messages, from an entry in each partition.
+func (t *topic) merge(parts []*partition, from func(*partition) (uint64, error)) (*merger, error) {
+	m := new(merger)
+	for _, p := range parts {
+		entry, err := from(p)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		durable := p.durable.Load()
+		if entry >= durable {
+			continue
+		}
+		iter, err := t.e.db.NewIter(&cdb.IterOptions{
+			LowerBound: entryKey(keyMessage, t.id, p.index, entry),
+			UpperBound: entryKey(keyMessage, t.id, p.index, durable),
+		})
+		if err != nil {
+			m.close()
+			return nil, storeError(err)
+		}
+		w := &walk{part: p, iter: iter}
+		m.walks = append(m.walks, w)
+		m.load(w, iter.First())
+	}
+	return m, nil
+}
+
+// load notes the record that a walk has come to.
+func (m *merger) load(w *walk, ok bool) {
+	w.ok = ok
+	if !ok {
+		m.fail(storeError(w.iter.Error()))
+		return
+	}
+	value, err := w.iter.ValueAndErr()
+	if err != nil {
+		m.fail(storeError(err))
+		w.ok = false
+		return
+	}
+	w.head, err = verify(w.iter.Key(), value)
+	if err != nil {
+		w.head.size = int64(len(value))
+	}
+}
+
+func (m *merger) fail(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+// next goes to the next record and returns where it is.
+func (m *merger) next() (*partition, uint64, bool) {
+	if m.cur != nil {
+		m.load(m.cur, m.cur.iter.Next())
+		m.cur = nil
+	}
+	if m.err != nil {
+		return nil, 0, false
+	}
+	for _, w := range m.walks {
+		if w.ok && (m.cur == nil || w.head.publish < m.cur.head.publish) {
+			m.cur = w
+		}
+	}
+	if m.cur == nil {
+		return nil, 0, false
+	}
+	return m.cur.part, binary.BigEndian.Uint64(m.cur.iter.Key()[13:]), true
+}
+
+// record decodes the record that next went to.
+func (m *merger) record() (engine.Record, error) {
+	w := m.cur
+	value, err := w.iter.ValueAndErr()
+	if err != nil {
+		return engine.Record{}, storeError(err)
+	}
+	entry := binary.BigEndian.Uint64(w.iter.Key()[13:])
+	return decode(w.iter.Key(), value, engine.MessageID{Topic: w.part.topic.id, Partition: w.part.index, Entry: entry})
+}
+
+func (m *merger) close() {
+	for _, w := range m.walks {
+		_ = w.iter.Close()
+	}
+}

@@ -1,0 +1,351 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/engine"
+)
+
+// maxReceive bounds how many messages one Receive leases.
+const maxReceive = 10_000
+
+// waiter is a caller of Receive whose turn has not come.
+type waiter struct {
+	max        int
+	lease      time.Duration
+	partition  int32
+	got        lot
+	err        error
+	ready      chan struct{}
+	queued     bool
+	prev, next *waiter
+}
+
+// lot is what one caller was handed. What it says of the leases was true when
+// they were made; the items themselves are the subscription's.
+type lot struct {
+	at     int64 // end of the leases
+	leases []leased
+}
+
+type leased struct {
+	*item
+	deliveries uint32
+}
+
+func (w *waiter) wake() { w.ready <- struct{}{} } // cap 1, and woken only once
+
+// waiterList is a queue in the order of arrival.
+type waiterList struct {
+	first, last *waiter
+	n           int
+}
+
+func (s *subscription) enqueue(w *waiter) {
+	l := &s.waiters
+	w.queued, w.prev = true, l.last
+	if l.last != nil {
+		l.last.next = w
+	} else {
+		l.first = w
+	}
+	l.last = w
+	if l.n++; l.n == 1 {
+		t := s.topic
+		t.waitMu.Lock()
+		if t.waiting == nil {
+			t.waiting = make(map[*subscription]struct{})
+		}
+		t.waiting[s] = struct{}{}
+		t.waitMu.Unlock()
+	}
+}
+
+func (s *subscription) dequeue(w *waiter) {
+	l := &s.waiters
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		l.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		l.last = w.prev
+	}
+	w.queued, w.prev, w.next = false, nil, nil
+	if l.n--; l.n == 0 {
+		s.topic.waitMu.Lock()
+		delete(s.topic.waiting, s)
+		s.topic.waitMu.Unlock()
+	}
+}
+
+// Receive implements engine.Subscriptions.
+func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if req.Max < 1 {
+		return nil, fmt.Errorf("%w: receive at least one message", engine.ErrInvalid)
+	}
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer t.release()
+	s, err := t.subscription(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if req.Partition != engine.AllPartitions {
+		if _, err := t.partition(req.Partition); err != nil {
+			return nil, err
+		}
+	}
+	var deadline time.Time
+	if req.Wait > 0 {
+		deadline = time.Now().Add(req.Wait)
+	}
+	for {
+		got, err := s.take(ctx, req, deadline)
+		if err != nil || len(got.leases) == 0 {
+			return nil, err
+		}
+		out, err := s.fetch(got, req)
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == 0 { // trimmed under our hands; look again
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			s.giveBack(got)
+			return nil, err
+		}
+		return out, nil
+	}
+}
+
+// take leases entries to the caller, waiting for the first until deadline.
+func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, deadline time.Time) (lot, error) {
+	if err := s.use(); err != nil {
+		return lot{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		s.mu.Unlock()
+		return lot{}, err
+	}
+	now := time.Now().UnixNano()
+	s.dispatch(now) // who came first is served first
+	w := waiter{max: min(req.Max, maxReceive), partition: req.Partition, lease: req.Lease}
+	if w.lease <= 0 {
+		w.lease = s.config.Lease
+	}
+	if w.lease <= 0 {
+		w.lease = engine.DefaultLease
+	}
+	s.fill(&w, now)
+	if len(w.got.leases) > 0 {
+		s.arm()
+		s.mu.Unlock()
+		return w.got, nil
+	}
+	wait := time.Until(deadline)
+	if deadline.IsZero() || wait <= 0 {
+		s.mu.Unlock()
+		return lot{}, nil
+	}
+	w.ready = make(chan struct{}, 1)
+	s.enqueue(&w)
+	s.arm()
+	s.mu.Unlock()
+	return s.await(ctx, &w, wait)
+}
+
+// await blocks until the waiter is served, its time is up, or nobody wants it.
+func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration) (lot, error) {
+	e := s.engine()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	var why error
+	select {
+	case <-w.ready:
+		return w.got, w.err
+	case <-timer.C:
+	case <-ctx.Done():
+		why = ctx.Err()
+	case <-e.closing:
+		why = engine.ErrClosed
+	case <-e.failed:
+		why = engine.ErrFailed
+	}
+	s.mu.Lock()
+	if w.queued {
+		s.dequeue(w)
+		s.mu.Unlock()
+		return lot{}, why
+	}
+	s.mu.Unlock()
+	if why != nil { // served in the same moment: somebody else shall have it
+		s.giveBack(w.got)
+		return lot{}, why
+	}
+	return w.got, w.err
+}
+
+// giveBack undoes leases of messages that never reached their caller.
+func (s *subscription) giveBack(got lot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range got.leases {
+		it := l.item
+		if it.state != itemLeased || it.at != got.at {
+			continue // not this caller's any more
+		}
+		s.drop(it)
+		if it.deliveries > 1 {
+			s.redelivered--
+		}
+		it.deliveries--
+		s.offer(it)
+	}
+	s.dispatch(time.Now().UnixNano())
+}
+
+// dispatch serves waiting callers in the order they came. Call it with s.mu
+// held whenever something may have become available.
+func (s *subscription) dispatch(now int64) {
+	if s.gone != nil || !s.complete {
+		return
+	}
+	s.expire(now)
+	for w := s.waiters.first; w != nil; {
+		next := w.next
+		s.fill(w, now)
+		if len(w.got.leases) > 0 {
+			s.dequeue(w)
+			w.wake()
+		} else if w.partition == engine.AllPartitions {
+			break // nothing for anybody
+		}
+		w = next
+	}
+	s.arm()
+}
+
+// fill leases up to w.max entries to w, from each partition in turn.
+func (s *subscription) fill(w *waiter, now int64) {
+	limit := s.topic.config.Load().MaxUnacked
+	lo, n := s.turn, len(s.cursors)
+	if w.partition != engine.AllPartitions {
+		if int(w.partition) >= n {
+			return
+		}
+		lo, n = int(w.partition), 1
+	}
+	w.got.at = now + int64(w.lease)
+	for i := 0; i < n; i++ {
+		c := s.cursors[(lo+i)%len(s.cursors)]
+		for len(w.got.leases) < w.max && (limit <= 0 || s.leased < limit) {
+			it := c.take(now)
+			if it == nil {
+				break
+			}
+			if it.deliveries++; it.deliveries > 1 {
+				s.redelivered++
+			}
+			s.lease(it, w.got.at)
+			w.got.leases = append(w.got.leases, leased{it, it.deliveries})
+		}
+		if len(w.got.leases) >= w.max {
+			break
+		}
+	}
+	if w.partition == engine.AllPartitions {
+		s.turn = (s.turn + 1) % len(s.cursors)
+	}
+}
+
+// take returns the next entry to hand out as a loose item, or nil.
+func (c *cursor) take(now int64) *item {
+	if len(c.ready) > 0 {
+		it := c.ready[0]
+		c.sub.drop(it)
+		return it
+	}
+	durable := c.part.durable.Load()
+	for c.next = max(c.next, c.floor); c.next < durable; {
+		entry := c.next
+		if b := c.blocks[entry/blockEntries]; b != nil {
+			if clear := b.nextClear(entry); clear != entry {
+				c.next = clear
+				continue
+			}
+		}
+		c.next++
+		it := &item{cur: c, entry: entry, deliveries: c.counts[entry]}
+		if c.items == nil {
+			c.items = make(map[uint64]*item)
+		}
+		c.items[entry] = it
+		if due := c.part.delayedUntil(entry, now/1e6); due > 0 {
+			c.sub.suspend(it, due*1e6)
+			continue
+		}
+		return it
+	}
+	return nil
+}
+
+// fetch reads the records of leased items. Damaged ones stay leased and come
+// back later; only when there is nothing else does the caller hear of them.
+func (s *subscription) fetch(got lot, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+	out := make([]engine.Delivery, 0, len(got.leases))
+	var damage error
+	total := 0
+	for i, l := range got.leases {
+		r, size, err := l.cur.part.read(l.entry)
+		switch {
+		case errors.Is(err, cdb.ErrNotFound):
+			s.vanish(l.item)
+			continue
+		case errors.Is(err, engine.ErrCorrupt):
+			damage = err
+			continue
+		case err != nil:
+			s.giveBack(got)
+			return nil, err
+		}
+		l.size.Store(size)
+		if total += len(r.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
+			s.giveBack(lot{at: got.at, leases: got.leases[i:]})
+			break
+		}
+		out = append(out, engine.Delivery{
+			Record:       r,
+			Redeliveries: l.deliveries - 1,
+			LeasedUntil:  time.Unix(0, got.at),
+		})
+	}
+	if len(out) == 0 && damage != nil {
+		return nil, damage
+	}
+	return out, nil
+}
+
+// vanish forgets an item whose message was trimmed.
+func (s *subscription) vanish(it *item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it.state == itemLeased || it.state == itemDead {
+		s.drop(it)
+		delete(it.cur.items, it.entry)
+	}
+}

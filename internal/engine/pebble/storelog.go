@@ -1,0 +1,40 @@
+package pebble
+
+import (
+	"fmt"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+)
+
+// storeLogger is what Pebble logs to. Its Fatalf must not end the process: it
+// fails the engine and returns, and every group checks for that before it is
+// called durable.
+type storeLogger struct{ e *Engine }
+
+func (l storeLogger) Infof(format string, args ...any) {}
+
+func (l storeLogger) Errorf(format string, args ...any) {
+	l.e.log.Error("store: " + fmt.Sprintf(format, args...))
+}
+
+func (l storeLogger) Fatalf(format string, args ...any) {
+	l.e.fail(fmt.Errorf("store: "+format, args...))
+}
+
+// events are the happenings inside Pebble that an operator should know.
+func (e *Engine) events() *cdb.EventListener {
+	return &cdb.EventListener{
+		BackgroundError: func(err error) {
+			e.log.Error("store: background work failed", "error", err)
+		},
+		DataCorruption: func(info cdb.DataCorruptionInfo) {
+			e.log.Error("store: damaged file", "detail", info.String())
+		},
+		DiskSlow: func(info cdb.DiskSlowInfo) {
+			e.log.Warn("store: slow disk", "detail", info.String())
+		},
+		WriteStallBegin: func(info cdb.WriteStallBeginInfo) {
+			e.log.Warn("store: writes stall", "detail", info.String())
+		},
+	}
+}

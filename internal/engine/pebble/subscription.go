@@ -1,0 +1,230 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"freshet/internal/engine"
+)
+
+// subscription is a loaded subscription.
+type subscription struct {
+	topic *topic
+	id    uint32
+	name  string
+	born  *group // the group that created it; nil when it was loaded
+
+	acked atomic.Int64 // bytes ever acknowledged, over all cursors
+
+	mu          sync.Mutex
+	config      engine.SubscriptionConfig
+	cursors     []*cursor
+	complete    bool     // blocks and counts are read from the store
+	gone        error    // deleted or unloaded: what to tell callers
+	changed     *group   // the last group that a cursor was written to
+	timers      itemHeap // leased and waiting items, by time
+	leased      int
+	dead        int // items on their way to the dead letter topic
+	delayed     int // waiting items that were never delivered
+	redelivered uint64
+	turn        int // partition to look at first
+	waiters     waiterList
+
+	armed int64 // when the clock wakes it, 0 for never; guarded by clock.mu
+	index int   // in the clock's heap
+}
+
+func (s *subscription) engine() *Engine { return s.topic.e }
+
+// restoreSubscriptions reads the topic's subscriptions and their floors. What
+// is above the floors is read when a subscription is first used.
+func (t *topic) restoreSubscriptions() error {
+	t.subs = make(map[string]*subscription)
+	byID := make(map[uint32]*subscription)
+	prefix := topicKey(keySub, t.id)
+	err := t.e.scan(prefix, func(key, body []byte) error {
+		id, config, err := unpackSub(body)
+		if err != nil {
+			return fmt.Errorf("subscription %q: %w", key[len(prefix):], err)
+		}
+		s := t.newSubscription(id, string(key[len(prefix):]), config)
+		s.redelivered = t.e.topics.redeliveredOf(t.id, id)
+		t.subs[s.name] = s
+		byID[id] = s
+		return nil
+	})
+	if err != nil || len(byID) == 0 {
+		return err
+	}
+	err = t.e.scan(topicKey(keyCursor, t.id), func(key, body []byte) error {
+		s := byID[binary.BigEndian.Uint32(key[9:])]
+		part := binary.BigEndian.Uint32(key[13:])
+		if s == nil || int(part) >= len(s.cursors) {
+			return nil
+		}
+		if len(body) != cursorLen {
+			return corrupt(key, "cursor has the wrong size")
+		}
+		c := s.cursors[part]
+		if floor := binary.LittleEndian.Uint64(body); floor >= c.floor {
+			c.floor, c.next = floor, floor
+			c.acked = int64(binary.LittleEndian.Uint64(body[8:]))
+		}
+		return nil
+	})
+	for _, s := range t.subs {
+		var acked int64
+		for _, c := range s.cursors {
+			acked += c.acked
+		}
+		s.acked.Store(acked)
+	}
+	return err
+}
+
+func (tt *topicTable) redeliveredOf(id engine.TopicID, sub uint32) uint64 {
+	tt.mu.RLock()
+	defer tt.mu.RUnlock()
+	return tt.redelivered[redeliveredKey{id, sub}]
+}
+
+// newSubscription makes a subscription with every cursor at the start of its partition.
+func (t *topic) newSubscription(id uint32, name string, config engine.SubscriptionConfig) *subscription {
+	s := &subscription{topic: t, id: id, name: name, config: config, index: -1}
+	for _, p := range *t.parts.Load() {
+		s.addCursor(p)
+	}
+	return s
+}
+
+func (s *subscription) addCursor(p *partition) {
+	c := &cursor{sub: s, part: p, floor: p.first.Load(), acked: p.firstCum.Load()}
+	c.next = c.floor
+	s.cursors = append(s.cursors, c)
+}
+
+// use locks the subscription with everything loaded. The caller unlocks it.
+func (s *subscription) use() error {
+	s.mu.Lock()
+	if s.gone != nil {
+		s.mu.Unlock()
+		return s.gone
+	}
+	if !s.complete {
+		if err := s.loadAcks(); err != nil {
+			s.mu.Unlock()
+			return fmt.Errorf("load subscription %q of topic %d: %w", s.name, s.topic.id, err)
+		}
+		s.complete = true
+	}
+	return nil
+}
+
+func (s *subscription) loadAcks() error {
+	t := s.topic
+	for _, c := range s.cursors {
+		c.blocks, c.counts, c.above = nil, nil, 0
+	}
+	prefix := ownedKey(keyAcks, t.id, s.id)
+	err := t.e.scan(prefix, func(key, body []byte) error {
+		part := binary.BigEndian.Uint32(key[13:])
+		if int(part) >= len(s.cursors) {
+			return nil
+		}
+		return s.cursors[part].restoreBlock(binary.BigEndian.Uint64(key[cursorKeyLen:]), body)
+	})
+	if err != nil {
+		return err
+	}
+	return t.e.scan(ownedKey(keyCount, t.id, s.id), func(key, body []byte) error {
+		part, entry := binary.BigEndian.Uint32(key[13:]), binary.BigEndian.Uint64(key[cursorKeyLen:])
+		if int(part) >= len(s.cursors) || s.cursors[part].isAcked(entry) {
+			return nil
+		}
+		u := unpacker{rest: body}
+		c := s.cursors[part]
+		if c.counts == nil {
+			c.counts = make(map[uint64]uint32)
+		}
+		c.counts[entry] = uint32(u.uint())
+		return u.err
+	})
+}
+
+// drop takes an item out of whatever heap it is in.
+func (s *subscription) drop(it *item) {
+	switch it.state {
+	case itemLeased:
+		s.timers.remove(it, byTime)
+		s.leased--
+	case itemWaiting:
+		s.timers.remove(it, byTime)
+		if it.deliveries == 0 {
+			s.delayed--
+		}
+	case itemReady:
+		it.cur.ready.remove(it, byEntry)
+	case itemDead:
+		s.dead--
+	}
+	it.state = itemLoose
+}
+
+// lease puts a loose item under a lease until at.
+func (s *subscription) lease(it *item, at int64) {
+	it.state, it.at = itemLeased, at
+	s.timers.push(it, byTime)
+	s.leased++
+}
+
+// suspend makes a loose item wait until at.
+func (s *subscription) suspend(it *item, at int64) {
+	it.state, it.at = itemWaiting, at
+	s.timers.push(it, byTime)
+	if it.deliveries == 0 {
+		s.delayed++
+	}
+}
+
+// offer makes a loose item ready for the next caller.
+func (s *subscription) offer(it *item) {
+	it.state = itemReady
+	it.cur.ready.push(it, byEntry)
+}
+
+// busy says whether unloading would lose a lease, a delay somebody asked for,
+// or a caller.
+func (s *subscription) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiters.n > 0 || s.dead > 0 || len(s.timers) > s.delayed
+}
+
+// unload makes the object unusable and returns its count of redeliveries.
+func (s *subscription) unload() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = engine.ErrNoSubscription
+	s.engine().clock.disarm(s)
+	return s.redelivered
+}
+
+// retire ends the subscription: waiting callers get err, and the group writes
+// nothing more about it. The caller holds s.mu and committer.mu.
+func (s *subscription) retire(g *group, err error) {
+	s.gone = err
+	for _, c := range s.cursors {
+		c.cancelSlots(g)
+	}
+	for w := s.waiters.first; w != nil; w = s.waiters.first {
+		s.dequeue(w)
+		w.err = err
+		w.wake()
+	}
+	s.timers, s.leased, s.delayed, s.dead = nil, 0, 0, 0
+	for _, c := range s.cursors {
+		c.items, c.ready = nil, nil
+	}
+}

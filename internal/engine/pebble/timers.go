@@ -1,0 +1,180 @@
+package pebble
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+)
+
+// clock wakes subscriptions when a lease ends or a delay is over: one goroutine
+// and one heap for all of them.
+type clock struct {
+	e     *Engine
+	mu    sync.Mutex
+	subs  wakeHeap
+	nudge chan struct{}
+	stop  chan struct{}
+	ended chan struct{}
+}
+
+func (c *clock) start(e *Engine) {
+	c.e = e
+	c.nudge = make(chan struct{}, 1)
+	c.stop = make(chan struct{})
+	c.ended = make(chan struct{})
+	go c.run()
+}
+
+func (c *clock) close() {
+	close(c.stop)
+	<-c.ended
+}
+
+// arm sees to it that the subscription wakes in time for its first timer. It
+// may wake early, when that timer has gone since. The caller holds s.mu.
+func (s *subscription) arm() {
+	if len(s.timers) == 0 {
+		return
+	}
+	c, at := &s.engine().clock, s.timers[0].at
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.armed != 0 && s.armed <= at {
+		return
+	}
+	s.armed = at
+	if s.index < 0 {
+		heap.Push(&c.subs, s)
+	} else {
+		heap.Fix(&c.subs, s.index)
+	}
+	if s.index == 0 {
+		select {
+		case c.nudge <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (c *clock) disarm(s *subscription) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.armed = 0
+	if s.index >= 0 {
+		heap.Remove(&c.subs, s.index)
+	}
+}
+
+func (c *clock) run() {
+	defer close(c.ended)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var due []*subscription
+	for {
+		now := time.Now().UnixNano()
+		due = due[:0]
+		sleep := time.Hour
+		c.mu.Lock()
+		for len(c.subs) > 0 {
+			if first := c.subs[0]; first.armed > now {
+				sleep = time.Duration(first.armed - now)
+				break
+			}
+			s := heap.Pop(&c.subs).(*subscription)
+			s.armed = 0
+			due = append(due, s)
+		}
+		c.mu.Unlock()
+		for _, s := range due {
+			s.mu.Lock()
+			s.dispatch(now)
+			s.mu.Unlock()
+		}
+		if len(due) > 0 {
+			continue
+		}
+		timer.Reset(sleep)
+		select {
+		case <-timer.C:
+		case <-c.nudge:
+		case <-c.stop:
+			return
+		}
+	}
+}
+
+type wakeHeap []*subscription
+
+func (h wakeHeap) Len() int           { return len(h) }
+func (h wakeHeap) Less(i, j int) bool { return h[i].armed < h[j].armed }
+func (h wakeHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *wakeHeap) Push(x any) {
+	s := x.(*subscription)
+	s.index = len(*h)
+	*h = append(*h, s)
+}
+
+func (h *wakeHeap) Pop() any {
+	last := len(*h) - 1
+	s := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	s.index = -1
+	return s
+}
+
+// expire ends the leases and delays whose time has come. The caller holds s.mu.
+func (s *subscription) expire(now int64) {
+	for len(s.timers) > 0 && s.timers[0].at <= now {
+		it := s.timers[0]
+		wasLeased := it.state == itemLeased
+		s.drop(it)
+		if wasLeased {
+			s.returned(nil, it, now, 0)
+		} else {
+			s.offer(it)
+		}
+	}
+}
+
+// returned takes a loose item back from a consumer that did not acknowledge it.
+// With a group, the caller holds committer.mu.
+func (s *subscription) returned(g *group, it *item, now int64, delay time.Duration) {
+	if s.config.MaxDeliveries > 0 && it.deliveries >= s.config.MaxDeliveries {
+		it.state = itemDead
+		s.dead++
+		s.engine().dead.bury(it)
+		return
+	}
+	s.remember(g, it)
+	if delay > 0 {
+		s.suspend(it, now+int64(delay))
+	} else {
+		s.offer(it)
+	}
+}
+
+// remember stores how often the item was delivered, so that the count survives
+// a restart. Nobody waits for it: what is lost is a count, not a message.
+func (s *subscription) remember(g *group, it *item) {
+	if g == nil {
+		var err error
+		if g, err = s.engine().commit.enter(); err != nil {
+			return
+		}
+		defer s.engine().commit.leave()
+	}
+	c := it.cur
+	if c.counts == nil {
+		c.counts = make(map[uint64]uint32)
+	}
+	c.counts[it.entry] = it.deliveries
+	var body packer
+	body.uint(uint64(it.deliveries))
+	g.set(cursorEntryKey(keyCount, s.topic.id, s.id, c.part.index, it.entry), body)
+	g.hold(s.topic)
+}

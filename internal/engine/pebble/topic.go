@@ -1,0 +1,299 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/engine"
+)
+
+// topic is a loaded topic. It stays loaded while it is pinned: by a call, or by
+// a group that has not completed yet. So what a load reads from the store is
+// always durable.
+type topic struct {
+	e     *Engine
+	id    engine.TopicID
+	ready chan struct{} // closed when loaded, or err is set
+	err   error
+	born  *group // the group that created it, until that is durable
+	pins  atomic.Int32
+	used  atomic.Bool // since the last look for idle topics
+
+	config  atomic.Pointer[engine.TopicConfig] // changed under committer.mu
+	parts   atomic.Pointer[[]*partition]       // changed under committer.mu
+	deleted atomic.Bool                        // changed under committer.mu
+
+	admin sync.Mutex // serialises what changes the topic's shape or moves cursors
+
+	mu      sync.RWMutex
+	subs    map[string]*subscription
+	nextSub uint32 // guarded by admin
+
+	waitMu  sync.Mutex
+	waiting map[*subscription]struct{} // subscriptions somebody waits on
+
+	dedup dedup
+	tail  bell // rung when any partition grows
+
+	// guarded by committer.mu
+	heldBy  *group
+	trimDue int64 // epoch milliseconds in the due index, 0 for none
+	stored  int64 // bytes written and not trimmed
+}
+
+// topicTable holds the loaded topics.
+type topicTable struct {
+	e           *Engine
+	mu          sync.RWMutex
+	m           map[engine.TopicID]*topic
+	redelivered map[redeliveredKey]uint64 // of subscriptions that were unloaded
+}
+
+type redeliveredKey struct {
+	topic engine.TopicID
+	sub   uint32
+}
+
+func (tt *topicTable) start(e *Engine) {
+	tt.e = e
+	tt.m = make(map[engine.TopicID]*topic)
+	tt.redelivered = make(map[redeliveredKey]uint64)
+}
+
+// acquire returns the loaded topic, pinned; the caller must release it.
+func (tt *topicTable) acquire(ctx context.Context, id engine.TopicID) (*topic, error) {
+	t, _, err := tt.open(ctx, id, nil)
+	return t, err
+}
+
+// open is acquire that also creates a topic when create is given and there is none.
+func (tt *topicTable) open(ctx context.Context, id engine.TopicID, create *engine.TopicConfig) (*topic, bool, error) {
+	tt.mu.RLock()
+	t := tt.m[id]
+	if t != nil {
+		t.pins.Add(1)
+	}
+	tt.mu.RUnlock()
+	created := false
+	if t == nil {
+		var mine bool
+		if t, mine = tt.reserve(id); mine {
+			created = t.load(create)
+			if t.err != nil {
+				tt.forget(t)
+			}
+			close(t.ready)
+		}
+	}
+	select {
+	case <-t.ready:
+	default:
+		select {
+		case <-t.ready:
+		case <-ctx.Done():
+			t.release()
+			return nil, false, ctx.Err()
+		}
+	}
+	if err := t.usable(ctx); err != nil {
+		t.release()
+		return nil, false, err
+	}
+	return t, created, nil
+}
+
+// usable returns nil when the topic is loaded, durable and not deleted.
+func (t *topic) usable(ctx context.Context) error {
+	if t.err != nil {
+		return t.err
+	}
+	if t.born != nil {
+		if err := t.born.wait(ctx); err != nil {
+			return err
+		}
+	}
+	if t.deleted.Load() {
+		return engine.ErrNoTopic
+	}
+	if !t.used.Load() {
+		t.used.Store(true)
+	}
+	return nil
+}
+
+// reserve puts an empty topic into the table for the caller to load, unless
+// somebody else was faster.
+func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	if t = tt.m[id]; t == nil {
+		t = &topic{e: tt.e, id: id, ready: make(chan struct{})}
+		tt.m[id] = t
+		mine = true
+	}
+	t.pins.Add(1)
+	return t, mine
+}
+
+func (tt *topicTable) forget(t *topic) {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	if tt.m[t.id] == t {
+		delete(tt.m, t.id)
+	}
+}
+
+func (t *topic) release() { t.pins.Add(-1) }
+
+// load fills the topic from the store, or as a new one from create.
+func (t *topic) load(create *engine.TopicConfig) (created bool) {
+	key := topicKey(keyTopic, t.id)
+	body, err := t.e.get(key)
+	if errors.Is(err, cdb.ErrNotFound) {
+		if create == nil {
+			t.err = engine.ErrNoTopic
+			return false
+		}
+		t.err = t.create(*create)
+		return t.err == nil
+	}
+	if err != nil {
+		t.err = fmt.Errorf("load topic %d: %w", t.id, err)
+		return false
+	}
+	if err := t.restore(body); err != nil {
+		t.err = fmt.Errorf("load topic %d: %w", t.id, err)
+	}
+	return false
+}
+
+// create makes the topic in the current group without waiting for it.
+func (t *topic) create(config engine.TopicConfig) error {
+	t.subs = make(map[string]*subscription)
+	parts := make([]*partition, config.Partitions)
+	for i := range parts {
+		parts[i] = &partition{topic: t, index: int32(i)}
+	}
+	t.parts.Store(&parts)
+	t.config.Store(&config)
+	g, err := t.e.commit.enter()
+	if err != nil {
+		return err
+	}
+	defer t.e.commit.leave()
+	g.set(topicKey(keyTopic, t.id), packTopic(topicValue{config: config}))
+	g.hold(t)
+	t.born = g
+	return nil
+}
+
+func (t *topic) restore(body []byte) error {
+	v, err := unpackTopic(body)
+	if err != nil {
+		return err
+	}
+	t.config.Store(&v.config)
+	t.nextSub = v.nextSub
+	if err := t.restorePartitions(int(v.config.Partitions)); err != nil {
+		return err
+	}
+	due, err := t.e.get(topicKey(keyDueOf, t.id))
+	if err == nil {
+		u := unpacker{rest: due}
+		t.trimDue = u.int()
+	} else if !errors.Is(err, cdb.ErrNotFound) {
+		return err
+	}
+	return t.restoreSubscriptions()
+}
+
+func (t *topic) restorePartitions(n int) error {
+	prefix := topicKey(keyMessage, t.id)
+	iter, err := t.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	if err != nil {
+		return storeError(err)
+	}
+	defer iter.Close()
+	parts := make([]*partition, n)
+	for i := range parts {
+		parts[i] = &partition{topic: t, index: int32(i)}
+		if err := parts[i].restore(iter); err != nil {
+			return fmt.Errorf("partition %d: %w", i, err)
+		}
+	}
+	t.parts.Store(&parts)
+	for _, p := range parts {
+		t.stored += p.cum - p.firstCum.Load()
+	}
+	return nil
+}
+
+// partition returns the partition of that number.
+func (t *topic) partition(index int32) (*partition, error) {
+	parts := *t.parts.Load()
+	if index < 0 || int(index) >= len(parts) {
+		return nil, engine.ErrNoPartition
+	}
+	return parts[index], nil
+}
+
+// subscription returns the subscription of that name once it is durable.
+func (t *topic) subscription(ctx context.Context, name string) (*subscription, error) {
+	t.mu.RLock()
+	s := t.subs[name]
+	t.mu.RUnlock()
+	if s == nil {
+		return nil, engine.ErrNoSubscription
+	}
+	if s.born != nil {
+		if err := s.born.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// evictable says whether nothing would be lost by unloading the topic. The
+// caller holds the table's lock, so no new pin can appear.
+func (t *topic) evictable() bool {
+	if t.pins.Load() != 0 || t.deleted.Load() {
+		return false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range t.subs {
+		if s.busy() {
+			return false
+		}
+	}
+	return true
+}
+
+// evict unloads topics that nobody used since the last call.
+func (tt *topicTable) evict() {
+	tt.mu.RLock()
+	var idle []*topic
+	for _, t := range tt.m {
+		if t.pins.Load() == 0 && !t.used.Swap(false) {
+			idle = append(idle, t)
+		}
+	}
+	tt.mu.RUnlock()
+	for _, t := range idle {
+		tt.mu.Lock()
+		if !t.used.Load() && tt.m[t.id] == t && t.evictable() {
+			delete(tt.m, t.id)
+			for _, s := range t.subs {
+				if n := s.unload(); n > 0 {
+					tt.redelivered[redeliveredKey{t.id, s.id}] = n
+				}
+			}
+		}
+		tt.mu.Unlock()
+	}
+}

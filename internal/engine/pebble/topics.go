@@ -1,0 +1,303 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sort"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/engine"
+)
+
+// maxPartitions bounds what one topic costs when it is loaded.
+const maxPartitions = 1 << 14
+
+func checkTopicConfig(c engine.TopicConfig) error {
+	switch {
+	case c.Partitions < 1 || c.Partitions > maxPartitions:
+		return fmt.Errorf("%w: a topic has 1 to %d partitions, not %d", engine.ErrInvalid, maxPartitions, c.Partitions)
+	case c.TTL < 0 || c.BacklogBytes < 0 || c.MaxUnacked < 0:
+		return fmt.Errorf("%w: limits of a topic must not be negative", engine.ErrInvalid)
+	}
+	return nil
+}
+
+// CreateTopic implements engine.Topics.
+func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	if err := checkTopicConfig(config); err != nil {
+		return err
+	}
+	if e.guard.full() {
+		return engine.ErrDiskFull
+	}
+	t, created, err := e.topics.open(ctx, id, &config)
+	if err != nil {
+		return err
+	}
+	t.release()
+	if !created {
+		return engine.ErrTopicExists
+	}
+	return nil
+}
+
+// ConfigureTopic implements engine.Topics.
+func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	if err := checkTopicConfig(config); err != nil {
+		return err
+	}
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	g, err := t.configure(config)
+	if err != nil {
+		return err
+	}
+	if err := g.wait(ctx); err != nil {
+		return err
+	}
+	t.announce() // a higher limit of leases may serve somebody
+	return nil
+}
+
+func (t *topic) configure(config engine.TopicConfig) (*group, error) {
+	t.admin.Lock()
+	defer t.admin.Unlock()
+	parts := *t.parts.Load()
+	if int(config.Partitions) < len(parts) {
+		return nil, fmt.Errorf("%w: a topic of %d partitions cannot shrink to %d", engine.ErrInvalid, len(parts), config.Partitions)
+	}
+	var added []*partition
+	for i := len(parts); i < int(config.Partitions); i++ {
+		added = append(added, &partition{topic: t, index: int32(i)})
+	}
+	if len(added) > 0 {
+		t.mu.RLock()
+		for _, s := range t.subs {
+			s.mu.Lock()
+			for _, p := range added {
+				s.addCursor(p)
+			}
+			s.mu.Unlock()
+		}
+		t.mu.RUnlock()
+	}
+	g, err := t.e.commit.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer t.e.commit.leave()
+	if t.deleted.Load() {
+		return nil, engine.ErrNoTopic
+	}
+	grown := append(append([]*partition(nil), parts...), added...)
+	t.parts.Store(&grown)
+	t.config.Store(&config)
+	g.set(topicKey(keyTopic, t.id), packTopic(topicValue{config: config, nextSub: t.nextSub}))
+	g.hold(t)
+	t.schedule(g, time.Now().Add(t.e.opts.TrimDelay).UnixMilli())
+	return g, nil
+}
+
+// DeleteTopic implements engine.Topics.
+func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	g, err := t.remove()
+	if err != nil {
+		return err
+	}
+	t.tail.wake()
+	for _, p := range *t.parts.Load() {
+		p.tail.wake()
+	}
+	return g.wait(ctx)
+}
+
+// remove deletes the topic in the current group.
+func (t *topic) remove() (*group, error) {
+	t.admin.Lock()
+	defer t.admin.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.deleted.Load() {
+		return nil, engine.ErrNoTopic
+	}
+	for _, s := range t.subs {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	g, err := t.e.commit.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer t.e.commit.leave()
+	t.deleted.Store(true)
+	for _, s := range t.subs {
+		s.retire(g, engine.ErrNoTopic)
+		t.e.clock.disarm(s)
+	}
+	for _, kind := range topicKinds {
+		prefix := topicKey(kind, t.id)
+		g.deleteRange(prefix, after(prefix))
+	}
+	if t.trimDue != 0 {
+		g.delete(dueKey(t.trimDue, t.id))
+	}
+	g.hold(t)
+	g.after = append(g.after, func() { t.e.topics.forget(t) })
+	return g, nil
+}
+
+// ListTopics implements engine.Topics.
+func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit int) ([]engine.TopicID, error) {
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if limit < 1 || behind == ^engine.TopicID(0) {
+		return nil, nil
+	}
+	iter, err := e.db.NewIter(&cdb.IterOptions{
+		LowerBound: topicKey(keyTopic, behind+1),
+		UpperBound: after([]byte{keyTopic}),
+	})
+	if err != nil {
+		return nil, storeError(err)
+	}
+	defer iter.Close()
+	var ids []engine.TopicID
+	for ok := iter.First(); ok && len(ids) < limit; ok = iter.Next() {
+		id := engine.TopicID(binary.BigEndian.Uint64(iter.Key()[1:]))
+		if e.topics.listed(id) {
+			ids = append(ids, id)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return ids, storeError(iter.Error())
+}
+
+// listed says whether a stored topic may be seen: a new one only once it is durable.
+func (tt *topicTable) listed(id engine.TopicID) bool {
+	tt.mu.RLock()
+	t := tt.m[id]
+	tt.mu.RUnlock()
+	if t == nil {
+		return true
+	}
+	select {
+	case <-t.ready:
+	default:
+		return true // being loaded, so it was durable before
+	}
+	return !t.deleted.Load() && (t.born == nil || t.born.durable())
+}
+
+// DescribeTopic implements engine.Topics.
+func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (engine.TopicStats, error) {
+	if err := e.enter(); err != nil {
+		return engine.TopicStats{}, err
+	}
+	defer e.leave()
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return engine.TopicStats{}, err
+	}
+	defer t.release()
+	return t.describe(ctx)
+}
+
+func (t *topic) describe(ctx context.Context) (engine.TopicStats, error) {
+	stats := engine.TopicStats{Config: *t.config.Load()}
+	t.e.commit.mu.Lock()
+	for _, p := range *t.parts.Load() {
+		stats.Partitions = append(stats.Partitions, engine.PartitionStats{
+			First:       p.first.Load(),
+			Next:        p.durable.Load(),
+			Bytes:       p.durableCum - p.firstCum.Load(),
+			LastPublish: p.durablePublish,
+		})
+	}
+	t.e.commit.mu.Unlock()
+	for _, name := range t.subscriptionNames() {
+		s, err := t.subscription(ctx, name)
+		if err == nil {
+			var sub engine.SubscriptionStats
+			if sub, err = s.describe(); err == nil {
+				stats.Subscriptions = append(stats.Subscriptions, sub)
+				continue
+			}
+		}
+		if t.deleted.Load() {
+			return engine.TopicStats{}, engine.ErrNoTopic
+		}
+		if err != engine.ErrNoSubscription { //nolint:errorlint // ours, unwrapped: deleted meanwhile
+			return engine.TopicStats{}, err
+		}
+	}
+	return stats, nil
+}
+
+func (t *topic) subscriptionNames() []string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	names := make([]string, 0, len(t.subs))
+	for name := range t.subs {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func (s *subscription) describe() (engine.SubscriptionStats, error) {
+	if err := s.use(); err != nil {
+		return engine.SubscriptionStats{}, err
+	}
+	defer s.mu.Unlock()
+	now := time.Now().UnixNano()
+	s.dispatch(now)
+	stats := engine.SubscriptionStats{
+		Name:        s.name,
+		Config:      s.config,
+		Leased:      uint64(s.leased),
+		Delayed:     uint64(len(s.timers) - s.leased),
+		Waiting:     s.waiters.n,
+		Redelivered: s.redelivered,
+	}
+	for _, c := range s.cursors {
+		stats.Cursors = append(stats.Cursors, engine.CursorStats{Floor: c.floor, Acked: c.above})
+		stats.Delayed += c.part.countDelayed(now/1e6, func(entry uint64) bool {
+			return entry >= c.next && entry < c.part.durable.Load() && !c.isAcked(entry)
+		})
+	}
+	t := s.topic
+	t.e.commit.mu.Lock()
+	defer t.e.commit.mu.Unlock()
+	for _, c := range s.cursors {
+		stats.Backlog += c.backlog()
+		stats.BacklogBytes += max(0, c.part.durableCum-c.acked)
+	}
+	return stats, nil
+}
