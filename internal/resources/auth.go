@@ -1,0 +1,184 @@
+package resources
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/access"
+	"freshet/internal/identity"
+	"freshet/internal/web"
+)
+
+// Verifier says who holds a bearer token that is good for this API.
+type Verifier interface {
+	VerifyToken(ctx context.Context, token string) (*identity.Principal, error)
+}
+
+// Authorizer says whether a principal may do something; the error names the
+// permission that is missing.
+type Authorizer interface {
+	Allow(ctx context.Context, principal *identity.Principal, permission access.Permission, scope access.Scope) error
+}
+
+// Caller is a verified principal in the machinery's clothes.
+type Caller struct{ *identity.Principal }
+
+// GetName implements user.Info.
+func (c Caller) GetName() string { return c.Name }
+
+// GetUID implements user.Info.
+func (c Caller) GetUID() string { return "" }
+
+// GetGroups implements user.Info.
+func (c Caller) GetGroups() []string { return []string{user.AllAuthenticated} }
+
+// GetExtra implements user.Info.
+func (c Caller) GetExtra() map[string][]string { return nil }
+
+// PrincipalFrom returns the caller of a request, or nil for the service itself.
+func PrincipalFrom(ctx context.Context) *identity.Principal {
+	if info, ok := request.UserFrom(ctx); ok {
+		if caller, ok := info.(Caller); ok {
+			return caller.Principal
+		}
+	}
+	return nil
+}
+
+// publicPaths need no token; healthz and its kin have one page per check below them.
+var publicPaths = []string{"/healthz", "/livez", "/readyz", "/version"}
+
+func isPublic(path string) bool {
+	for _, public := range publicPaths {
+		if path == public || (public != "/version" && strings.HasPrefix(path, public+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// authentication turns a Verifier into the machinery's form.
+func authentication(verifier Verifier) authenticator.Request {
+	anonymous := &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
+	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		if token, ok := web.BearerToken(r); ok {
+			principal, err := verifier.VerifyToken(r.Context(), token)
+			if err == nil {
+				web.RecordOf(r.Context()).Principal = principal.Name
+				return &authenticator.Response{User: Caller{principal}}, true, nil
+			}
+			if !isPublic(r.URL.Path) {
+				return nil, false, err
+			}
+		}
+		if isPublic(r.URL.Path) {
+			return &authenticator.Response{User: anonymous}, true, nil
+		}
+		return nil, false, nil
+	})
+}
+
+// verbs maps the machinery's verbs to ours; what is not here is never allowed,
+// the many impersonation verbs among them.
+var verbs = map[string]string{
+	"get":              "describe",
+	"list":             "list",
+	"watch":            "list",
+	"create":           "create",
+	"update":           "update",
+	"patch":            "update",
+	"delete":           "delete",
+	"deletecollection": "delete",
+}
+
+// policy decides what a caller may do on this API.
+type policy struct {
+	authorizer Authorizer
+	readOnly   map[string]bool // resources that only the service writes
+	cluster    map[string]bool // resources without a namespace
+	reviews    []string        // groups whose create calls anyone may make about themselves
+}
+
+func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if !a.IsResourceRequest() {
+		return p.authorizePath(a)
+	}
+	caller, ok := a.GetUser().(Caller)
+	if !ok {
+		return authorizer.DecisionDeny, "anonymous callers may not use the API", nil
+	}
+	verb, known := verbs[a.GetVerb()]
+	if !known {
+		return authorizer.DecisionDeny, "verb " + a.GetVerb() + " is not served", nil
+	}
+	if slices.Contains(p.reviews, a.GetAPIGroup()) && verb == "create" {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if a.GetAPIGroup() != v1alpha1.GroupName {
+		return authorizer.DecisionDeny, "group " + a.GetAPIGroup() + " is not served", nil
+	}
+	if reason := p.forbid(caller, verb, a); reason != "" {
+		return authorizer.DecisionDeny, reason, nil
+	}
+	if p.cluster[a.GetResource()] {
+		return authorizer.DecisionAllow, "", nil // predefined roles are for everyone to read
+	}
+	permission := access.Permission("cloud." + a.GetResource() + "." + verb)
+	if err := p.authorizer.Allow(ctx, caller.Principal, permission, scopeOf(a)); err != nil {
+		return authorizer.DecisionDeny, err.Error(), nil //nolint:nilerr // a denial is a decision, not a fault
+	}
+	return authorizer.DecisionAllow, "", nil
+}
+
+// forbid holds whatever a role says.
+func (p policy) forbid(caller Caller, verb string, a authorizer.Attributes) string {
+	writes := verb == "create" || verb == "update" || verb == "delete"
+	switch {
+	case writes && p.readOnly[a.GetResource()]:
+		return a.GetResource() + " come with the service and cannot be changed"
+	case writes && a.GetSubresource() == "status" && !caller.System:
+		return "status is set by the service"
+	case a.GetNamespace() == "" && !p.cluster[a.GetResource()] && !caller.System:
+		return "only a system administrator may look across organizations; name one in the path: /namespaces/{organization}/" + a.GetResource()
+	}
+	return ""
+}
+
+func (policy) authorizePath(a authorizer.Attributes) (authorizer.Decision, string, error) {
+	path := a.GetPath()
+	if isPublic(path) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if _, ok := a.GetUser().(Caller); !ok {
+		return authorizer.DecisionDeny, "anonymous callers may not use the API", nil
+	}
+	for _, prefix := range []string{"/apis", "/openapi", "/api"} {
+		if path == prefix || strings.HasPrefix(path, prefix+"/") {
+			return authorizer.DecisionAllow, "", nil
+		}
+	}
+	return authorizer.DecisionDeny, "path is not served", nil
+}
+
+func scopeOf(a authorizer.Attributes) access.Scope {
+	scope := access.Scope{Organization: a.GetNamespace()}
+	switch a.GetResource() {
+	case "serviceaccounts":
+		scope.ServiceAccount = a.GetName()
+	case "apikeys":
+		scope.APIKey = a.GetName()
+	case "messaginginstances":
+		scope.Instance = a.GetName()
+	case "messagingclusters":
+		scope.Cluster = a.GetName()
+	}
+	return scope
+}

@@ -1,0 +1,184 @@
+package resources
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/web"
+)
+
+// buildChain wraps the library's chain. Everything here must be outside of it:
+// inside, the verb is already decided, and authorization with it.
+func buildChain(codecs serializer.CodecFactory) func(http.Handler, *genericapiserver.Config) http.Handler {
+	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
+		chain := genericapiserver.DefaultBuildHandlerChain(api, c)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			web.RecordOf(r.Context()).SetRoute("resources", route(r.URL.Path))
+			if err := refuse(r); err != nil {
+				writeStatus(codecs, w, r, err)
+				return
+			}
+			chain.ServeHTTP(w, replaceByPost(r))
+		})
+	}
+}
+
+func writeStatus(codecs serializer.CodecFactory, w http.ResponseWriter, r *http.Request, err error) {
+	web.RecordOf(r.Context()).Fail(err)
+	responsewriters.ErrorNegotiated(err, codecs, v1alpha1.SchemeGroupVersion, w, r)
+}
+
+// refuse answers what the machinery would let through or answer with a 500.
+func refuse(r *http.Request) error {
+	for name := range r.Header {
+		// Nobody may act as somebody else here: the machinery has several
+		// impersonation verbs, and none is ever granted.
+		if strings.HasPrefix(name, "Impersonate-") {
+			return apierrors.NewForbidden(v1alpha1.Resource(""), "", fmt.Errorf("impersonation is not supported: remove the header %s", name))
+		}
+	}
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return apierrors.NewBadRequest("the query string is malformed: " + err.Error())
+	}
+	if version := query.Get("resourceVersion"); version != "" {
+		if _, err := strconv.ParseUint(version, 10, 63); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a version that this server gave out", version))
+		}
+	}
+	for _, name := range []string{"limit", "timeoutSeconds"} {
+		if text := query.Get(name); text != "" {
+			if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < 0 {
+				return apierrors.NewBadRequest(fmt.Sprintf("%s must be a whole number of at least 0, not %q", name, text))
+			}
+		}
+	}
+	return refuseFieldManager(query)
+}
+
+const maxFieldManager = 128
+
+// refuseFieldManager holds the rule for every call, also those where the
+// machinery would ignore the parameter.
+func refuseFieldManager(query url.Values) error {
+	manager := query.Get("fieldManager")
+	if len(manager) > maxFieldManager {
+		return apierrors.NewBadRequest(fmt.Sprintf("fieldManager may have at most %d characters", maxFieldManager))
+	}
+	for _, c := range manager {
+		if !strconv.IsPrint(c) {
+			return apierrors.NewBadRequest("fieldManager may hold printable characters only")
+		}
+	}
+	return nil
+}
+
+const apiPrefix = "/apis/cloud.vendor.io/v1alpha1/"
+
+// replaceByPost makes a POST on an item the replace that spec 1 describes. Any
+// content type is accepted: what is not JSON, YAML or protobuf by name is told
+// by its first bytes (R2).
+func replaceByPost(r *http.Request) *http.Request {
+	if r.Method != http.MethodPost || !isItem(r.URL.Path) {
+		return r
+	}
+	put := r.Clone(r.Context())
+	put.Method = http.MethodPut
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err == nil && (mediaType == runtime.ContentTypeJSON || mediaType == runtime.ContentTypeYAML || mediaType == runtime.ContentTypeProtobuf):
+	case r.Body != nil:
+		body := bufio.NewReader(r.Body)
+		put.Header.Set("Content-Type", sniff(body))
+		put.Body = readCloser{body, r.Body}
+	}
+	return put
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// sniff looks at the first bytes of a body.
+func sniff(body *bufio.Reader) string {
+	head, _ := body.Peek(64) //nolint:errcheck // a short body has a short head
+	if bytes.HasPrefix(head, []byte("k8s\x00")) {
+		return runtime.ContentTypeProtobuf
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) {
+		return runtime.ContentTypeJSON
+	}
+	return runtime.ContentTypeYAML
+}
+
+// isItem matches namespaces/{namespace}/{resource}/{name} and nothing longer.
+func isItem(path string) bool {
+	rest, ok := strings.CutPrefix(path, apiPrefix+"namespaces/")
+	if !ok {
+		return false
+	}
+	parts := strings.Split(strings.TrimSuffix(rest, "/"), "/")
+	return len(parts) == 3 && parts[2] != ""
+}
+
+// route is the pattern of a path, for metrics: names and namespaces left out.
+func route(path string) string {
+	rest, ok := strings.CutPrefix(path, apiPrefix)
+	if !ok {
+		first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		switch first {
+		case "apis", "openapi", "healthz", "livez", "readyz", "version":
+			return "/" + first
+		}
+		return "other"
+	}
+	parts := strings.Split(rest, "/")
+	pattern := make([]string, 0, len(parts))
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		pattern = append(pattern, "namespaces/{namespace}")
+		parts = parts[2:]
+	}
+	for i, part := range parts {
+		switch i {
+		case 0:
+			pattern = append(pattern, knownResource(part))
+		case 1:
+			pattern = append(pattern, "{name}")
+		case 2:
+			if part != "status" {
+				part = "other"
+			}
+			pattern = append(pattern, part)
+		}
+	}
+	return apiPrefix + strings.Join(pattern, "/")
+}
+
+// knownResource keeps made-up names out of the metrics.
+func knownResource(name string) string {
+	switch name {
+	case "serviceaccounts", "serviceaccountbindings", "users", "messaginginstances", "messagingclusters",
+		"apikeys", "rolebindings", "clusterroles", "pools", "poolmembers":
+		return name
+	}
+	return "other"
+}
+

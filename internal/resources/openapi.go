@@ -1,0 +1,67 @@
+package resources
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"freshet/internal/resources/openapi"
+)
+
+const (
+	apiTitle       = "Freshet resource API"
+	replaceSummary = "replace the specified object (the same as PUT; any content type is accepted)"
+)
+
+// describe configures the OpenAPI documents, from which server-side apply also
+// builds its types.
+func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version string) {
+	namer := apiopenapi.NewDefinitionNamer(scheme)
+
+	v2 := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	v2.Info.Title = apiTitle
+	v2.Info.Version = version
+	v2.PostProcessSpec = addReplaceByPostV2
+	config.OpenAPIConfig = v2
+
+	v3 := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	v3.Info.Title = apiTitle
+	v3.Info.Version = version
+	v3.PostProcessSpec = addReplaceByPostV3
+	config.OpenAPIV3Config = v3
+}
+
+// addReplaceByPostV2 documents the route that replaceByPost serves.
+func addReplaceByPostV2(doc *spec.Swagger) (*spec.Swagger, error) {
+	for path, item := range doc.Paths.Paths {
+		if !isItem(path) || item.Put == nil || item.Post != nil {
+			continue
+		}
+		post := *item.Put
+		post.ID = strings.Replace(post.ID, "replace", "replaceByPost", 1)
+		post.Description = replaceSummary
+		item.Post = &post
+		doc.Paths.Paths[path] = item
+	}
+	return doc, nil
+}
+
+func addReplaceByPostV3(doc *spec3.OpenAPI) (*spec3.OpenAPI, error) {
+	if doc.Paths == nil {
+		return doc, nil
+	}
+	for path, item := range doc.Paths.Paths {
+		if !isItem(path) || item.Put == nil || item.Post != nil {
+			continue
+		}
+		post := *item.Put
+		post.OperationId = strings.Replace(post.OperationId, "replace", "replaceByPost", 1)
+		post.Description = replaceSummary
+		item.Post = &post
+	}
+	return doc, nil
+}

@@ -1,0 +1,121 @@
+// Package printers turns objects into the rows that kubectl get shows.
+//
+// One convertor serves every kind; a kind brings only its columns. Name comes
+// first and age last for all of them.
+package printers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"freshet/api/v1alpha1"
+)
+
+// Column is one column of a kind's table.
+type Column struct {
+	Name        string
+	Type        string // string unless set
+	Description string
+	Wide        bool // only with -o wide
+	Value       func(runtime.Object) any
+}
+
+// Table converts objects and lists to tables.
+type Table struct {
+	Columns []Column
+}
+
+// ConvertToTable implements rest.TableConvertor.
+func (t Table) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
+	table := &metav1.Table{}
+	if opts, ok := options.(*metav1.TableOptions); !ok || !opts.NoHeaders {
+		table.ColumnDefinitions = t.definitions()
+	}
+	add := func(obj runtime.Object) error {
+		row, err := t.row(obj)
+		if err != nil {
+			return err
+		}
+		table.Rows = append(table.Rows, row)
+		return nil
+	}
+	if list, err := meta.ListAccessor(object); err == nil {
+		table.ResourceVersion = list.GetResourceVersion()
+		table.Continue = list.GetContinue()
+		table.RemainingItemCount = list.GetRemainingItemCount()
+		return table, meta.EachListItem(object, add)
+	}
+	if common, err := meta.CommonAccessor(object); err == nil {
+		table.ResourceVersion = common.GetResourceVersion()
+	}
+	return table, add(object)
+}
+
+func (t Table) definitions() []metav1.TableColumnDefinition {
+	defs := []metav1.TableColumnDefinition{{
+		Name: "Name", Type: "string", Format: "name", Description: "Name of the resource.",
+	}}
+	for _, c := range t.Columns {
+		def := metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Description: c.Description}
+		if def.Type == "" {
+			def.Type = "string"
+		}
+		if c.Wide {
+			def.Priority = 1
+		}
+		defs = append(defs, def)
+	}
+	return append(defs, metav1.TableColumnDefinition{
+		Name: "Age", Type: "string", Description: "Time since the resource was created.",
+	})
+}
+
+func (t Table) row(obj runtime.Object) (metav1.TableRow, error) {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return metav1.TableRow{}, fmt.Errorf("printing %T: %w", obj, err)
+	}
+	cells := make([]any, 0, len(t.Columns)+2)
+	cells = append(cells, object.GetName())
+	for _, c := range t.Columns {
+		cells = append(cells, c.Value(obj))
+	}
+	cells = append(cells, Age(object.GetCreationTimestamp()))
+	return metav1.TableRow{Cells: cells, Object: runtime.RawExtension{Object: obj}}, nil
+}
+
+// Age prints the time since t the way kubectl does.
+func Age(t metav1.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(time.Since(t.Time))
+}
+
+// Conditions makes the READY and REASON columns of a kind.
+func Conditions(of func(runtime.Object) []v1alpha1.Condition) []Column {
+	ready := func(obj runtime.Object) v1alpha1.Condition {
+		for _, c := range of(obj) {
+			if c.Type == v1alpha1.ConditionReady {
+				return c
+			}
+		}
+		return v1alpha1.Condition{Status: v1alpha1.ConditionUnknown}
+	}
+	return []Column{
+		{
+			Name: "Ready", Description: "Whether the resource can be used.",
+			Value: func(obj runtime.Object) any { return string(ready(obj).Status) },
+		},
+		{
+			Name: "Reason", Description: "Why it is, or is not.",
+			Value: func(obj runtime.Object) any { return ready(obj).Reason },
+		},
+	}
+}

@@ -1,0 +1,93 @@
+// Package registry stores every kind of the resource API with one generic
+// strategy and one generic store.
+//
+// A kind brings a Kind value from its own folder: constructors, what it fills
+// in, what it refuses, its fields and its table columns. Everything else
+// (generation, status apart from spec, names, graceful deletion, the answers to
+// odd input) is decided here once for all of them. Rules shared by several
+// kinds live in ../validation, tables in ../printers.
+package registry
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/internal/resources/printers"
+)
+
+// Object is what every kind's pointer type is.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Access is who may write a kind through the API.
+type Access uint8
+
+const (
+	// ReadWrite kinds belong to users.
+	ReadWrite Access = iota
+	// ReadOnly kinds come from the service itself; only it writes them.
+	ReadOnly
+)
+
+// Observer is told of writes: after they are durable and before the call
+// answers. What it does must not fail and must not take long.
+type Observer[T Object] struct {
+	Created func(obj T)
+	Updated func(obj, old T)
+	Deleted func(obj T)
+}
+
+// Kind describes one resource kind to the generic store. The functions take
+// the concrete type; nil ones do nothing.
+type Kind[T Object] struct {
+	Kind       string
+	Plural     string
+	Singular   string
+	ShortNames []string
+	Cluster    bool // cluster-scoped instead of namespaced
+	Access     Access
+	Finalizer  string // put on at birth, taken off by the kind's controller
+	NamePrefix string // when set, an object without a name gets this and some random letters
+
+	New     func() T
+	NewList func() runtime.Object
+
+	// Default fills in what the user left out and needs no other resource;
+	// it runs on everything that is decoded.
+	Default func(obj T)
+	// PrepareCreate fills in what the service decides at birth.
+	PrepareCreate func(ctx context.Context, obj T)
+	// PrepareUpdate carries over what a user may not change and the service keeps.
+	PrepareUpdate func(ctx context.Context, obj, old T)
+	// Validate checks an object as it stands.
+	Validate func(ctx context.Context, obj T) field.ErrorList
+	// ValidateCreate checks what matters at birth only.
+	ValidateCreate func(ctx context.Context, obj T) field.ErrorList
+	// ValidateUpdate checks a change: immutable fields and one-way doors.
+	ValidateUpdate func(ctx context.Context, obj, old T) field.ErrorList
+	// ValidateDelete may refuse a deletion.
+	ValidateDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) error
+	// ValidateName checks metadata.name; DNS subdomain when nil.
+	ValidateName func(name string, prefix bool) []string
+
+	// Spec and Status return pointers into obj.
+	Spec   func(obj T) any
+	Status func(obj T) any
+	// Fields are the selectable fields besides metadata.name and metadata.namespace.
+	Fields func(obj T) fields.Set
+	// Columns between NAME and AGE.
+	Columns []printers.Column
+
+	Observer[T]
+
+	// Finish runs on a valid object just before it is stored.
+	Finish func(obj T)
+	// Reveal adds to the answer of a create call what is never stored.
+	Reveal func(ctx context.Context, obj T)
+}

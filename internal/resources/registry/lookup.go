@@ -1,0 +1,51 @@
+package registry
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1internal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// Lookup reads an object of another kind while one is being written; false when
+// it does not exist or cannot be read now.
+func Lookup[T Object](ctx context.Context, kind Definition, namespace, name string) (T, bool) {
+	var none T
+	store := kind.opened()
+	if store == nil || namespace == "" || name == "" {
+		return none, false
+	}
+	obj, err := store.Get(request.WithNamespace(ctx, namespace), name, &metav1.GetOptions{})
+	if err != nil {
+		return none, false
+	}
+	object, ok := obj.(T)
+	return object, ok
+}
+
+// NamesWhere names the objects of another kind in a namespace whose field has a value.
+func NamesWhere(ctx context.Context, kind Definition, namespace, fieldName, value string) ([]string, error) {
+	store := kind.opened()
+	if store == nil {
+		return nil, nil
+	}
+	list, err := store.List(request.WithNamespace(ctx, namespace), &metav1internal.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(fieldName, value),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	err = meta.EachListItem(list, func(obj runtime.Object) error {
+		object, err := meta.Accessor(obj)
+		if err == nil {
+			names = append(names, object.GetName())
+		}
+		return err
+	})
+	return names, err
+}

@@ -1,0 +1,109 @@
+package messagingcluster
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/resources/placement"
+)
+
+const (
+	defaultBrokers      = 2
+	defaultStorageNodes = 3
+	defaultCPU          = "1"
+	defaultMemory       = "4Gi"
+)
+
+// clusters fills in what depends on the rest of the world.
+type clusters struct {
+	plan     *placement.Plan
+	instance Instance
+}
+
+// setDefaults fills in what depends on nothing else.
+func setDefaults(o *object) {
+	if o.Spec.ReleaseChannel == "" {
+		o.Spec.ReleaseChannel = v1alpha1.ReleaseChannelRapid
+	}
+	b := &o.Spec.Broker
+	if b.Replicas == nil {
+		b.Replicas = count(defaultBrokers)
+	}
+	if b.Resources == nil && b.ResourceSpec == nil {
+		b.Resources = &v1alpha1.BrokerResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
+	}
+	if s := o.Spec.Storage; s != nil {
+		setStorageDefaults(s)
+	}
+}
+
+func setStorageDefaults(s *v1alpha1.Storage) {
+	if s.Replicas == nil {
+		s.Replicas = count(defaultStorageNodes)
+	}
+	if s.Resources == nil && s.ResourceSpec == nil {
+		s.Resources = &v1alpha1.StorageResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
+	}
+}
+
+// prepareCreate decides what the service decides: the pool member, the name the
+// cluster answers at, and the images.
+func (c clusters) prepareCreate(ctx context.Context, o *object) {
+	instance, found := c.instance(ctx, o.Namespace, o.Spec.InstanceName)
+	var pool *v1alpha1.ObjectReference
+	if found {
+		pool = instance.Spec.PoolRef
+	}
+	c.place(o, pool)
+	o.Spec.ServiceEndpoints = []v1alpha1.ServiceEndpoint{c.plan.Endpoint(o.Name, o.Namespace)}
+	if o.Spec.Storage == nil && (!found || instance.Spec.Type != v1alpha1.InstanceServerless) {
+		o.Spec.Storage = &v1alpha1.Storage{}
+		setStorageDefaults(o.Spec.Storage)
+	}
+	images := c.plan.Images[o.Spec.ReleaseChannel]
+	o.Spec.Broker.Image = images.Broker
+	if o.Spec.Storage != nil {
+		o.Spec.Storage.Image = images.Storage
+	}
+}
+
+// place resolves location and pool member from each other; validatePlace
+// refuses what cannot be resolved.
+func (c clusters) place(o *object, pool *v1alpha1.ObjectReference) {
+	if o.Spec.PoolMemberRef == nil {
+		if ref, ok := c.plan.AtLocation(pool, o.Spec.Location); ok {
+			o.Spec.PoolMemberRef = ref
+		}
+		return
+	}
+	owner, member, ok := c.plan.Member(o.Spec.PoolMemberRef)
+	if !ok {
+		return
+	}
+	o.Spec.PoolMemberRef.Namespace = owner.Namespace
+	if o.Spec.Location == "" {
+		o.Spec.Location = member.Location
+	}
+}
+
+// prepareUpdate keeps what the service set, whatever a replace left out or put in.
+func prepareUpdate(_ context.Context, o, old *object) {
+	if o.Spec.PoolMemberRef == nil {
+		o.Spec.PoolMemberRef = old.Spec.PoolMemberRef
+	}
+	if o.Spec.Location == "" {
+		o.Spec.Location = old.Spec.Location
+	}
+	o.Spec.ServiceEndpoints = old.Spec.ServiceEndpoints
+	o.Spec.Broker.Image = old.Spec.Broker.Image
+	if o.Spec.Storage == nil {
+		o.Spec.Storage = old.Spec.Storage
+	}
+	if o.Spec.Storage != nil && old.Spec.Storage != nil {
+		o.Spec.Storage.Image = old.Spec.Storage.Image
+	}
+}
+
+func count(n int32) *int32 { return &n }

@@ -1,0 +1,186 @@
+package registry
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"freshet/api/v1alpha1"
+)
+
+// strategy is the create, update and delete behaviour of a kind's main resource.
+type strategy[T Object] struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+	kind *Kind[T]
+}
+
+func newStrategy[T Object](kind *Kind[T], typer runtime.ObjectTyper) strategy[T] {
+	return strategy[T]{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator, kind: kind}
+}
+
+func (s strategy[T]) NamespaceScoped() bool { return !s.kind.Cluster }
+
+// PrepareForCreate starts an object's life: generation 1, no status, the
+// kind's finalizer.
+func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	object := obj.(T)
+	object.SetGeneration(1)
+	reset(s.kind.Status, object)
+	if f := s.kind.Finalizer; f != "" && !slices.Contains(object.GetFinalizers(), f) {
+		object.SetFinalizers(append(object.GetFinalizers(), f))
+	}
+	if s.kind.PrepareCreate != nil {
+		s.kind.PrepareCreate(ctx, object)
+	}
+}
+
+// PrepareForUpdate keeps the status out of the main resource's reach and
+// counts changes of the spec.
+func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	object, before := obj.(T), old.(T)
+	carry(s.kind.Status, object, before)
+	if s.kind.PrepareUpdate != nil {
+		s.kind.PrepareUpdate(ctx, object, before)
+	}
+	object.SetGeneration(before.GetGeneration())
+	if changed(s.kind.Spec, object, before) {
+		object.SetGeneration(before.GetGeneration() + 1)
+	}
+}
+
+func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	object := obj.(T)
+	errs := s.validateMeta(object)
+	if rv := object.GetResourceVersion(); rv != "" {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "resourceVersion"), rv, "must not be set on create"))
+	}
+	if s.kind.Validate != nil {
+		errs = append(errs, s.kind.Validate(ctx, object)...)
+	}
+	if s.kind.ValidateCreate != nil {
+		errs = append(errs, s.kind.ValidateCreate(ctx, object)...)
+	}
+	return errs
+}
+
+func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	object, before := obj.(T), old.(T)
+	errs := s.validateMeta(object)
+	errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(object, before, field.NewPath("metadata"))...)
+	if s.kind.Validate != nil {
+		errs = append(errs, s.kind.Validate(ctx, object)...)
+	}
+	if s.kind.ValidateUpdate != nil {
+		errs = append(errs, s.kind.ValidateUpdate(ctx, object, before)...)
+	}
+	return errs
+}
+
+// validateMeta is called because the store itself does not look at names.
+func (s strategy[T]) validateMeta(object T) field.ErrorList {
+	validateName := s.kind.ValidateName
+	if validateName == nil {
+		validateName = apivalidation.NameIsDNSSubdomain
+	}
+	return apivalidation.ValidateObjectMetaAccessor(object, !s.kind.Cluster, validateName, field.NewPath("metadata"))
+}
+
+func (strategy[T]) WarningsOnCreate(context.Context, runtime.Object) []string    { return nil }
+func (strategy[T]) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
+
+// Canonicalize runs behind validation and before storage.
+func (s strategy[T]) Canonicalize(obj runtime.Object) {
+	if s.kind.Finish != nil {
+		s.kind.Finish(obj.(T))
+	}
+}
+
+// AllowCreateOnUpdate: a PUT on an absent name is 404, except that apply creates.
+func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return false }
+
+// AllowUnconditionalUpdate: a replace without resourceVersion wins (R11).
+func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return true }
+
+// CheckGracefulDelete honours gracePeriodSeconds; the default is 0 for every
+// kind. The garbage controller takes the object away when its time has come.
+func (strategy[T]) CheckGracefulDelete(_ context.Context, _ runtime.Object, options *metav1.DeleteOptions) bool {
+	if options.GracePeriodSeconds == nil {
+		zero := int64(0)
+		options.GracePeriodSeconds = &zero
+	}
+	return *options.GracePeriodSeconds > 0
+}
+
+// DefaultGarbageCollectionPolicy deletes dependents in the background.
+func (strategy[T]) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
+	return rest.DeleteDependents
+}
+
+// GetResetFields tells apply that status is not for users of the main resource.
+func (strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields(fieldpath.MakePathOrDie("status"))
+}
+
+// statusStrategy is the update behaviour of a kind's status subresource: only
+// status changes.
+type statusStrategy[T Object] struct {
+	strategy[T]
+}
+
+func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	object, before := obj.(T), old.(T)
+	carry(s.kind.Spec, object, before)
+	// Only the conditions and figures in status may change here; all of the
+	// metadata that a user writes stays as it is, but for what apply records.
+	object.SetLabels(before.GetLabels())
+	object.SetAnnotations(before.GetAnnotations())
+	object.SetFinalizers(before.GetFinalizers())
+	object.SetOwnerReferences(before.GetOwnerReferences())
+	object.SetGeneration(before.GetGeneration())
+}
+
+func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return apivalidation.ValidateObjectMetaAccessorUpdate(obj.(T), old.(T), field.NewPath("metadata"))
+}
+
+// GetResetFields tells apply that everything but status is out of reach here.
+func (statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields(
+		fieldpath.MakePathOrDie("spec"),
+		fieldpath.MakePathOrDie("metadata", "labels"),
+		fieldpath.MakePathOrDie("metadata", "annotations"),
+		fieldpath.MakePathOrDie("metadata", "finalizers"),
+		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
+	)
+}
+
+func resetFields(paths ...fieldpath.Path) map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): fieldpath.NewSet(paths...),
+	}
+}
+
+// part is a pointer into an object: its spec or its status.
+type part[T any] func(T) any
+
+func reset[T any](get part[T], obj T) {
+	reflect.ValueOf(get(obj)).Elem().SetZero()
+}
+
+func carry[T any](get part[T], obj, old T) {
+	reflect.ValueOf(get(obj)).Elem().Set(reflect.ValueOf(get(old)).Elem())
+}
+
+func changed[T any](get part[T], obj, old T) bool {
+	return !apiequality.Semantic.DeepEqual(get(obj), get(old))
+}

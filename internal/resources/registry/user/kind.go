@@ -1,0 +1,88 @@
+// Package user describes the kind User to the resource API; controllers/user
+// keeps its conditions.
+package user
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/resources/printers"
+	"freshet/internal/resources/registry"
+	"freshet/internal/resources/validation"
+)
+
+// Finalizer holds a user until nothing is granted to them any more.
+const Finalizer = "user.finalizers.cloud.vendor.io"
+
+// Decisions of an invited person.
+const (
+	InvitationPending  = "pending"
+	InvitationAccepted = "accepted"
+	InvitationDeclined = "declined"
+)
+
+const (
+	maxName    = 253
+	maxPersons = 256
+)
+
+type object = v1alpha1.User
+
+// Definition describes the kind.
+func Definition() registry.Definition {
+	return registry.Define(registry.Kind[*object]{
+		Kind: "User", Plural: "users", Singular: "user",
+		ShortNames: []string{"usr"},
+		Finalizer:  Finalizer,
+		New:        func() *object { return &object{} },
+		NewList:    func() runtime.Object { return &v1alpha1.UserList{} },
+		Spec:       func(o *object) any { return &o.Spec },
+		Status:     func(o *object) any { return &o.Status },
+		// A user may be named by their e-mail address, which is no DNS name.
+		ValidateName: validateName,
+		Validate:     validate,
+		Fields: func(o *object) fields.Set {
+			return fields.Set{"spec.email": o.Spec.Email}
+		},
+		Columns: append(
+			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
+			printers.Column{
+				Name: "Email", Description: "E-mail address of the person.",
+				Value: func(o runtime.Object) any { return o.(*object).Spec.Email },
+			},
+		),
+	})
+}
+
+func validateName(name string, prefix bool) []string {
+	if len(name) > maxName {
+		return []string{"must be no more than 253 characters"}
+	}
+	return path.ValidatePathSegmentName(name, prefix)
+}
+
+func validate(_ context.Context, o *object) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validation.Email(spec.Child("email"), o.Spec.Email)
+	if name := o.Spec.Name; name != nil {
+		p := spec.Child("name")
+		errs = append(errs, validation.Required(p.Child("first"), name.First)...)
+		errs = append(errs, validation.Required(p.Child("last"), name.Last)...)
+		errs = append(errs, validation.MaxLength(p.Child("first"), name.First, maxPersons)...)
+		errs = append(errs, validation.MaxLength(p.Child("last"), name.Last, maxPersons)...)
+	}
+	if invitation := o.Spec.Invitation; invitation != nil {
+		p := spec.Child("invitation")
+		errs = append(errs, validation.Required(p.Child("decision"), invitation.Decision)...)
+		errs = append(errs, validation.OneOf(p.Child("decision"), invitation.Decision, InvitationPending, InvitationAccepted, InvitationDeclined)...)
+		if invitation.Expiration.IsZero() {
+			errs = append(errs, field.Required(p.Child("expiration"), ""))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,46 @@
+package resources
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1internal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/runtime/serializer/recognizer"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/resources/registry"
+)
+
+// newScheme registers the kinds with their defaults and field selectors.
+func newScheme(kinds []registry.Definition) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	unversioned := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, unversioned)
+	scheme.AddUnversionedTypes(unversioned,
+		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	for _, add := range []func(*runtime.Scheme) error{
+		v1alpha1.AddToScheme, v1alpha1.AddInternalToScheme, metav1internal.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	for _, kind := range kinds {
+		if err := kind.AddToScheme(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	return scheme, scheme.SetVersionPriority(v1alpha1.SchemeGroupVersion)
+}
+
+// storageCodec stores protobuf and reads whatever is there.
+func storageCodec(scheme *runtime.Scheme, codecs serializer.CodecFactory) runtime.Codec {
+	encoder := protobuf.NewSerializer(scheme, scheme)
+	decoder := recognizer.NewDecoder(encoder, codecs.UniversalDeserializer())
+	return codecs.CodecForVersions(encoder, decoder, v1alpha1.SchemeGroupVersion,
+		schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal})
+}

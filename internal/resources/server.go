@@ -1,0 +1,207 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	storagevalue "k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	clientrest "k8s.io/client-go/rest"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/resources/etcd"
+	"freshet/internal/resources/registry"
+)
+
+// Config is what the resource API is made of.
+type Config struct {
+	Etcd       etcd.Endpoints
+	Kinds      []registry.Definition
+	Groups     []Group // besides cloud.vendor.io: reviews
+	Verifier   Verifier
+	Authorizer Authorizer
+	// Transformers encrypt resources at rest, by resource name.
+	Transformers storagevalue.ResourceTransformers
+	// Ready are checks that /readyz and /healthz ask besides the library's own.
+	Ready []healthz.HealthChecker
+	// Address is what discovery tells clients, host:port.
+	Address string
+	// Version of the product, shown in the OpenAPI documents.
+	Version string
+	// CompactionInterval decides how long continue tokens and watch positions
+	// live; five minutes when zero.
+	CompactionInterval time.Duration
+	// MaxBody bounds a request body; 2 MiB when zero.
+	MaxBody int64
+}
+
+// Group is one more API group to serve.
+type Group = genericapiserver.APIGroupInfo
+
+const (
+	etcdPrefix         = "/freshet/resources"
+	defaultMaxBody     = 2 << 20
+	requestTimeout     = 60 * time.Second
+	maxReads           = 400
+	maxWrites          = 200
+	watchDrain         = 2 * time.Second
+	compactionInterval = 5 * time.Minute
+)
+
+// Server is the resource API, ready to be mounted.
+type Server struct {
+	generic  *genericapiserver.GenericAPIServer
+	config   *genericapiserver.Config
+	loopback *loopback
+	handler  http.Handler
+	stop     context.CancelFunc
+	stopped  chan struct{}
+}
+
+// New builds the API over etcd. Nothing is served before Start.
+func New(cfg Config) (*Server, error) {
+	scheme, err := newScheme(cfg.Kinds)
+	if err != nil {
+		return nil, err
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	config := genericapiserver.NewConfig(codecs)
+	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	describe(config, scheme, cfg.Version)
+	tune(config, cfg)
+
+	loop := newLoopback()
+	config.LoopbackClientConfig = loop.config()
+	config.Authentication.Authenticator = authentication(cfg.Verifier)
+	config.Authorization.Authorizer = authorizer.AuthorizerFunc(newPolicy(cfg).Authorize)
+	config.BuildHandlerChainFunc = buildChain(codecs)
+	config.ResourceTransformers = cfg.Transformers
+	if err := storageOptions(cfg, storageCodec(scheme, codecs)).ApplyTo(config); err != nil {
+		return nil, fmt.Errorf("configuring the store: %w", err)
+	}
+
+	generic, err := config.Complete(nil).New("freshet", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("building the resource API: %w", err)
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
+	storages := map[string]rest.Storage{}
+	for _, kind := range cfg.Kinds {
+		s, err := kind.Open(scheme, config.RESTOptionsGetter)
+		if err != nil {
+			return nil, err
+		}
+		storages[s.Plural] = s.Main
+		storages[s.Plural+"/status"] = s.Status
+	}
+	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storages
+	if err := generic.InstallAPIGroup(&group); err != nil {
+		return nil, fmt.Errorf("installing the kinds: %w", err)
+	}
+	for i := range cfg.Groups {
+		if err := generic.InstallAPIGroup(&cfg.Groups[i]); err != nil {
+			return nil, fmt.Errorf("installing another group: %w", err)
+		}
+	}
+	return &Server{generic: generic, config: config, loopback: loop, stopped: make(chan struct{})}, nil
+}
+
+// tune sets what experience with the library recommends.
+func tune(config *genericapiserver.Config, cfg Config) {
+	config.ExternalAddress = cfg.Address
+	config.EnableProfiling = false // the ops listener has it
+	config.EnableMetrics = false
+	config.EnableIndex = false
+	config.FlowControl = nil // priority and fairness wants objects of a core cluster
+	config.MaxRequestsInFlight = maxReads
+	config.MaxMutatingRequestsInFlight = maxWrites
+	config.RequestTimeout = requestTimeout
+	config.ShutdownDelayDuration = 0
+	config.ShutdownWatchTerminationGracePeriod = watchDrain
+	config.MaxRequestBodyBytes = cfg.MaxBody
+	if config.MaxRequestBodyBytes == 0 {
+		config.MaxRequestBodyBytes = defaultMaxBody
+	}
+	config.ReadyzChecks = append(config.ReadyzChecks, cfg.Ready...)
+	config.HealthzChecks = append(config.HealthzChecks, cfg.Ready...)
+}
+
+func newPolicy(cfg Config) policy {
+	p := policy{authorizer: cfg.Authorizer, readOnly: map[string]bool{}, cluster: map[string]bool{}}
+	for _, kind := range cfg.Kinds {
+		plural, namespaced := kind.Resource()
+		p.readOnly[plural] = kind.IsReadOnly()
+		p.cluster[plural] = !namespaced
+	}
+	for _, group := range cfg.Groups {
+		for _, version := range group.PrioritizedVersions {
+			p.reviews = append(p.reviews, version.Group)
+		}
+	}
+	return p
+}
+
+// Start serves the handler's API until Stop: hooks run, watches are cached.
+func (s *Server) Start() {
+	prepared := s.generic.PrepareRun()
+	s.handler = prepared.Handler
+	s.loopback.serve(s.handler)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	go func() {
+		defer close(s.stopped)
+		// Without a listener of its own the library's Run does not return; its
+		// drained signal says when the last request was answered.
+		go func() { _ = prepared.RunWithContext(ctx) }() //nolint:contextcheck // its life is Stop's to end
+		<-s.config.DrainedNotify()
+	}()
+}
+
+// Handler serves /apis, /openapi, /version and the health pages.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Loopback is how the service itself uses the API, with every right.
+func (s *Server) Loopback() *clientrest.Config {
+	return clientrest.CopyConfig(s.generic.LoopbackClientConfig)
+}
+
+// Stop refuses new requests, lets the running ones end, and closes the store.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stop()
+	var err error
+	select {
+	case <-s.stopped:
+	case <-ctx.Done():
+		err = fmt.Errorf("waiting for the last requests of the resource API: %w", ctx.Err())
+	}
+	s.loopback.shutdown()
+	s.generic.Destroy()
+	return err
+}
+
+func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
+	backend := storagebackend.NewDefaultConfig(etcdPrefix, codec)
+	backend.Transport.ServerList = cfg.Etcd.URLs
+	backend.Transport.TrustedCAFile = cfg.Etcd.CAFile
+	backend.Transport.CertFile = cfg.Etcd.CertFile
+	backend.Transport.KeyFile = cfg.Etcd.KeyFile
+	backend.CompactionInterval = compactionInterval
+	if cfg.CompactionInterval > 0 {
+		backend.CompactionInterval = cfg.CompactionInterval
+	}
+	opts := options.NewEtcdOptions(backend)
+	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
+	opts.DeleteCollectionWorkers = 8
+	return opts
+}

@@ -1,0 +1,124 @@
+// Package validation holds the rules that more than one kind of the resource
+// API needs. Each returns errors with the path of the field, which become the
+// causes of a 422 answer; rules of one kind alone stand beside that kind.
+package validation
+
+import (
+	"fmt"
+	"net/mail"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/api/v1alpha1"
+)
+
+// Immutable refuses a change of a field.
+func Immutable(path *field.Path, value, old any) field.ErrorList {
+	if apiequality.Semantic.DeepEqual(value, old) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, printable(value), "field is immutable")}
+}
+
+// printable keeps pointers from showing up as addresses in messages.
+func printable(value any) any {
+	switch v := value.(type) {
+	case string, bool, int32, int64, map[string]string:
+		return v
+	case *v1alpha1.ObjectReference:
+		if v == nil {
+			return ""
+		}
+		return v.Namespace + "/" + v.Name
+	}
+	return field.OmitValueType{}
+}
+
+// Required refuses an empty string.
+func Required(path *field.Path, value string) field.ErrorList {
+	if value != "" {
+		return nil
+	}
+	return field.ErrorList{field.Required(path, "")}
+}
+
+// OneOf refuses anything but the values listed; empty passes.
+func OneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
+	if value == "" || slices.Contains(allowed, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
+// Between refuses a number outside of lowest to highest.
+func Between(path *field.Path, value, lowest, highest int64) field.ErrorList {
+	if value >= lowest && value <= highest {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be between %d and %d", lowest, highest))}
+}
+
+// QuantityBetween refuses a quantity outside of lowest to highest.
+func QuantityBetween(path *field.Path, value resource.Quantity, lowest, highest string) field.ErrorList {
+	if value.Cmp(resource.MustParse(lowest)) >= 0 && value.Cmp(resource.MustParse(highest)) <= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value.String(), fmt.Sprintf("must be between %s and %s", lowest, highest))}
+}
+
+// NotNegative refuses a quantity below zero.
+func NotNegative(path *field.Path, value *resource.Quantity) field.ErrorList {
+	if value == nil || value.Sign() >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value.String(), "must be greater than or equal to 0")}
+}
+
+// Name refuses a reference that cannot be the name of a resource; empty passes.
+func Name(path *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, message := range validation.IsDNS1123Subdomain(value) {
+		errs = append(errs, field.Invalid(path, value, message))
+	}
+	return errs
+}
+
+// Reference refuses a reference without a name, or with impossible ones.
+func Reference(path *field.Path, ref v1alpha1.ObjectReference) field.ErrorList {
+	errs := Required(path.Child("name"), ref.Name)
+	errs = append(errs, Name(path.Child("name"), ref.Name)...)
+	return append(errs, Name(path.Child("namespace"), ref.Namespace)...)
+}
+
+// maxEmail is the longest address that mail servers must take (RFC 5321).
+const maxEmail = 254
+
+// Email refuses what is not one plain address.
+func Email(path *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if len(value) > maxEmail {
+		return field.ErrorList{field.TooLong(path, value, maxEmail)}
+	}
+	address, err := mail.ParseAddress(value)
+	if err != nil || address.Address != value {
+		return field.ErrorList{field.Invalid(path, value, "must be an e-mail address such as ada@example.com")}
+	}
+	return nil
+}
+
+// MaxLength refuses a text that is too long.
+func MaxLength(path *field.Path, value string, most int) field.ErrorList {
+	if len(value) <= most {
+		return nil
+	}
+	return field.ErrorList{field.TooLong(path, value, most)}
+}
