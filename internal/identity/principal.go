@@ -1,18 +1,36 @@
 package identity
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
 
-// Principal is a caller whose credential was verified.
+// Principal is a caller whose credential was verified. The verifier hands the
+// same value to every request that carries the same token: read it, never
+// change it.
 type Principal struct {
 	Name           string            // <account>@<organization>.<issuer host>; in audit records and ACLs
 	Organization   string            // the namespace the account lives in
 	ServiceAccount string            // the account's name; "" for users
+	UID            string            // the account's uid; a recreated account has another
 	User           string            // the user's name; "" for service accounts
 	System         bool              // the system administrator: every organization
 	Admin          bool              // administrator of its own organization
 	KeyID          string            // the API key used, "" for an access token
+	KeyName        string            // the APIKey resource of that key
 	Instance       string            // the instance the credential is good for, "" for any of the organization
+	TokenID        string            // the token's jti
+	ExpiresAt      time.Time         // when the credential ends, zero for never
 	Metadata       map[string]string // extra claims of an API key
+
+	entry *entry // what the verifier knows; nil for principals made by hand
+}
+
+// Live says whether the credential is still good: a long-lived call (a watch, a
+// waiting consumer) asks again before it hands something out. Principals that
+// no verifier made are always live.
+func (p *Principal) Live() bool {
+	return p != nil && (p.entry == nil || p.entry.check(time.Now()) == nil)
 }
 
 // LogValue names the principal in log records without anything secret.

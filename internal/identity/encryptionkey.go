@@ -1,0 +1,217 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// Fields of an APIKey that name its encryption key.
+const (
+	fieldEncryptionKey = "spec.encryptionKey"
+	fieldPEM           = "spec.encryptionKey.pem"
+	fieldJWK           = "spec.encryptionKey.jwk"
+)
+
+// Sizes of RSA keys. The lower one is spec 1's, the upper one keeps a request
+// from buying minutes of arithmetic.
+const (
+	minRSABits       = 2048
+	maxRSABits       = 8192
+	maxEncryptionKey = 16 << 10
+)
+
+// FieldError says which field of a request is wrong, and why.
+type FieldError struct {
+	Field  string // a path such as spec.encryptionKey.pem
+	Detail string
+}
+
+// Error names the field.
+func (e *FieldError) Error() string { return e.Field + ": " + e.Detail }
+
+// Unwrap makes the error one of kind Invalid.
+func (e *FieldError) Unwrap() error { return ErrInvalidField }
+
+// EncryptionKey is the public half of a client's RSA key pair. API keys are
+// delivered encrypted to it.
+type EncryptionKey struct {
+	public *rsa.PublicKey
+	keyID  string
+}
+
+// ParseEncryptionKey reads spec.encryptionKey of an APIKey: a PEM or a JWK, not
+// both. Without either it returns nil. Errors are FieldErrors and never quote
+// the key, for people do paste private keys.
+func ParseEncryptionKey(pemText, jwkText string) (*EncryptionKey, error) {
+	switch {
+	case pemText != "" && jwkText != "":
+		return nil, &FieldError{fieldEncryptionKey, "give pem or jwk, not both"}
+	case pemText != "":
+		return parsePEM(pemText)
+	case jwkText != "":
+		return parseJWK(jwkText)
+	}
+	return nil, nil
+}
+
+func parsePEM(text string) (*EncryptionKey, error) {
+	if len(text) > maxEncryptionKey {
+		return nil, &FieldError{fieldPEM, fmt.Sprintf("must not be longer than %d bytes", maxEncryptionKey)}
+	}
+	block, rest := pem.Decode([]byte(text))
+	if block == nil {
+		detail := "must be a PEM block that begins with -----BEGIN PUBLIC KEY-----"
+		if strings.Contains(text, `\n`) {
+			detail += `; its line breaks are written as \n characters instead of real ones`
+		}
+		return nil, &FieldError{fieldPEM, detail}
+	}
+	if len(bytes.TrimSpace(rest)) > 0 {
+		return nil, &FieldError{fieldPEM, "must hold one PEM block and nothing after it"}
+	}
+	public, detail := decodePEM(block)
+	if detail != "" {
+		return nil, &FieldError{fieldPEM, detail}
+	}
+	if detail := checkRSA(public); detail != "" {
+		return nil, &FieldError{fieldPEM, detail}
+	}
+	return &EncryptionKey{public: public}, nil
+}
+
+func decodePEM(block *pem.Block) (*rsa.PublicKey, string) {
+	switch {
+	case block.Type == "RSA PUBLIC KEY": // PKCS #1
+		public, err := x509.ParsePKCS1PublicKey(block.Bytes)
+		if err != nil {
+			return nil, "is not a well-formed RSA public key (PKCS #1)"
+		}
+		return public, ""
+	case block.Type == "PUBLIC KEY": // SPKI
+		parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+		if err != nil {
+			return nil, "is not a well-formed public key (SubjectPublicKeyInfo)"
+		}
+		public, ok := parsed.(*rsa.PublicKey)
+		if !ok {
+			return nil, fmt.Sprintf("must be an RSA key, this is a %s", keyKind(parsed))
+		}
+		return public, ""
+	case strings.Contains(block.Type, "PRIVATE KEY"):
+		return nil, "is a private key: send the public half, and consider this key pair compromised"
+	}
+	return nil, "must be a block of type PUBLIC KEY or RSA PUBLIC KEY"
+}
+
+func keyKind(key any) string {
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", key), "*")
+	kind, _, _ = strings.Cut(kind, ".")
+	return kind + " key"
+}
+
+// checkRSA returns what is wrong with a key, or "".
+func checkRSA(public *rsa.PublicKey) string {
+	switch bits := public.N.BitLen(); {
+	case bits < minRSABits:
+		return fmt.Sprintf("must be an RSA key of at least %d bits, this one has %d", minRSABits, bits)
+	case bits > maxRSABits:
+		return fmt.Sprintf("must be an RSA key of at most %d bits, this one has %d", maxRSABits, bits)
+	case public.N.Bit(0) == 0:
+		return "has an even modulus"
+	case public.E < 3 || public.E%2 == 0:
+		return "has an unusable public exponent"
+	}
+	return ""
+}
+
+// parseJWK reads a JSON Web Key. The members are read by hand, so that the error
+// can name the one that is wrong, a private key is not even decoded, and
+// certificates in it (x5c) are not looked at.
+func parseJWK(text string) (*EncryptionKey, error) {
+	if len(text) > maxEncryptionKey {
+		return nil, &FieldError{fieldJWK, fmt.Sprintf("must not be longer than %d bytes", maxEncryptionKey)}
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &members); err != nil || members == nil {
+		return nil, &FieldError{fieldJWK, "must be a JSON Web Key, a JSON object"}
+	}
+	if detail := checkJWKMembers(members); detail != "" {
+		return nil, &FieldError{fieldJWK, detail}
+	}
+	n, nOK := jwkNumber(members, "n")
+	e, eOK := jwkNumber(members, "e")
+	switch {
+	case !nOK || !eOK:
+		return nil, &FieldError{fieldJWK, "must have n and e in base64url without padding"}
+	case e.BitLen() > 31:
+		return nil, &FieldError{fieldJWK, "has an unusable public exponent"}
+	}
+	public := &rsa.PublicKey{N: n, E: int(e.Int64())}
+	if detail := checkRSA(public); detail != "" {
+		return nil, &FieldError{fieldJWK, detail}
+	}
+	return &EncryptionKey{public: public, keyID: jwkText(members, "kid")}, nil
+}
+
+// jwkText returns a member that is a string, else "".
+func jwkText(members map[string]json.RawMessage, name string) string {
+	var s string
+	_ = json.Unmarshal(members[name], &s)
+	return s
+}
+
+func jwkNumber(members map[string]json.RawMessage, name string) (*big.Int, bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(jwkText(members, name))
+	return new(big.Int).SetBytes(raw), err == nil
+}
+
+func checkJWKMembers(members map[string]json.RawMessage) string {
+	for _, private := range []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"} {
+		if _, ok := members[private]; ok {
+			return "holds a private key: send only kty, n and e, and consider this key pair compromised"
+		}
+	}
+	use, alg := jwkText(members, "use"), jwkText(members, "alg")
+	switch kty := jwkText(members, "kty"); {
+	case kty == "":
+		return `has no member kty; it must be "RSA"`
+	case kty != "RSA":
+		return `must have kty "RSA"`
+	case jwkText(members, "n") == "" || jwkText(members, "e") == "":
+		return "must have the members n and e"
+	case use != "" && use != "enc":
+		return `must have use "enc", if any`
+	case alg != "" && alg != string(jose.RSA_OAEP):
+		return `must have alg "RSA-OAEP", if any`
+	}
+	return ""
+}
+
+// Bits returns the size of the key.
+func (k *EncryptionKey) Bits() int { return k.public.N.BitLen() }
+
+// Encrypt wraps an API key as compact JWE, RSA-OAEP with A256GCM (decision R5).
+func (k *EncryptionKey) Encrypt(token Secret) (string, error) {
+	encrypter, err := jose.NewEncrypter(jose.A256GCM, jose.Recipient{Algorithm: jose.RSA_OAEP, Key: k.public, KeyID: k.keyID}, nil)
+	if err != nil {
+		return "", fmt.Errorf("encrypt API key: %w", err)
+	}
+	object, err := encrypter.Encrypt([]byte(token.Reveal()))
+	if err != nil {
+		return "", fmt.Errorf("encrypt API key: %w", err)
+	}
+	jwe, err := object.CompactSerialize()
+	if err != nil {
+		return "", fmt.Errorf("encrypt API key: %w", err)
+	}
+	return jwe, nil
+}

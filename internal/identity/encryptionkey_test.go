@@ -1,0 +1,292 @@
+package identity_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+)
+
+// rsaKey makes one key for all tests: making them is slow.
+var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+func pemOf(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func spki(t testing.TB, public any) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pemOf("PUBLIC KEY", der)
+}
+
+func jwkOf(t testing.TB, public any) string {
+	t.Helper()
+	text, err := json.Marshal(jose.JSONWebKey{Key: public, KeyID: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// modulus makes a key of a size without the time that primes take.
+func modulus(bits int) *rsa.PublicKey {
+	n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
+	return &rsa.PublicKey{N: n.Add(n, big.NewInt(1)), E: 65537}
+}
+
+func TestEncryptedKeysDecryptWithGoJose(t *testing.T) {
+	t.Parallel()
+	private := rsaKey()
+	forms := map[string]struct{ pem, jwk string }{
+		"SPKI":        {pem: spki(t, &private.PublicKey)},
+		"PKCS #1":     {pem: pemOf("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&private.PublicKey))},
+		"spaces":      {pem: "\n  \n" + spki(t, &private.PublicKey) + "\n \n"},
+		"CRLF":        {pem: strings.ReplaceAll(spki(t, &private.PublicKey), "\n", "\r\n")},
+		"JWK":         {jwk: jwkOf(t, &private.PublicKey)},
+		"JWK for enc": {jwk: strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"use":"enc","alg":"RSA-OAEP","key_ops":["encrypt"],"ext":true,`, 1)},
+	}
+	for name, form := range forms {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key, err := identity.ParseEncryptionKey(form.pem, form.jwk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if key.Bits() != 2048 {
+				t.Errorf("Bits = %d", key.Bits())
+			}
+			jwe, err := key.Encrypt(identity.NewSecret("the token"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Count(jwe, ".") != 4 || strings.Contains(jwe, "the token") {
+				t.Errorf("not a compact JWE: %s", jwe)
+			}
+			header := decodePart(t, jwe[:strings.Index(jwe, ".")])
+			if header["alg"] != "RSA-OAEP" || header["enc"] != "A256GCM" {
+				t.Errorf("header = %v", header)
+			}
+			object, err := jose.ParseEncryptedCompact(jwe, []jose.KeyAlgorithm{jose.RSA_OAEP}, []jose.ContentEncryption{jose.A256GCM})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := object.Decrypt(private); err != nil || string(got) != "the token" {
+				t.Errorf("decrypted %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// webcrypto is what a browser does: no library, only the platform's crypto.
+const webcrypto = `
+const fs = require('fs');
+(async () => {
+  const [pem, jwe] = [fs.readFileSync(process.argv[2], 'utf8'), fs.readFileSync(process.argv[3], 'utf8')];
+  const der = Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64');
+  const key = await crypto.subtle.importKey('pkcs8', der, {name: 'RSA-OAEP', hash: 'SHA-1'}, false, ['decrypt']);
+  const [header, cek, iv, text, tag] = jwe.split('.');
+  const raw = await crypto.subtle.decrypt({name: 'RSA-OAEP'}, key, Buffer.from(cek, 'base64url'));
+  const aes = await crypto.subtle.importKey('raw', raw, 'AES-GCM', false, ['decrypt']);
+  const out = await crypto.subtle.decrypt(
+    {name: 'AES-GCM', iv: Buffer.from(iv, 'base64url'), additionalData: Buffer.from(header), tagLength: 128},
+    aes, Buffer.concat([Buffer.from(text, 'base64url'), Buffer.from(tag, 'base64url')]));
+  process.stdout.write(Buffer.from(out));
+})();
+`
+
+func TestEncryptedKeysDecryptWithWebCrypto(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed: WebCrypto is not tried here")
+	}
+	dir, private := t.TempDir(), rsaKey()
+	key, err := identity.ParseEncryptionKey(spki(t, &private.PublicKey), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jwe, err := key.Encrypt(identity.NewSecret("eyJ.the.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"decrypt.js": webcrypto, "key.pem": pemOf("PRIVATE KEY", der), "jwe": jwe}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join(dir, "decrypt.js"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "jwe"))
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "eyJ.the.token" {
+		t.Errorf("WebCrypto gives %q, %v", out, err)
+	}
+}
+
+func TestKeysMadeByOpensslAreAccepted(t *testing.T) {
+	t.Parallel()
+	openssl, err := exec.LookPath("openssl")
+	if err != nil {
+		t.Skip("openssl is not installed")
+	}
+	dir := t.TempDir()
+	run := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), openssl, args...)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("openssl %v: %v", args, err)
+		}
+		return string(out)
+	}
+	run("genrsa", "-out", "key.pem", "2048")
+	for name, text := range map[string]string{
+		"pubout":          run("rsa", "-in", "key.pem", "-pubout"),
+		"RSAPublicKeyout": run("rsa", "-in", "key.pem", "-RSAPublicKey_out"),
+	} {
+		if _, err := identity.ParseEncryptionKey(text, ""); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestUnusableEncryptionKeysNameTheField(t *testing.T) {
+	t.Parallel()
+	private := rsaKey()
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ed, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := spki(t, &private.PublicKey)
+	even := modulus(2048)
+	even.N.Sub(even.N, big.NewInt(1))
+	const (
+		pemField = "spec.encryptionKey.pem"
+		jwkField = "spec.encryptionKey.jwk"
+	)
+	tests := map[string]struct{ pem, jwk, field, want string }{
+		"both":              {good, jwkOf(t, &private.PublicKey), "spec.encryptionKey", "not both"},
+		"text":              {"hello", "", pemField, "PEM block"},
+		"escaped breaks":    {strings.ReplaceAll(good, "\n", `\n`), "", pemField, "line breaks"},
+		"two blocks":        {good + good, "", pemField, "one PEM block"},
+		"trailing text":     {good + "x", "", pemField, "nothing after"},
+		"wrong label":       {pemOf("CERTIFICATE", []byte{1}), "", pemField, "PUBLIC KEY"},
+		"garbage SPKI":      {pemOf("PUBLIC KEY", []byte("garbage")), "", pemField, "well-formed"},
+		"garbage PKCS #1":   {pemOf("RSA PUBLIC KEY", []byte("garbage")), "", pemField, "well-formed"},
+		"EC":                {spki(t, &ec.PublicKey), "", pemField, "RSA"},
+		"Ed25519":           {spki(t, ed), "", pemField, "RSA"},
+		"1024 bits":         {spki(t, modulus(1024)), "", pemField, "at least 2048 bits, this one has 1024"},
+		"2047 bits":         {spki(t, modulus(2047)), "", pemField, "2047"},
+		"16384 bits":        {spki(t, modulus(16384)), "", pemField, "at most 8192"},
+		"even modulus":      {spki(t, even), "", pemField, "modulus"},
+		"exponent 1":        {spki(t, &rsa.PublicKey{N: modulus(2048).N, E: 1}), "", pemField, "exponent"},
+		"private key":       {pemOf("PRIVATE KEY", pkcs8), "", pemField, "private key"},
+		"private PKCS #1":   {pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private)), "", pemField, "private key"},
+		"long PEM":          {strings.Repeat("x", 20000), "", pemField, "longer"},
+		"JWK text":          {"", "hello", jwkField, "JSON"},
+		"JWK null":          {"", "null", jwkField, "JSON"},
+		"JWK list":          {"", "[]", jwkField, "JSON"},
+		"JWK empty":         {"", "{}", jwkField, "kty"},
+		"JWK EC":            {"", jwkOf(t, &ec.PublicKey), jwkField, "RSA"},
+		"JWK symmetric":     {"", `{"kty":"oct","k":"AAAA"}`, jwkField, "private"},
+		"JWK private":       {"", jwkOf(t, private), jwkField, "private key"},
+		"JWK no n":          {"", `{"kty":"RSA","e":"AQAB"}`, jwkField, "n and e"},
+		"JWK bad n":         {"", `{"kty":"RSA","n":"!!","e":"AQAB"}`, jwkField, "base64url"},
+		"JWK zero":          {"", `{"kty":"RSA","n":"AA","e":"AQAB"}`, jwkField, "bits"},
+		"JWK big exponent":  {"", strings.Replace(jwkOf(t, &private.PublicKey), "AQAB", strings.Repeat("_", 40), 1), jwkField, ""},
+		"JWK for signing":   {"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"use":"sig",`, 1), jwkField, "enc"},
+		"JWK other alg":     {"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"alg":"RSA-OAEP-256",`, 1), jwkField, "RSA-OAEP"},
+		"JWK 1024 bits":     {"", jwkOf(t, modulus(1024)), jwkField, "at least 2048"},
+		"JWK 16384 bits":    {"", jwkOf(t, modulus(16384)), jwkField, "at most 8192"},
+		"JWK n is a number": {"", `{"kty":"RSA","n":5,"e":"AQAB"}`, jwkField, "n and e"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := identity.ParseEncryptionKey(tc.pem, tc.jwk)
+			var fieldErr *identity.FieldError
+			if !errors.As(err, &fieldErr) || errs.KindOf(err) != errs.Invalid {
+				t.Fatalf("error = %v", err)
+			}
+			if fieldErr.Field != tc.field || !strings.HasPrefix(err.Error(), tc.field+": ") || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error = %q, want field %s and %q", err, tc.field, tc.want)
+			}
+			if d := private.D.String(); strings.Contains(err.Error(), d[:20]) || strings.Contains(err.Error(), "MIIE") {
+				t.Errorf("error quotes a private key: %q", err)
+			}
+		})
+	}
+}
+
+func TestNoEncryptionKeyIsNoError(t *testing.T) {
+	t.Parallel()
+	if key, err := identity.ParseEncryptionKey("", ""); key != nil || err != nil {
+		t.Errorf("= %v, %v", key, err)
+	}
+}
+
+func FuzzParseEncryptionKey(f *testing.F) {
+	private := rsaKey()
+	f.Add(spki(f, &private.PublicKey), "")
+	f.Add("", jwkOf(f, &private.PublicKey))
+	f.Add(pemOf("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&private.PublicKey)), "")
+	f.Add("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n", "")
+	f.Add("", `{"kty":"RSA","n":"AA","e":"AA"}`)
+	f.Add("", `{"kty":"RSA","n":"`+strings.Repeat("_", 342)+`","e":"Aw","x5c":["AA"]}`)
+	f.Fuzz(func(t *testing.T, pemText, jwkText string) {
+		key, err := identity.ParseEncryptionKey(pemText, jwkText)
+		if err != nil {
+			if errs.KindOf(err) != errs.Invalid {
+				t.Fatalf("kind of %v is %v", err, errs.KindOf(err))
+			}
+			return
+		}
+		if key == nil {
+			if pemText != "" || jwkText != "" {
+				t.Fatal("a key was passed over")
+			}
+			return
+		}
+		if _, err := key.Encrypt(identity.NewSecret("token")); err != nil {
+			t.Fatalf("accepted a key that does not encrypt: %v", err)
+		}
+	})
+}

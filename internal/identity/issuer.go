@@ -1,0 +1,253 @@
+package identity
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Claims of our own, beside the registered ones.
+const (
+	UsernameClaim = "https://vendor.io/username"
+	ScopeClaim    = "https://vendor.io/scope"
+	uidClaim      = "https://vendor.io/uid"
+)
+
+// Lifetimes of access tokens.
+const (
+	DefaultTokenLifetime = 24 * time.Hour
+	MaxTokenLifetime     = 30 * 24 * time.Hour
+)
+
+// maxMetadata bounds the extra claims of an API key, names and values together.
+const maxMetadata = 4 << 10
+
+const (
+	audiencePrefix = "urn:vendor:messaging:"
+	clientsSuffix  = "@clients"
+	apiKeysSuffix  = "/apikeys"
+)
+
+// AnyOrganization, given to Verify as an audience, accepts the API keys that
+// are good for a whole organization, whichever it is. The resource API passes
+// it beside its own address.
+const AnyOrganization = audiencePrefix + "*"
+
+// InstanceAudience is the audience of a data plane (decision R10).
+func InstanceAudience(organization, instance string) string {
+	return audiencePrefix + organization + ":" + instance
+}
+
+// OrganizationAudience is the audience of API keys without an instance: every
+// data plane of the organization, and the resource API.
+func OrganizationAudience(organization string) string {
+	return audiencePrefix + organization
+}
+
+// ParseInstanceAudience takes the audience of a data plane apart.
+func ParseInstanceAudience(audience string) (organization, instance string, ok bool) {
+	rest, ok := strings.CutPrefix(audience, audiencePrefix)
+	if !ok {
+		return "", "", false
+	}
+	organization, instance, ok = strings.Cut(rest, ":")
+	if !ok || organization == "" || instance == "" || strings.Contains(instance, ":") {
+		return "", "", false
+	}
+	return organization, instance, true
+}
+
+// Issuer makes access tokens and API keys.
+type Issuer struct {
+	url  string // without a slash at the end
+	host string
+	keys *Keyring
+}
+
+// NewIssuer makes the issuer whose address is baseURL.
+func NewIssuer(baseURL string, keys *Keyring) (*Issuer, error) {
+	u, err := parseBaseURL(baseURL)
+	if err != nil {
+		return nil, fmt.Errorf("issuer: %w", err)
+	}
+	return &Issuer{url: strings.TrimRight(baseURL, "/"), host: u.Host, keys: keys}, nil
+}
+
+// URL returns the issuer's address, without a slash at the end.
+func (i *Issuer) URL() string { return i.url }
+
+// Keys returns the ring the issuer signs with.
+func (i *Issuer) Keys() *Keyring { return i.keys }
+
+// PrincipalName is how an account is called in ACLs, audit records and its
+// credentials file: <account>@<organization>.<issuer host>. The host is the
+// address's authority, port included, as existing tools compute it.
+func (i *Issuer) PrincipalName(organization, account string) string {
+	return account + "@" + organization + "." + i.host
+}
+
+// claims is the payload of both sorts of tokens.
+type claims struct {
+	Issuer    string            `json:"iss"`
+	Subject   string            `json:"sub"`
+	Audience  audience          `json:"aud"`
+	IssuedAt  int64             `json:"iat"`
+	NotBefore int64             `json:"nbf,omitempty"`
+	Expiry    int64             `json:"exp,omitempty"`
+	ID        string            `json:"jti"`
+	Username  string            `json:"https://vendor.io/username"`
+	Scopes    []string          `json:"https://vendor.io/scope,omitempty"`
+	Scope     string            `json:"scope,omitempty"`
+	UID       string            `json:"https://vendor.io/uid"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+}
+
+// audience is a string or a list of them (RFC 7519 §4.1.3).
+type audience []string
+
+// MarshalJSON writes a single audience as a string, as access tokens have it.
+func (a audience) MarshalJSON() ([]byte, error) {
+	if len(a) == 1 {
+		return json.Marshal(a[0])
+	}
+	return json.Marshal([]string(a))
+}
+
+// UnmarshalJSON reads both forms.
+func (a *audience) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*a = audience{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(a))
+}
+
+func marshalClaims(c any) ([]byte, error) {
+	payload, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode claims: %w", err)
+	}
+	return payload, nil
+}
+
+// AccessToken issues a token for the account, good for one audience. A lifetime
+// of 0 means DefaultTokenLifetime; longer ones than MaxTokenLifetime are cut.
+func (i *Issuer) AccessToken(account *Account, aud string, lifetime time.Duration) (Secret, time.Time, error) {
+	switch {
+	case lifetime <= 0:
+		lifetime = DefaultTokenLifetime
+	case lifetime > MaxTokenLifetime:
+		lifetime = MaxTokenLifetime
+	}
+	now := time.Now().Truncate(time.Second)
+	expires := now.Add(lifetime)
+	scopes := account.Scopes()
+	token, err := i.keys.sign(claims{
+		Issuer:   i.url,
+		Subject:  account.ClientID + clientsSuffix,
+		Audience: audience{aud},
+		IssuedAt: now.Unix(),
+		Expiry:   expires.Unix(),
+		ID:       randomText(16),
+		Username: i.PrincipalName(account.Organization, account.Name),
+		Scopes:   scopes,
+		Scope:    strings.Join(scopes, " "),
+		UID:      account.UID,
+	})
+	return token, expires, err
+}
+
+// KeyRequest says what API key to make.
+type KeyRequest struct {
+	Account   *Account
+	Name      string            // the APIKey resource
+	Instance  string            // "" for every instance of the organization, and the resource API
+	ExpiresAt time.Time         // zero for never
+	Metadata  map[string]string // extra claims
+}
+
+// APIKey issues an API key. The record holds the token's hash and is what
+// Directory.PutKey wants; the token itself is for the caller alone and must not
+// be stored.
+func (i *Issuer) APIKey(req KeyRequest) (Key, Secret, error) {
+	now := time.Now().Truncate(time.Second)
+	if err := req.check(now); err != nil {
+		return Key{}, Secret{}, err
+	}
+	aud := OrganizationAudience(req.Account.Organization)
+	if req.Instance != "" {
+		aud = InstanceAudience(req.Account.Organization, req.Instance)
+	}
+	key := Key{
+		ID:           randomText(16),
+		Name:         req.Name,
+		Organization: req.Account.Organization,
+		Account:      req.Account.Name,
+		AccountUID:   req.Account.UID,
+		Instance:     req.Instance,
+		IssuedAt:     now,
+		Metadata:     maps.Clone(req.Metadata),
+	}
+	name := i.PrincipalName(req.Account.Organization, req.Account.Name)
+	c := claims{
+		Issuer:   i.url + apiKeysSuffix,
+		Subject:  name,
+		Audience: audience{aud},
+		IssuedAt: now.Unix(),
+		ID:       key.ID,
+		Username: name,
+		UID:      req.Account.UID,
+		Metadata: req.Metadata,
+	}
+	if !req.ExpiresAt.IsZero() {
+		// Whole seconds, rounded down: the token never outlives the resource.
+		key.ExpiresAt = req.ExpiresAt.Truncate(time.Second).UTC()
+		c.Expiry = key.ExpiresAt.Unix()
+	}
+	token, err := i.keys.sign(c)
+	if err != nil {
+		return Key{}, Secret{}, err
+	}
+	key.Hash = HashToken(token)
+	return key, token, nil
+}
+
+func (r KeyRequest) check(now time.Time) error {
+	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.Truncate(time.Second).After(now) {
+		return &FieldError{Field: "spec.expirationTime", Detail: "must be in the future"}
+	}
+	size := 0
+	for name, value := range r.Metadata {
+		size += len(name) + len(value)
+	}
+	if size > maxMetadata {
+		return &FieldError{
+			Field:  "spec.customizedMetadata",
+			Detail: fmt.Sprintf("names and values together must not be longer than %d bytes", maxMetadata),
+		}
+	}
+	return nil
+}
+
+// CanonicalURL brings a base URL into one form for comparing: case of the host,
+// default ports and trailing slashes do not matter. What is not an http or
+// https address is returned as it is.
+func CanonicalURL(text string) string {
+	u, err := parseBaseURL(text)
+	if err != nil {
+		return text
+	}
+	host := strings.ToLower(u.Host)
+	switch u.Scheme {
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	out := url.URL{Scheme: u.Scheme, Host: host, Path: strings.TrimRight(u.Path, "/")}
+	return out.String()
+}

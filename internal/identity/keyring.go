@@ -1,0 +1,303 @@
+package identity
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// KeyStore keeps the signing keys for all replicas: one value, replaced by
+// compare and swap.
+type KeyStore interface {
+	// Load returns the value and its revision; nil and 0 when there is none.
+	Load(ctx context.Context) (data []byte, revision int64, err error)
+	// Save stores the value if the revision is still the stored one (0: nothing
+	// is stored yet), else fails with an error that is ErrKeysChanged.
+	Save(ctx context.Context, data []byte, revision int64) error
+}
+
+// SealedStore wraps a KeyStore so that it only ever sees sealed data. The name
+// ties the data to its place.
+func SealedStore(store KeyStore, sealer *Sealer, name string) KeyStore {
+	return &sealedStore{store: store, sealer: sealer, name: []byte(name)}
+}
+
+type sealedStore struct {
+	store  KeyStore
+	sealer *Sealer
+	name   []byte
+}
+
+func (s *sealedStore) Load(ctx context.Context) ([]byte, int64, error) {
+	sealed, revision, err := s.store.Load(ctx)
+	if err != nil || sealed == nil {
+		return nil, revision, err
+	}
+	data, err := s.sealer.Open(sealed, s.name)
+	return data, revision, err
+}
+
+func (s *sealedStore) Save(ctx context.Context, data []byte, revision int64) error {
+	sealed, err := s.sealer.Seal(data, s.name)
+	if err != nil {
+		return err
+	}
+	return s.store.Save(ctx, sealed, revision)
+}
+
+const (
+	// DefaultRotation is how long one key signs.
+	DefaultRotation = 90 * 24 * time.Hour
+	// maxSigningKeys bounds the ring: at the default rotation, two centuries.
+	maxSigningKeys = 1000
+	// missReload limits how often tokens that name unknown keys make a replica
+	// look into the store.
+	missReload = time.Second
+	// missTimeout bounds how long such a token may wait for the store.
+	missTimeout = 2 * time.Second
+)
+
+// Keyring holds the ES256 signing keys that every replica shares: one active
+// key signs, the next one is already published, and retired ones keep
+// verifying. Retired keys lose their private half at once and keep the public
+// one, because an API key may have no expiry.
+//
+// Rotation needs no coordination and no pause. The next key has been in every
+// replica's ring and in the JWKS since the previous rotation, so tokens signed
+// by a replica that rotated first verify everywhere; a replica that has not
+// noticed yet goes on signing with a key that all others still verify.
+type Keyring struct {
+	store    KeyStore
+	rotation time.Duration
+	current  atomic.Pointer[keyset]
+	busy     chan struct{} // held by one load or change at a time; waiting ends with the context
+	missed   time.Time     // last load because of an unknown kid; under busy
+}
+
+// keyset is one immutable state of the ring.
+type keyset struct {
+	revision int64
+	state    keyState
+	signer   jose.Signer
+	verify   map[string]*ecdsa.PublicKey
+	jwks     []byte
+}
+
+// OpenKeyring loads the ring, making it when the store is empty. rotation is
+// how long one key signs; 0 means DefaultRotation.
+func OpenKeyring(ctx context.Context, store KeyStore, rotation time.Duration) (*Keyring, error) {
+	if rotation <= 0 {
+		rotation = DefaultRotation
+	}
+	k := &Keyring{store: store, rotation: rotation, busy: make(chan struct{}, 1)}
+	if err := k.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	if k.current.Load() != nil {
+		return k, nil
+	}
+	err := k.change(ctx, func(state *keyState) error {
+		if len(state.Keys) > 0 {
+			return nil // another replica was first
+		}
+		return state.begin(time.Now())
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make signing keys: %w", err)
+	}
+	return k, nil
+}
+
+// Refresh takes up what other replicas stored. It is cheap when nothing
+// changed; call it on a timer or when the store tells of a change.
+func (k *Keyring) Refresh(ctx context.Context) error {
+	if err := k.lock(ctx); err != nil {
+		return err
+	}
+	defer k.unlock()
+	return k.refresh(ctx)
+}
+
+func (k *Keyring) lock(ctx context.Context) error {
+	select {
+	case k.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (k *Keyring) unlock() { <-k.busy }
+
+func (k *Keyring) refresh(ctx context.Context) error {
+	data, revision, err := k.store.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("load signing keys: %w", err)
+	}
+	now := k.current.Load()
+	switch {
+	case data == nil && now == nil:
+		return nil
+	case data == nil:
+		return fmt.Errorf("load signing keys: the store has lost them")
+	case now != nil && now.revision == revision:
+		return nil
+	}
+	set, err := parseKeyset(data, revision)
+	if err != nil {
+		return fmt.Errorf("load signing keys: %w", err)
+	}
+	k.current.Store(set)
+	return nil
+}
+
+// change edits the stored state, starting over when another replica was faster.
+func (k *Keyring) change(ctx context.Context, edit func(*keyState) error) error {
+	if err := k.lock(ctx); err != nil {
+		return err
+	}
+	defer k.unlock()
+	for {
+		state, revision := keyState{Version: keyStateVersion}, int64(0)
+		if set := k.current.Load(); set != nil {
+			state, revision = set.state.clone(), set.revision
+		}
+		if err := edit(&state); err != nil {
+			return err
+		}
+		err := k.store.Save(ctx, state.encode(), revision)
+		if err != nil && !errors.Is(err, ErrKeysChanged) {
+			return fmt.Errorf("save signing keys: %w", err)
+		}
+		// Saved or beaten, the store has the truth and its revision.
+		if err := k.refresh(ctx); err != nil {
+			return err
+		}
+		if err == nil {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// Rotate retires the active key and promotes the next one, now.
+func (k *Keyring) Rotate(ctx context.Context) error {
+	return k.change(ctx, func(s *keyState) error { return s.rotate(time.Now()) })
+}
+
+// Tend takes up changes and rotates when the active key has signed long enough.
+// Every replica may call it: whoever is first rotates, the others see that it
+// was done.
+func (k *Keyring) Tend(ctx context.Context) error {
+	if err := k.Refresh(ctx); err != nil {
+		return err
+	}
+	if !k.due(&k.current.Load().state) {
+		return nil
+	}
+	return k.change(ctx, func(s *keyState) error {
+		if !k.due(s) {
+			return nil // another replica has just done it
+		}
+		return s.rotate(time.Now())
+	})
+}
+
+func (k *Keyring) due(s *keyState) bool {
+	return time.Since(s.RotatedAt) >= k.rotation
+}
+
+// Run tends the ring until ctx ends.
+func (k *Keyring) Run(ctx context.Context, every time.Duration, log *slog.Logger) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := k.Tend(ctx); err != nil && ctx.Err() == nil {
+				log.LogAttrs(ctx, slog.LevelError, "signing keys not tended", slog.String("error", err.Error()))
+			}
+		}
+	}
+}
+
+// Forget removes a retired key: everything it ever signed, API keys included,
+// stops working. For a key that may have leaked, Rotate twice (the leak may
+// include the next key) and Forget both.
+func (k *Keyring) Forget(ctx context.Context, kid string) error {
+	return k.change(ctx, func(s *keyState) error { return s.forget(kid) })
+}
+
+// JWKS returns the public keys as a JSON Web Key Set: active, next, then
+// retired ones. Do not change the slice.
+func (k *Keyring) JWKS() []byte { return k.current.Load().jwks }
+
+// KeyIDs lists the kids in the order of the JWKS.
+func (k *Keyring) KeyIDs() []string {
+	state := k.current.Load().state
+	ids := make([]string, 0, len(state.Keys))
+	for _, key := range state.ordered() {
+		ids = append(ids, key.ID)
+	}
+	return ids
+}
+
+// verifyKey finds the public key of a token, looking into the store when the
+// kid is new to this replica.
+func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, error) {
+	if key, ok := k.current.Load().verify[kid]; ok {
+		return key, nil
+	}
+	if kid == "" {
+		return nil, ErrInvalidToken
+	}
+	ctx, cancel := context.WithTimeout(ctx, missTimeout)
+	defer cancel()
+	if err := k.lock(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
+	}
+	defer k.unlock()
+	if !k.knows(kid) && time.Since(k.missed) >= missReload {
+		k.missed = time.Now()
+		if err := k.refresh(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
+		}
+	}
+	if key, ok := k.current.Load().verify[kid]; ok {
+		return key, nil
+	}
+	return nil, ErrInvalidToken
+}
+
+// knows reports whether tokens signed under kid are still good.
+func (k *Keyring) knows(kid string) bool {
+	_, ok := k.current.Load().verify[kid]
+	return ok
+}
+
+// sign makes a compact JWS over claims with the active key.
+func (k *Keyring) sign(claims any) (Secret, error) {
+	payload, err := marshalClaims(claims)
+	if err != nil {
+		return Secret{}, err
+	}
+	signed, err := k.current.Load().signer.Sign(payload)
+	if err != nil {
+		return Secret{}, fmt.Errorf("sign token: %w", err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		return Secret{}, fmt.Errorf("sign token: %w", err)
+	}
+	return NewSecret(token), nil
+}

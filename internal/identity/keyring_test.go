@@ -1,0 +1,318 @@
+package identity_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"freshet/internal/identity"
+	"freshet/internal/identity/identitytest"
+)
+
+// replica is one process of several that share a store.
+type replica struct {
+	keys     *identity.Keyring
+	issuer   *identity.Issuer
+	verifier *identity.Verifier
+}
+
+func newReplica(t *testing.T, store identity.KeyStore, dir *identity.Directory, rotation time.Duration) replica {
+	t.Helper()
+	keys, err := identity.OpenKeyring(context.Background(), store, rotation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer, err := identity.NewIssuer(identitytest.IssuerURL, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return replica{keys, issuer, identity.NewVerifier(issuer, dir, identity.VerifierOptions{})}
+}
+
+func (r replica) token(t *testing.T, a *identity.Account) string {
+	t.Helper()
+	token, _, err := r.issuer.AccessToken(a, "aud", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.Reveal()
+}
+
+func (r replica) accepts(t *testing.T, token string) {
+	t.Helper()
+	if _, err := r.verifier.Verify(context.Background(), token, "aud"); err != nil {
+		t.Errorf("token refused: %v", err)
+	}
+}
+
+var someAccount = identity.Account{Organization: "acme", Name: "ci", UID: "u1", ClientID: "c1"}
+
+func oneAccount() *identity.Directory {
+	dir := identity.NewDirectory()
+	dir.PutAccount(someAccount)
+	return dir
+}
+
+func TestReplicasStartedAtOnceShareOneRing(t *testing.T) {
+	t.Parallel()
+	store, dir := &identitytest.Store{}, oneAccount()
+	replicas := make([]replica, 5)
+	var wg sync.WaitGroup
+	for i := range replicas {
+		wg.Go(func() { replicas[i] = newReplica(t, store, dir, 0) })
+	}
+	wg.Wait()
+	for i, r := range replicas {
+		if !slices.Equal(r.keys.KeyIDs(), replicas[0].keys.KeyIDs()) {
+			t.Errorf("replica %d has other keys", i)
+		}
+		if len(r.keys.KeyIDs()) != 2 {
+			t.Errorf("replica %d has %d keys, want active and next", i, len(r.keys.KeyIDs()))
+		}
+	}
+}
+
+func TestRotationHasNoMomentOfRefusal(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	store, dir := &identitytest.Store{}, oneAccount()
+	a, b := newReplica(t, store, dir, 0), newReplica(t, store, dir, 0)
+	before := a.token(t, &someAccount)
+	for range 5 {
+		if err := a.keys.Rotate(ctx); err != nil {
+			t.Fatal(err)
+		}
+		// b has not heard of it, and both directions work.
+		b.accepts(t, a.token(t, &someAccount))
+		a.accepts(t, b.token(t, &someAccount))
+		if err := b.keys.Refresh(ctx); err != nil {
+			t.Fatal(err)
+		}
+		a.accepts(t, before)
+		b.accepts(t, before)
+	}
+	if n := len(a.keys.KeyIDs()); n != 7 {
+		t.Errorf("%d keys after five rotations, want 7", n)
+	}
+}
+
+func TestReplicaThatMissedTwoRotationsLooksIntoTheStore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	store, dir := &identitytest.Store{}, oneAccount()
+	a, b := newReplica(t, store, dir, 0), newReplica(t, store, dir, 0)
+	for range 3 {
+		if err := a.keys.Rotate(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token := a.token(t, &someAccount)
+	var wg sync.WaitGroup
+	for range 8 { // all at once: the first one's look has to serve the others
+		wg.Go(func() { b.accepts(t, token) })
+	}
+	wg.Wait()
+}
+
+func TestConcurrentRotationsAllSucceed(t *testing.T) {
+	t.Parallel()
+	store, dir := &identitytest.Store{}, oneAccount()
+	var wg sync.WaitGroup
+	for range 4 {
+		r := newReplica(t, store, dir, 0)
+		wg.Go(func() {
+			for range 5 {
+				if err := r.keys.Rotate(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(newReplica(t, store, dir, 0).keys.KeyIDs()); n != 22 {
+		t.Errorf("%d keys after 20 rotations, want 22", n)
+	}
+}
+
+func TestTendRotatesOnceWhenDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, dir := &identitytest.Store{}, oneAccount()
+		a, b := newReplica(t, store, dir, 24*time.Hour), newReplica(t, store, dir, 24*time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for _, r := range []replica{a, b} {
+			go r.keys.Run(ctx, time.Minute, slog.New(slog.DiscardHandler))
+		}
+		time.Sleep(23 * time.Hour) // the bubble's clock
+		synctest.Wait()
+		if n := len(a.keys.KeyIDs()); n != 2 {
+			t.Errorf("%d keys before rotation is due", n)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if n := len(a.keys.KeyIDs()); n != 3 {
+			t.Errorf("%d keys after one rotation by either replica, want 3", n)
+		}
+		if !slices.Equal(a.keys.KeyIDs(), b.keys.KeyIDs()) {
+			t.Error("the replicas disagree")
+		}
+	})
+}
+
+func TestForgettingAKeyKillsItsTokensEvenCachedOnes(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	store, dir := &identitytest.Store{}, oneAccount()
+	r := newReplica(t, store, dir, 0)
+	kid := r.keys.KeyIDs()[0]
+	token := r.token(t, &someAccount)
+	r.accepts(t, token)
+	if err := r.keys.Forget(ctx, kid); !errors.Is(err, identity.ErrSigningKeyInUse) {
+		t.Errorf("forgot the active key: %v", err)
+	}
+	if err := r.keys.Rotate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.accepts(t, token)
+	if err := r.keys.Forget(ctx, kid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.verifier.Verify(ctx, token, "aud"); !errors.Is(err, identity.ErrInvalidToken) {
+		t.Errorf("token of a forgotten key: %v", err)
+	}
+	if err := r.keys.Forget(ctx, kid); !errors.Is(err, identity.ErrSigningKeyUnknown) {
+		t.Errorf("forgot it twice: %v", err)
+	}
+}
+
+func TestJWKSPublishesPublicHalvesOnly(t *testing.T) {
+	t.Parallel()
+	store := &identitytest.Store{}
+	r := newReplica(t, store, oneAccount(), 0)
+	if err := r.keys.Rotate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var set struct{ Keys []map[string]any }
+	if err := json.Unmarshal(r.keys.JWKS(), &set); err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Keys) != 3 {
+		t.Fatalf("%d keys, want active, next and retired", len(set.Keys))
+	}
+	for i, key := range set.Keys {
+		if key["kty"] != "EC" || key["crv"] != "P-256" || key["alg"] != "ES256" || key["use"] != "sig" || key["kid"] != r.keys.KeyIDs()[i] {
+			t.Errorf("key %d = %v", i, key)
+		}
+		if _, ok := key["d"]; ok {
+			t.Errorf("key %d holds its private half", i)
+		}
+	}
+	// Anybody can verify with it.
+	var parsed jose.JSONWebKeySet
+	if err := json.Unmarshal(r.keys.JWKS(), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	signed, err := jose.ParseSignedCompact(r.token(t, &someAccount), []jose.SignatureAlgorithm{jose.ES256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := parsed.Key(signed.Signatures[0].Header.KeyID)
+	if len(key) != 1 {
+		t.Fatal("the token's kid is not published")
+	}
+	if _, err := signed.Verify(key[0].Key.(*ecdsa.PublicKey)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStoredKeysAreSealedAndRetiredOnesHaveNoPrivateHalf(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	sealer := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
+	raw := &identitytest.Store{}
+	sealed := identity.SealedStore(raw, sealer, "keys")
+	r := newReplica(t, sealed, oneAccount(), 0)
+	if err := r.keys.Rotate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	stored, _, _ := raw.Load(ctx)
+	if bytes.Contains(stored, []byte("private")) || !identity.Sealed(stored) {
+		t.Error("the store sees the keys in clear")
+	}
+	clear, _, err := sealed.Load(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state struct {
+		Keys []struct {
+			Kid     string
+			Retired time.Time
+			Private []byte
+		}
+	}
+	if err := json.Unmarshal(clear, &state); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range state.Keys {
+		if retired := !key.Retired.IsZero(); retired != (key.Private == nil) {
+			t.Errorf("key %s: retired %v, private half present %v", key.Kid, retired, key.Private != nil)
+		}
+	}
+	if _, err := identity.OpenKeyring(ctx, identity.SealedStore(raw, sealer, "elsewhere"), 0); err == nil {
+		t.Error("keys were opened in another place")
+	}
+}
+
+func TestDamagedKeysAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, data := range map[string]string{
+		"not JSON":   `private!`,
+		"version":    `{"version":7}`,
+		"no keys":    `{"version":1}`,
+		"bad public": `{"version":1,"active":"a","keys":[{"kid":"a","public":"AAAA","private":"AAAA"}]}`,
+	} {
+		store := &identitytest.Store{}
+		if err := store.Save(context.Background(), []byte(data), 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := identity.OpenKeyring(context.Background(), store, 0); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// brokenStore fails on demand.
+type brokenStore struct {
+	identitytest.Store
+	broken bool
+}
+
+func (s *brokenStore) Load(ctx context.Context) ([]byte, int64, error) {
+	if s.broken {
+		return nil, 0, errors.New("store is down")
+	}
+	return s.Store.Load(ctx)
+}
+
+func TestKnownTokensVerifyWhileTheStoreIsDown(t *testing.T) {
+	t.Parallel()
+	store := &brokenStore{}
+	r := newReplica(t, store, oneAccount(), 0)
+	store.broken = true
+	r.accepts(t, r.token(t, &someAccount))
+	if err := r.keys.Tend(context.Background()); err == nil {
+		t.Error("Tend does not report the store")
+	}
+}

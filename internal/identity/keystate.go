@@ -1,0 +1,204 @@
+package identity
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+const keyStateVersion = 1
+
+// keyState is what the store keeps, in JSON. It holds private keys in clear:
+// it goes through SealedStore and is never printed.
+type keyState struct {
+	Version   int         `json:"version"`
+	Active    string      `json:"active"`
+	Next      string      `json:"next"`
+	RotatedAt time.Time   `json:"rotatedAt"`
+	Keys      []storedKey `json:"keys"`
+}
+
+type storedKey struct {
+	ID      string    `json:"kid"`
+	Created time.Time `json:"created"`
+	Retired time.Time `json:"retired,omitzero"`
+	Public  []byte    `json:"public"`            // SPKI
+	Private []byte    `json:"private,omitempty"` // PKCS #8; gone once retired
+}
+
+// String and GoString keep private keys out of logs.
+func (s keyState) String() string   { return redacted }
+func (s keyState) GoString() string { return redacted }
+
+// begin makes the first two keys.
+func (s *keyState) begin(now time.Time) error {
+	for _, id := range []*string{&s.Active, &s.Next} {
+		key, err := newStoredKey(now)
+		if err != nil {
+			return err
+		}
+		s.Keys, *id = append(s.Keys, key), key.ID
+	}
+	s.RotatedAt = now.UTC()
+	return nil
+}
+
+func (s *keyState) rotate(now time.Time) error {
+	if len(s.Keys) >= maxSigningKeys {
+		return ErrTooManySigningKeys
+	}
+	key, err := newStoredKey(now)
+	if err != nil {
+		return err
+	}
+	if retired := s.find(s.Active); retired != nil {
+		retired.Private, retired.Retired = nil, now.UTC()
+	}
+	s.Keys = append(s.Keys, key)
+	s.Active, s.Next, s.RotatedAt = s.Next, key.ID, now.UTC()
+	return nil
+}
+
+func (s *keyState) forget(kid string) error {
+	if kid == s.Active || kid == s.Next {
+		return fmt.Errorf("forget %s: %w", kid, ErrSigningKeyInUse)
+	}
+	if s.find(kid) == nil {
+		return fmt.Errorf("forget %s: %w", kid, ErrSigningKeyUnknown)
+	}
+	s.Keys = slices.DeleteFunc(s.Keys, func(k storedKey) bool { return k.ID == kid })
+	return nil
+}
+
+func (s *keyState) find(kid string) *storedKey {
+	for i := range s.Keys {
+		if s.Keys[i].ID == kid {
+			return &s.Keys[i]
+		}
+	}
+	return nil
+}
+
+func (s *keyState) clone() keyState {
+	out := *s
+	out.Keys = slices.Clone(s.Keys)
+	return out
+}
+
+// ordered lists active, next, then retired keys, the youngest first.
+func (s *keyState) ordered() []storedKey {
+	keys := slices.Clone(s.Keys)
+	rank := func(k storedKey) int {
+		switch k.ID {
+		case s.Active:
+			return 0
+		case s.Next:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(keys, func(a, b storedKey) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return b.Created.Compare(a.Created)
+	})
+	return keys
+}
+
+func (s *keyState) encode() []byte {
+	data, err := json.Marshal((*keyStateJSON)(s))
+	if err != nil {
+		panic("identity: signing keys do not marshal: " + err.Error()) // times, strings and bytes only
+	}
+	return data
+}
+
+// keyStateJSON is keyState without methods.
+type keyStateJSON keyState
+
+func newStoredKey(now time.Time) (storedKey, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return storedKey{}, fmt.Errorf("make signing key: %w", err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
+	if err != nil {
+		return storedKey{}, fmt.Errorf("make signing key: %w", err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return storedKey{}, fmt.Errorf("make signing key: %w", err)
+	}
+	// The kid is a fingerprint, so two keys cannot share one.
+	sum := sha256.Sum256(public)
+	return storedKey{
+		ID:      base64.RawURLEncoding.EncodeToString(sum[:15]),
+		Created: now.UTC(),
+		Public:  public,
+		Private: der,
+	}, nil
+}
+
+// parseKeyset reads the stored state. Its errors never quote the data.
+func parseKeyset(data []byte, revision int64) (*keyset, error) {
+	var state keyStateJSON
+	if err := json.Unmarshal(data, &state); err != nil {
+		return nil, errors.New("they are not in a form this program knows")
+	}
+	if state.Version != keyStateVersion {
+		return nil, fmt.Errorf("they have version %d, this program knows version %d", state.Version, keyStateVersion)
+	}
+	set := &keyset{revision: revision, state: keyState(state), verify: make(map[string]*ecdsa.PublicKey)}
+	var public jose.JSONWebKeySet
+	for _, key := range set.state.ordered() {
+		parsed, err := x509.ParsePKIXPublicKey(key.Public)
+		if err != nil {
+			return nil, fmt.Errorf("public half of %s is damaged", key.ID)
+		}
+		ec, ok := parsed.(*ecdsa.PublicKey)
+		if !ok || ec.Curve != elliptic.P256() {
+			return nil, fmt.Errorf("key %s is not a P-256 key", key.ID)
+		}
+		set.verify[key.ID] = ec
+		public.Keys = append(public.Keys, jose.JSONWebKey{Key: ec, KeyID: key.ID, Algorithm: string(jose.ES256), Use: "sig"})
+		if key.ID == state.Active {
+			if set.signer, err = newSigner(key); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if set.signer == nil {
+		return nil, errors.New("none of them is the active one")
+	}
+	var err error
+	if set.jwks, err = json.Marshal(public); err != nil {
+		return nil, fmt.Errorf("publish signing keys: %w", err)
+	}
+	return set, nil
+}
+
+func newSigner(key storedKey) (jose.Signer, error) {
+	private, err := x509.ParsePKCS8PrivateKey(key.Private)
+	if err != nil {
+		return nil, fmt.Errorf("private half of %s is damaged", key.ID)
+	}
+	signer, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: key.ID}},
+		(&jose.SignerOptions{}).WithType("JWT"),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("sign with %s: the key is refused", key.ID)
+	}
+	return signer, nil
+}

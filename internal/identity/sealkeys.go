@@ -1,0 +1,288 @@
+package identity
+
+import (
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// sealFile is the key file: JSON, so that an operator can see which keys it
+// holds and when they were made.
+type sealFile struct {
+	Version int           `json:"version"`
+	Active  string        `json:"active"`
+	Keys    []sealFileKey `json:"keys"`
+}
+
+type sealFileKey struct {
+	ID      string `json:"id"`
+	Created string `json:"created"`
+	Key     []byte `json:"key"`
+}
+
+const maxSealFile = 1 << 20
+
+// KeyIDs lists the ids of the keys in use, the active one first.
+func (s *Sealer) KeyIDs() []string {
+	ring := s.ring.Load()
+	ids := []string{hex.EncodeToString(ring.active.id[:])}
+	for _, k := range ring.keys {
+		if k != ring.active {
+			ids = append(ids, hex.EncodeToString(k.id[:]))
+		}
+	}
+	return ids
+}
+
+// Rotate adds a key and makes it the active one.
+func (s *Sealer) Rotate() (id string, err error) {
+	err = s.change(func(r *sealRing) error {
+		key := newSealKey()
+		r.keys, r.active, id = append(r.keys, key), key, hex.EncodeToString(key.id[:])
+		return nil
+	})
+	return id, err
+}
+
+// AddKey adds a key that opens but does not seal yet.
+func (s *Sealer) AddKey() (id string, err error) {
+	err = s.change(func(r *sealRing) error {
+		key := newSealKey()
+		r.keys, id = append(r.keys, key), hex.EncodeToString(key.id[:])
+		return nil
+	})
+	return id, err
+}
+
+// Activate makes a key of the file the one that seals.
+func (s *Sealer) Activate(id string) error {
+	return s.change(func(r *sealRing) error {
+		key := r.findText(id)
+		if key == nil {
+			return fmt.Errorf("%w: key id %s", ErrSealKeyMissing, id)
+		}
+		r.active = key
+		return nil
+	})
+}
+
+// Retire forgets a key that seals nothing any more. What is still sealed or
+// hashed with it is lost, so rewrite first.
+func (s *Sealer) Retire(id string) error {
+	return s.change(func(r *sealRing) error {
+		key := r.findText(id)
+		if key == nil {
+			return fmt.Errorf("%w: key id %s", ErrSealKeyMissing, id)
+		}
+		if key == r.active {
+			return fmt.Errorf("retire: key %s seals new data: rotate first", id)
+		}
+		r.keys = slices.DeleteFunc(r.keys, func(k *sealKey) bool { return k == key })
+		return nil
+	})
+}
+
+// Reload reads the key file again.
+func (s *Sealer) Reload() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ring, err := loadRing(s.path)
+	if err != nil {
+		return err
+	}
+	s.ring.Store(ring)
+	return nil
+}
+
+// change edits a copy of the ring as it is in the file now, and puts it into
+// use only once it is safely on disk.
+func (s *Sealer) change(edit func(*sealRing) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ring, err := loadRing(s.path)
+	if err != nil {
+		return err
+	}
+	if err := edit(ring); err != nil {
+		return err
+	}
+	if err := replaceFile(s.path, ring.encode()); err != nil {
+		return fmt.Errorf("write key file: %w", err)
+	}
+	s.ring.Store(ring)
+	return nil
+}
+
+func (r *sealRing) findText(id string) *sealKey {
+	raw, err := hex.DecodeString(id)
+	if err != nil {
+		return nil
+	}
+	return r.find(raw)
+}
+
+func newSealKey() *sealKey {
+	key := &sealKey{root: make([]byte, 32), created: time.Now().Unix()}
+	_, _ = rand.Read(key.id[:]) // never fails
+	_, _ = rand.Read(key.root)
+	key.derive()
+	return key
+}
+
+// derive computes the hashing key. HKDF fails only for absurd lengths.
+func (k *sealKey) derive() {
+	mac, err := hkdf.Key(sha256.New, k.root, nil, "freshet client secrets 1", 32)
+	if err != nil {
+		panic("identity: hkdf refused 32 bytes: " + err.Error())
+	}
+	k.mac = mac
+}
+
+func (r *sealRing) encode() []byte {
+	file := sealFile{Version: 1, Active: hex.EncodeToString(r.active.id[:])}
+	for _, k := range r.keys {
+		file.Keys = append(file.Keys, sealFileKey{
+			ID:      hex.EncodeToString(k.id[:]),
+			Created: time.Unix(k.created, 0).UTC().Format(time.RFC3339),
+			Key:     k.root,
+		})
+	}
+	data, err := json.MarshalIndent(file, "", "  ")
+	if err != nil {
+		panic("identity: key file does not marshal: " + err.Error()) // strings and bytes only
+	}
+	return append(data, '\n')
+}
+
+func parseRing(data []byte) (*sealRing, error) {
+	var file sealFile
+	if err := json.Unmarshal(data, &file); err != nil {
+		// The decoder's text may quote the file; say only that it is broken.
+		return nil, errors.New("key file is not valid JSON")
+	}
+	if file.Version != 1 {
+		return nil, fmt.Errorf("key file has version %d, this program knows version 1", file.Version)
+	}
+	ring := &sealRing{}
+	for i, k := range file.Keys {
+		id, err := hex.DecodeString(k.ID)
+		if err != nil || len(id) != sealIDSize || len(k.Key) != 32 {
+			return nil, fmt.Errorf("key %d of the key file is damaged", i)
+		}
+		if ring.find(id) != nil {
+			return nil, fmt.Errorf("key file lists key %s twice", k.ID)
+		}
+		created, err := time.Parse(time.RFC3339, k.Created)
+		if err != nil {
+			return nil, fmt.Errorf("key %d of the key file has no valid creation time", i)
+		}
+		key := &sealKey{id: [sealIDSize]byte(id), root: k.Key, created: created.Unix()}
+		key.derive()
+		ring.keys = append(ring.keys, key)
+		if k.ID == file.Active {
+			ring.active = key
+		}
+	}
+	if ring.active == nil {
+		return nil, errors.New("key file names no active key")
+	}
+	return ring, nil
+}
+
+func loadRing(path string) (*sealRing, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open key file: %w", err)
+	}
+	defer func() { _ = f.Close() }() // read only
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("open key file: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o027 != 0 {
+		return nil, fmt.Errorf("key file %s has mode %04o: others may read or change it; set it to 0600", path, mode)
+	}
+	if info.Size() > maxSealFile {
+		return nil, fmt.Errorf("key file %s is too large", path)
+	}
+	data := make([]byte, info.Size())
+	if _, err := f.ReadAt(data, 0); err != nil {
+		return nil, fmt.Errorf("read key file: %w", err)
+	}
+	ring, err := parseRing(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return ring, nil
+}
+
+// loadOrCreateRing makes the file when there is none. Of two processes that do
+// so at once one wins, and the other reads what the winner wrote.
+func loadOrCreateRing(path string) (*sealRing, error) {
+	ring, err := loadRing(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ring, err
+	}
+	key := newSealKey()
+	ring = &sealRing{active: key, keys: []*sealKey{key}}
+	err = createFile(path, ring.encode())
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return loadRing(path)
+	case err != nil:
+		return nil, fmt.Errorf("create key file: %w", err)
+	}
+	return ring, nil
+}
+
+// createFile puts a complete, synced file at path, or fails with fs.ErrExist.
+func createFile(path string, data []byte) error {
+	return placeFile(path, data, os.Link)
+}
+
+// replaceFile puts a complete, synced file at path in place of what is there.
+func replaceFile(path string, data []byte) error {
+	return placeFile(path, data, os.Rename)
+}
+
+func placeFile(path string, data []byte, place func(from, to string) error) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	temp := f.Name()
+	defer func() { _ = os.Remove(temp) }() // gone already after a rename
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	if err := place(temp, path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	return errors.Join(err, d.Close())
+}

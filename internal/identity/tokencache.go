@@ -1,0 +1,113 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// atomicStamp is when an entry was last used, coarse and cheap.
+type atomicStamp struct{ seconds atomic.Int64 }
+
+func (s *atomicStamp) touch(now time.Time) {
+	// Most hits find the stamp as it should be and write nothing, which keeps
+	// the cache line shared between cores.
+	if sec := now.Unix(); s.seconds.Load() != sec {
+		s.seconds.Store(sec)
+	}
+}
+
+const (
+	cacheShards = 64
+	// cacheSample is how many entries an eviction looks at. The oldest of a
+	// small random sample is nearly as good a choice as the oldest of all, and
+	// a hit has no list to maintain under a lock.
+	cacheSample = 8
+)
+
+// tokenCache remembers verified tokens by their SHA-256, bounded, in shards.
+type tokenCache struct {
+	perShard int
+	shards   [cacheShards]cacheShard
+}
+
+type cacheShard struct {
+	mu      sync.RWMutex
+	entries map[[sha256.Size]byte]*entry
+	_       [24]byte // shards on cache lines of their own
+}
+
+func newTokenCache(size int) *tokenCache {
+	c := &tokenCache{perShard: max(1, size/cacheShards)}
+	for i := range c.shards {
+		c.shards[i].entries = make(map[[sha256.Size]byte]*entry)
+	}
+	return c
+}
+
+func (c *tokenCache) shard(hash [sha256.Size]byte) *cacheShard {
+	return &c.shards[hash[0]%cacheShards]
+}
+
+func (c *tokenCache) get(hash [sha256.Size]byte, now time.Time) *entry {
+	s := c.shard(hash)
+	s.mu.RLock()
+	e := s.entries[hash]
+	s.mu.RUnlock()
+	if e != nil {
+		e.used.touch(now)
+	}
+	return e
+}
+
+func (c *tokenCache) put(hash [sha256.Size]byte, e *entry, now time.Time) {
+	e.used.touch(now)
+	s := c.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.entries[hash]; !ok && len(s.entries) >= c.perShard {
+		s.evict(now)
+	}
+	s.entries[hash] = e
+}
+
+// evict removes what is dead among a sample, or else the one unused longest.
+// Map iteration starts at a random place, which is the sampling.
+func (s *cacheShard) evict(now time.Time) {
+	var oldest [sha256.Size]byte
+	oldestUsed, seen, removed := int64(math.MaxInt64), 0, false
+	for hash, e := range s.entries {
+		if e.check(now) != nil {
+			delete(s.entries, hash)
+			removed = true
+		} else if used := e.used.seconds.Load(); used < oldestUsed {
+			oldest, oldestUsed = hash, used
+		}
+		if seen++; seen == cacheSample {
+			break
+		}
+	}
+	if !removed {
+		delete(s.entries, oldest)
+	}
+}
+
+func (c *tokenCache) drop(hash [sha256.Size]byte) {
+	s := c.shard(hash)
+	s.mu.Lock()
+	delete(s.entries, hash)
+	s.mu.Unlock()
+}
+
+func (c *tokenCache) len() int {
+	n := 0
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.RLock()
+		n += len(s.entries)
+		s.mu.RUnlock()
+	}
+	return n
+}

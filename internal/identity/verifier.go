@@ -1,0 +1,302 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+const (
+	// maxToken bounds what is looked at; our own are well under 2 KiB, plus the
+	// metadata of an API key.
+	maxToken = 16 << 10
+	// clockSkew is how far a token may seem to come from the future. There is
+	// none for expiry: what has expired is dead.
+	clockSkew = 30 * time.Second
+	// DefaultTokenCache is how many verified tokens are remembered.
+	DefaultTokenCache = 100_000
+)
+
+// VerifierOptions tune a Verifier; the zero value is good.
+type VerifierOptions struct {
+	// CacheSize bounds the verified tokens remembered; 0 means DefaultTokenCache.
+	CacheSize int
+	// Issuers are further addresses whose access tokens are accepted, for an
+	// installation that was moved. They need the same signing keys.
+	Issuers []string
+}
+
+// Verifier tells who a token belongs to, for every surface.
+//
+// A token's signature is checked once. After that a SHA-256 of the token finds
+// what was learnt, and only what can change is looked at again: expiry, the
+// account, the key, the signing key. All of these are atomic loads of records
+// that the Directory writes synchronously, so a deletion or revocation is in
+// force with the call that made it.
+type Verifier struct {
+	issuer  *Issuer
+	issuers []string
+	dir     *Directory
+	cache   *tokenCache
+}
+
+// NewVerifier makes a verifier of the tokens that issuer makes for accounts of
+// the directory.
+func NewVerifier(issuer *Issuer, dir *Directory, opts VerifierOptions) *Verifier {
+	if opts.CacheSize <= 0 {
+		opts.CacheSize = DefaultTokenCache
+	}
+	return &Verifier{
+		issuer:  issuer,
+		issuers: append([]string{issuer.url}, opts.Issuers...),
+		dir:     dir,
+		cache:   newTokenCache(opts.CacheSize),
+	}
+}
+
+// entry is a verified token: whose it is and what it depends on.
+type entry struct {
+	principal  Principal
+	audience   []string
+	orgPrefix  string // of an organization's key: the audiences of its data planes
+	kid        string
+	keys       *Keyring
+	issued     time.Time
+	account    *accountRecord
+	accountWas *Account
+	key        *keyRecord // nil for access tokens
+	keyWas     *Key
+	used       atomicStamp
+}
+
+// Verify checks a token and returns whose it is. The caller names the audiences
+// it answers to; without any, no token is good. Errors are of kind
+// Unauthenticated unless the signing keys cannot be loaded.
+func (v *Verifier) Verify(ctx context.Context, token string, audiences ...string) (*Principal, error) {
+	if token == "" {
+		return nil, ErrNoToken
+	}
+	if len(token) > maxToken {
+		return nil, ErrInvalidToken
+	}
+	now := time.Now()
+	hash := hashText(token)
+	if e := v.cache.get(hash, now); e != nil {
+		switch err := e.check(now); err {
+		case nil:
+			return e.admit(audiences)
+		case ErrKeyRevoked, ErrTokenExpired:
+			return nil, err // for good, so the entry may stay and go on refusing cheaply
+		}
+		v.cache.drop(hash)
+	}
+	e, err := v.verify(ctx, token, hash)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.check(now); err != nil {
+		return nil, err
+	}
+	v.cache.put(hash, e, now)
+	return e.admit(audiences)
+}
+
+// check looks at everything about a verified token that can change.
+func (e *entry) check(now time.Time) error {
+	switch {
+	case e.account.live.Load() == nil:
+		return ErrAccountGone
+	case e.key != nil && e.key.revoked.Load():
+		return ErrKeyRevoked
+	case e.changed() || !e.keys.knows(e.kid):
+		return ErrInvalidToken
+	case !e.principal.ExpiresAt.IsZero() && !now.Before(e.principal.ExpiresAt):
+		return ErrTokenExpired
+	case e.issued.After(now.Add(clockSkew)):
+		return ErrTokenTooEarly
+	}
+	return nil
+}
+
+// changed says that account or key are still there, but not as they were: the
+// principal has to be made anew.
+func (e *entry) changed() bool {
+	return e.account.live.Load() != e.accountWas || (e.key != nil && e.key.live.Load() != e.keyWas)
+}
+
+// admit checks the audience, last: what a token is good for does not depend on
+// who asks, so the entry is shared by all surfaces.
+func (e *entry) admit(audiences []string) (*Principal, error) {
+	for _, wanted := range audiences {
+		if slices.Contains(e.audience, wanted) {
+			return &e.principal, nil
+		}
+		if e.orgPrefix != "" && (wanted == AnyOrganization || strings.HasPrefix(wanted, e.orgPrefix)) {
+			return &e.principal, nil
+		}
+	}
+	return nil, ErrWrongAudience
+}
+
+// verify does the work that is done once per token.
+func (v *Verifier) verify(ctx context.Context, token string, hash [sha256.Size]byte) (*entry, error) {
+	if !canonical(token) {
+		return nil, ErrInvalidToken
+	}
+	// Only our one algorithm is let in, so neither "none" nor a MAC keyed with
+	// our public key gets anywhere; keys named or embedded in the header (jwk,
+	// jku, x5c) are not looked at.
+	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256})
+	if err != nil || len(signed.Signatures) != 1 {
+		return nil, ErrInvalidToken
+	}
+	kid := signed.Signatures[0].Protected.KeyID
+	public, err := v.issuer.keys.verifyKey(ctx, kid)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := signed.Verify(public)
+	if err != nil {
+		return nil, ErrInvalidToken
+	}
+	var c claims
+	if err := json.Unmarshal(payload, &c); err != nil {
+		return nil, ErrInvalidToken
+	}
+	e := &entry{audience: c.Audience, kid: kid, keys: v.issuer.keys, issued: time.Unix(max(c.IssuedAt, c.NotBefore), 0)}
+	if strings.HasSuffix(c.Issuer, apiKeysSuffix) {
+		err = v.bindKey(e, &c, hash)
+	} else {
+		err = v.bindAccount(e, &c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.principal.entry = e
+	return e, nil
+}
+
+// canonical accepts exactly one spelling of a token. Decoders skip line breaks
+// and ignore spare bits, so without this one token would have many spellings
+// and as many places in the cache.
+func canonical(token string) bool {
+	rest, dots := token, 0
+	for {
+		part, after, more := strings.Cut(rest, ".")
+		if strings.ContainsAny(part, "\r\n") {
+			return false
+		}
+		if _, err := base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
+			return false
+		}
+		if !more {
+			return dots == 2
+		}
+		rest, dots = after, dots+1
+	}
+}
+
+// bindAccount ties an access token to its account. The uid matters: an account
+// that was deleted and made again is another one.
+func (v *Verifier) bindAccount(e *entry, c *claims) error {
+	clientID, ok := strings.CutSuffix(c.Subject, clientsSuffix)
+	if !ok || c.Expiry == 0 || !slices.Contains(v.issuers, c.Issuer) {
+		return ErrInvalidToken
+	}
+	e.account = v.dir.client(clientID)
+	if e.account == nil {
+		return ErrAccountGone
+	}
+	e.accountWas = e.account.live.Load()
+	if e.accountWas == nil || e.accountWas.UID != c.UID {
+		return ErrAccountGone
+	}
+	e.principal = v.principal(e.accountWas)
+	e.principal.System = e.accountWas.System
+	e.principal.TokenID = c.ID
+	e.principal.ExpiresAt = time.Unix(c.Expiry, 0).UTC()
+	if _, instance, ok := ParseInstanceAudience(first(c.Audience)); ok {
+		e.principal.Instance = instance
+	}
+	return nil
+}
+
+// bindKey ties an API key to its record and account. The issuer's address is
+// not compared beyond its ending: the record holds the hash of the very token,
+// which proves more, and keys without expiry must survive a change of address.
+func (v *Verifier) bindKey(e *entry, c *claims, hash [sha256.Size]byte) error {
+	account, key := v.dir.key(c.ID)
+	if key == nil {
+		return ErrKeyUnknown
+	}
+	e.account, e.key, e.keyWas = account, key, key.live.Load()
+	if e.keyWas == nil {
+		return ErrKeyUnknown
+	}
+	want := e.keyWas.Hash
+	if subtle.ConstantTimeCompare([]byte(want), []byte(hex.EncodeToString(hash[:]))) != 1 {
+		return ErrInvalidToken
+	}
+	if account == nil {
+		return ErrAccountGone
+	}
+	e.accountWas = account.live.Load()
+	if e.accountWas == nil || e.accountWas.UID != c.UID || e.accountWas.UID != e.keyWas.AccountUID {
+		return ErrAccountGone
+	}
+	e.principal = v.principal(e.accountWas)
+	// A key is good for one organization at most, so a system administrator's
+	// key rules that organization and no other.
+	e.principal.Admin = e.accountWas.Admin || e.accountWas.System
+	e.principal.TokenID, e.principal.KeyID, e.principal.KeyName = c.ID, c.ID, e.keyWas.Name
+	e.principal.Instance = e.keyWas.Instance
+	e.principal.Metadata = e.keyWas.Metadata
+	e.principal.ExpiresAt = e.keyWas.ExpiresAt
+	if c.Expiry != 0 {
+		if exp := time.Unix(c.Expiry, 0).UTC(); e.principal.ExpiresAt.IsZero() || exp.Before(e.principal.ExpiresAt) {
+			e.principal.ExpiresAt = exp
+		}
+	}
+	if e.keyWas.Instance == "" {
+		e.orgPrefix = OrganizationAudience(e.keyWas.Organization) + ":"
+	}
+	return nil
+}
+
+func (v *Verifier) principal(a *Account) Principal {
+	return Principal{
+		Name:           v.issuer.PrincipalName(a.Organization, a.Name),
+		Organization:   a.Organization,
+		ServiceAccount: a.Name,
+		UID:            a.UID,
+		Admin:          a.Admin,
+	}
+}
+
+// hashText is the SHA-256 of a text. Tokens of the usual length are copied to
+// the stack, since a conversion to bytes would go to the heap on every request.
+func hashText(text string) [sha256.Size]byte {
+	var buf [1024]byte
+	if len(text) <= len(buf) {
+		return sha256.Sum256(buf[:copy(buf[:], text)])
+	}
+	return sha256.Sum256([]byte(text))
+}
+
+// Cached counts the verified tokens remembered, for metrics.
+func (v *Verifier) Cached() int { return v.cache.len() }
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
