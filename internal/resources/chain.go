@@ -181,4 +181,3 @@ func knownResource(name string) string {
 	}
 	return "other"
 }
-

@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 )
@@ -159,4 +159,3 @@ func (m *Member) Close() error {
 	m.etcd.Close()
 	return os.RemoveAll(m.sockets)
 }
-

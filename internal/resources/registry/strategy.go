@@ -95,7 +95,7 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 	return apivalidation.ValidateObjectMetaAccessor(object, !s.kind.Cluster, validateName, field.NewPath("metadata"))
 }
 
-func (strategy[T]) WarningsOnCreate(context.Context, runtime.Object) []string    { return nil }
+func (strategy[T]) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
 func (strategy[T]) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
 
 // Canonicalize runs behind validation and before storage.

@@ -1,0 +1,229 @@
+package garbage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+)
+
+// ownership sorts an object's owner references by what became of the owner.
+type ownership struct {
+	solid   []metav1.OwnerReference // alive, or of a kind that is not ours to judge
+	waiting []metav1.OwnerReference // being deleted in the foreground
+	gone    []metav1.OwnerReference
+}
+
+// collectDependent deletes an object whose owners are all gone, and forgets the
+// ones that are gone when another remains.
+func (c *Controller) collectDependent(ctx context.Context, n node) error {
+	if len(n.OwnerReferences) == 0 {
+		return nil
+	}
+	owners, err := c.classify(ctx, n)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(owners.solid) > 0:
+		if len(owners.gone)+len(owners.waiting) == 0 {
+			return nil
+		}
+		return c.patchOwners(ctx, n, owners.solid)
+	case len(owners.waiting) > 0 && len(c.dependents(n)) > 0:
+		if err := c.breakCycle(ctx, n); err != nil {
+			return err
+		}
+		return c.delete(ctx, n, metav1.DeletePropagationForeground)
+	case n.hasFinalizer(metav1.FinalizerOrphanDependents):
+		return c.delete(ctx, n, metav1.DeletePropagationOrphan)
+	case n.hasFinalizer(metav1.FinalizerDeleteDependents):
+		return c.delete(ctx, n, metav1.DeletePropagationForeground)
+	}
+	return c.delete(ctx, n, metav1.DeletePropagationBackground)
+}
+
+func (c *Controller) classify(ctx context.Context, n node) (ownership, error) {
+	var owners ownership
+	for _, ref := range n.OwnerReferences {
+		owner, served := c.owner(n, ref)
+		switch {
+		case !served:
+			owners.solid = append(owners.solid, ref)
+		case owner.PartialObjectMetadata != nil && owner.waitsForDependents():
+			owners.waiting = append(owners.waiting, ref)
+		case owner.PartialObjectMetadata != nil:
+			owners.solid = append(owners.solid, ref)
+		default:
+			gone, err := c.confirmGone(ctx, n, ref)
+			if err != nil {
+				return ownership{}, err
+			}
+			if gone {
+				owners.gone = append(owners.gone, ref)
+			} else {
+				owners.solid = append(owners.solid, ref)
+			}
+		}
+	}
+	return owners, nil
+}
+
+// owner finds the object a reference means. served is false for kinds we do not
+// serve; a served kind whose object is not in the cache gives an empty node.
+func (c *Controller) owner(n node, ref metav1.OwnerReference) (owner node, served bool) {
+	kind, ok := c.kindOf(ref)
+	if !ok {
+		return node{}, false
+	}
+	namespace := n.Namespace
+	if kind.Cluster {
+		namespace = ""
+	}
+	found, ok := c.find(item{resource: kind.Resource, namespace: namespace, name: ref.Name})
+	if !ok || found.UID != ref.UID {
+		return node{}, true
+	}
+	return found, true
+}
+
+func (c *Controller) kindOf(ref metav1.OwnerReference) (Kind, bool) {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return Kind{}, false
+	}
+	kind, ok := c.kinds[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}]
+	return kind, ok && kind.Resource.Version == gv.Version
+}
+
+// confirmGone asks the API itself before anything is deleted: the cache may be
+// behind and not know a new owner yet.
+func (c *Controller) confirmGone(ctx context.Context, n node, ref metav1.OwnerReference) (bool, error) {
+	kind, _ := c.kindOf(ref)
+	namespace := n.Namespace
+	if kind.Cluster {
+		namespace = ""
+	}
+	owner, err := c.resource(kind.Resource, namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for owner %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return owner.UID != ref.UID, nil
+}
+
+// awaitDependents deletes the dependents of an object in foreground deletion
+// and lets the object go when none that blocks is left.
+func (c *Controller) awaitDependents(ctx context.Context, n node) error {
+	if !n.waitsForDependents() {
+		return nil
+	}
+	blocked := false
+	for _, dependent := range c.dependents(n) {
+		blocked = blocked || dependent.blocks(n.UID)
+		if dependent.DeletionTimestamp == nil {
+			c.queue.Add(dependent.item())
+		}
+	}
+	if blocked {
+		return nil // the last dependent's going brings the owner back here
+	}
+	return c.removeFinalizer(ctx, n, metav1.FinalizerDeleteDependents)
+}
+
+// orphanDependents makes the dependents forget an object that goes without them.
+func (c *Controller) orphanDependents(ctx context.Context, n node) error {
+	if !n.hasFinalizer(metav1.FinalizerOrphanDependents) {
+		return nil
+	}
+	for _, dependent := range c.dependents(n) {
+		kept := slices.DeleteFunc(slices.Clone(dependent.OwnerReferences), func(ref metav1.OwnerReference) bool {
+			return ref.UID == n.UID
+		})
+		if err := c.patchOwners(ctx, dependent, kept); err != nil {
+			return err
+		}
+	}
+	return c.removeFinalizer(ctx, n, metav1.FinalizerOrphanDependents)
+}
+
+// breakCycle keeps objects that own each other from waiting for each other for
+// ever: an object about to wait stops blocking owners that already wait.
+func (c *Controller) breakCycle(ctx context.Context, n node) error {
+	for _, dependent := range c.dependents(n) {
+		if !dependent.waitsForDependents() {
+			continue
+		}
+		refs := slices.Clone(n.OwnerReferences)
+		for i := range refs {
+			no := false
+			refs[i].BlockOwnerDeletion = &no
+		}
+		return c.patchOwners(ctx, n, refs)
+	}
+	return nil
+}
+
+func (c *Controller) resource(gvr schema.GroupVersionResource, namespace string) metadata.ResourceInterface {
+	if namespace == "" {
+		return c.client.Resource(gvr)
+	}
+	return c.client.Resource(gvr).Namespace(namespace)
+}
+
+func (c *Controller) delete(ctx context.Context, n node, policy metav1.DeletionPropagation) error {
+	err := c.resource(n.resource, n.Namespace).Delete(ctx, n.Name, metav1.DeleteOptions{
+		PropagationPolicy: &policy,
+		Preconditions:     &metav1.Preconditions{UID: &n.UID},
+	})
+	return ignoreGone(err, "deleting", n)
+}
+
+// deleteNow ends a grace period.
+func (c *Controller) deleteNow(ctx context.Context, n node) error {
+	zero := int64(0)
+	err := c.resource(n.resource, n.Namespace).Delete(ctx, n.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &zero,
+		Preconditions:      &metav1.Preconditions{UID: &n.UID},
+	})
+	return ignoreGone(err, "ending the grace period of", n)
+}
+
+func (c *Controller) removeFinalizer(ctx context.Context, n node, finalizer string) error {
+	kept := slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == finalizer })
+	return c.patch(ctx, n, "finalizers", kept)
+}
+
+func (c *Controller) patchOwners(ctx context.Context, n node, refs []metav1.OwnerReference) error {
+	return c.patch(ctx, n, "ownerReferences", refs)
+}
+
+// patch sets one list of the metadata, on the very version that was looked at.
+func (c *Controller) patch(ctx context.Context, n node, name string, value any) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             n.UID,
+		"resourceVersion": n.ResourceVersion,
+		name:              value,
+	}})
+	if err != nil {
+		return fmt.Errorf("writing a patch: %w", err)
+	}
+	_, err = c.resource(n.resource, n.Namespace).Patch(ctx, n.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	return ignoreGone(err, "patching", n)
+}
+
+// ignoreGone passes over what somebody else has done already.
+func ignoreGone(err error, doing string, n node) error {
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("%s %s %s/%s: %w", doing, n.resource.Resource, n.Namespace, n.Name, err)
+}

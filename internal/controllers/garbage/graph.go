@@ -1,0 +1,94 @@
+package garbage
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// byOwner is the informers' index from an owner's UID to its dependents.
+const byOwner = "owner"
+
+// item names an object to look at.
+type item struct {
+	resource  schema.GroupVersionResource
+	namespace string
+	name      string
+	uid       types.UID
+}
+
+func indexByOwner(obj any) ([]string, error) {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	refs := object.GetOwnerReferences()
+	uids := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		uids = append(uids, string(ref.UID))
+	}
+	return uids, nil
+}
+
+// node is an object with the resource it is of.
+type node struct {
+	*metav1.PartialObjectMetadata
+	resource schema.GroupVersionResource
+}
+
+func (n node) item() item {
+	return item{resource: n.resource, namespace: n.Namespace, name: n.Name, uid: n.UID}
+}
+
+func (n node) hasFinalizer(name string) bool { return slices.Contains(n.Finalizers, name) }
+
+// waitsForDependents says that the object is in foreground deletion.
+func (n node) waitsForDependents() bool {
+	return n.DeletionTimestamp != nil && n.hasFinalizer(metav1.FinalizerDeleteDependents)
+}
+
+// blocks says whether the object keeps the owner from going.
+func (n node) blocks(owner types.UID) bool {
+	for _, ref := range n.OwnerReferences {
+		if ref.UID == owner && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
+			return true
+		}
+	}
+	return false
+}
+
+// find reads an object from the cache.
+func (c *Controller) find(it item) (node, bool) {
+	obj, ok, err := c.informers[it.resource].GetIndexer().GetByKey(key(it.namespace, it.name))
+	if err != nil || !ok {
+		return node{}, false
+	}
+	return node{obj.(*metav1.PartialObjectMetadata), it.resource}, true
+}
+
+// dependents lists the objects that name the owner, in its namespace or, for a
+// cluster-scoped owner, anywhere.
+func (c *Controller) dependents(owner node) []node {
+	var found []node
+	for resource, informer := range c.informers {
+		objects, err := informer.GetIndexer().ByIndex(byOwner, string(owner.UID))
+		if err != nil {
+			continue
+		}
+		for _, obj := range objects {
+			dependent := node{obj.(*metav1.PartialObjectMetadata), resource}
+			if owner.Namespace == "" || owner.Namespace == dependent.Namespace {
+				found = append(found, dependent)
+			}
+		}
+	}
+	return found
+}
+
+func key(namespace, name string) string {
+	return cache.ObjectName{Namespace: namespace, Name: name}.String()
+}
