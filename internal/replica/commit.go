@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"freshet/internal/engine"
 	"freshet/internal/errs"
 )
 
 const (
-	maxBatch      = 1024    // updates in one append
-	maxBatchBytes = 4 << 20 // no further update joins an append past this
-	maxAttempts   = 16      // appends lost to other replicas before giving up
+	maxBatch      = 1024            // updates in one append
+	maxBatchBytes = 4 << 20         // no further update joins an append past this
+	maxContention = 5 * time.Second // losing appends to other replicas for this long is giving up
 )
 
 // update is one caller of Update.
@@ -103,7 +104,7 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 		return failAll(batch, err)
 	}
 	defer m.give()
-	for range maxAttempts {
+	for started := time.Now(); time.Since(started) < maxContention; {
 		if err := m.Health(); err != nil {
 			return failAll(batch, err)
 		}
