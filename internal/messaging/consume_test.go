@@ -1,0 +1,625 @@
+package messaging_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/internal/engine"
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+)
+
+func TestProduceConsumeAck(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	sent := &messaging.Message{
+		Payload: []byte("hello"), Key: "k", EventTime: 1234, SchemaVersion: messaging.NoSchema,
+		Properties: []messaging.Property{{Key: "a", Value: "1"}, {Key: "ä", Value: "ü"}},
+		Sequence:   42, HasSequence: true, Producer: "p",
+	}
+	produced := c.produce(name, sent)
+	if produced.ID.Partition != -1 || produced.ID.Entry != 0 || produced.ID.Batch != 0 || produced.Duplicate {
+		t.Errorf("produced %+v", produced)
+	}
+	got := c.receiveOne(name, "s")
+	if got.ID != produced.ID || string(got.Payload) != "hello" || got.Key != "k" || got.EventTime != 1234 ||
+		got.Sequence != 42 || got.Producer != "p" || !slices.Equal(got.Properties, sent.Properties) ||
+		got.Redeliveries != 0 || got.PublishTime == 0 || got.SchemaVersion != messaging.NoSchema {
+		t.Errorf("received %+v", got)
+	}
+	c.ack(name, "s", got.ID, got.ID)
+	if rest := c.receive(name, "s", 10); len(rest) != 0 {
+		t.Errorf("after the ack: %v", rest)
+	}
+}
+
+func TestSequenceFallsBackToEntry(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	c.produce(name, text("a"))
+	c.produce(name, text("b"))
+	for i, got := range c.receive(name, "s", 2) {
+		if got.Sequence != uint64(i) || got.HasSequence {
+			t.Errorf("message %d has sequence %d, said %v", i, got.Sequence, got.HasSequence)
+		}
+	}
+}
+
+func TestNothingSpringsUpByProducing(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	_, err := c.Produce(ctx, topic("none"), text("a"))
+	wantErr(t, err, messaging.ErrNoTopic)
+	_, err = c.Receive(ctx, topic("none"), "s", messaging.ReceiveOptions{})
+	wantErr(t, err, messaging.ErrNoTopic)
+	c.create("orders", 2)
+	_, err = c.Receive(ctx, topic("orders"), "s", messaging.ReceiveOptions{})
+	wantErr(t, err, messaging.ErrNoSubscription)
+	_, err = c.Produce(ctx, topic("orders-partition-2"), text("a"))
+	wantErr(t, err, messaging.ErrNoTopic)
+	err = c.Settle(ctx, topic("orders"), "s", messaging.Settlement{ID: names.MessageID{Ledger: 1, Partition: -1}})
+	wantErr(t, err, messaging.ErrForeignID)
+}
+
+func TestPartitionedTopicIsDrained(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	name := c.create("orders", 4)
+	c.subscribe(name, "s")
+	want := map[string]bool{}
+	partitions := map[int32]int{}
+	for i := range 40 {
+		payload := strconv.Itoa(i)
+		want[payload] = true
+		partitions[c.produce(name, text(payload)).ID.Partition]++
+	}
+	for p := range int32(4) {
+		if partitions[p] != 10 {
+			t.Errorf("partition %d got %d messages, want 10", p, partitions[p])
+		}
+	}
+	for _, got := range c.receive(name, "s", 100) {
+		delete(want, string(got.Payload))
+		c.ack(name, "s", got.ID)
+	}
+	if len(want) != 0 {
+		t.Errorf("not received: %v", want)
+	}
+}
+
+func TestKeysStayTogether(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	name := c.create("orders", 4)
+	for key, partition := range map[string]int32{"a": 2, "key-1": 0, "order-42": 2} {
+		m := text("x")
+		m.Key = key
+		if got := c.produce(name, m).ID.Partition; got != partition {
+			t.Errorf("key %s went to partition %d, want %d", key, got, partition)
+		}
+	}
+}
+
+func TestOnePartitionByName(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	name := c.create("orders", 3)
+	one := name.WithPartition(1)
+	c.subscribe(one, "s")
+	if got := c.produce(one, text("a")).ID.Partition; got != 1 {
+		t.Errorf("went to partition %d", got)
+	}
+	c.produce(name.WithPartition(2), text("b"))
+	got := c.receive(one, "s", 10)
+	if len(got) != 1 || string(got[0].Payload) != "a" {
+		t.Errorf("got %v", got)
+	}
+	other := got[0].ID
+	other.Partition = 2
+	err := c.Settle(t.Context(), one, "s", messaging.Settlement{ID: other, Action: messaging.Ack})
+	wantErr(t, err, messaging.ErrForeignID)
+}
+
+func TestSettlements(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	var ids []names.MessageID
+	for i := range 4 {
+		ids = append(ids, c.produce(name, text(strconv.Itoa(i))).ID)
+	}
+	c.receive(name, "s", 4)
+	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: ids[3], Action: messaging.Nack}))
+	back := c.receiveOne(name, "s")
+	if back.ID.Entry != 3 || back.Redeliveries != 1 || back.ID.Redeliveries != 1 {
+		t.Errorf("after the nack: %+v", back)
+	}
+	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: ids[2], Action: messaging.AckTo}))
+	stats, err := c.Stats(ctx, name)
+	c.do(err)
+	if s := stats.Subscriptions[0]; s.Backlog != 1 || s.Leased != 1 {
+		t.Errorf("after the cumulative ack: %+v", s)
+	}
+	for _, tc := range []struct {
+		name string
+		s    messaging.Settlement
+		want error
+	}{
+		{"negative", messaging.Settlement{ID: names.EarliestID}, messaging.ErrMessageID},
+		{"foreign", messaging.Settlement{ID: names.MessageID{Ledger: 999, Partition: -1}}, messaging.ErrForeignID},
+		{"other partition", messaging.Settlement{ID: names.MessageID{Ledger: ids[0].Ledger, Partition: 1}}, messaging.ErrForeignID},
+		{"not yet", messaging.Settlement{ID: names.MessageID{Ledger: ids[0].Ledger, Entry: 99, Partition: -1}}, messaging.ErrNoMessage},
+		{"lease too short", messaging.Settlement{ID: ids[3], Action: messaging.Extend, Delay: time.Millisecond}, engine.ErrInvalid},
+		{"no lease", messaging.Settlement{ID: ids[3], Action: messaging.Extend}, engine.ErrInvalid},
+		{"negative delay", messaging.Settlement{ID: ids[3], Action: messaging.Nack, Delay: -1}, engine.ErrInvalid},
+	} {
+		if err := c.Settle(ctx, name, "s", tc.s); !errors.Is(err, tc.want) {
+			t.Errorf("%s: got %v, want %v", tc.name, err, tc.want)
+		}
+	}
+	wantErr(t, c.Settle(ctx, name, "s"), messaging.ErrBatch)
+	wantErr(t, c.Settle(ctx, name, "nobody", messaging.Settlement{ID: ids[0]}), messaging.ErrNoSubscription)
+}
+
+func TestLeaseEnds(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{Limits: messaging.Limits{MinLease: time.Millisecond}})
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	c.produce(name, text("a"))
+	ctx := t.Context()
+	_, err := c.Receive(ctx, name, "s", messaging.ReceiveOptions{Lease: 20 * time.Millisecond})
+	c.do(err)
+	again := c.receiveOne(name, "s") // waits for the lease to end
+	if again.Redeliveries != 1 {
+		t.Errorf("got %+v", again)
+	}
+	_, err = c.Receive(ctx, name, "s", messaging.ReceiveOptions{Lease: 13 * time.Hour})
+	wantErr(t, err, engine.ErrInvalid)
+}
+
+func TestDeduplication(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 3)
+	c.subscribe(name, "s")
+	numbered := func(payload string) *messaging.Message {
+		m := text(payload)
+		m.Producer, m.Sequence, m.HasSequence = "p", 7, true
+		return m
+	}
+	// Off by default: the same number is plain metadata.
+	if c.produce(name, numbered("a")).Duplicate || c.produce(name, numbered("b")).Duplicate {
+		t.Error("deduplicated although nobody asked for it")
+	}
+	for _, m := range c.receive(name, "s", 10) {
+		if m.Producer != "p" || m.Sequence != 7 || len(m.Properties) != 0 {
+			t.Errorf("got %+v", m)
+		}
+	}
+	on := true
+	c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+		p.Deduplicate = &on
+		return nil
+	}))
+	first := c.produce(name, numbered("c"))
+	second := c.produce(name, numbered("d"))
+	if first.Duplicate || !second.Duplicate || second.ID != first.ID {
+		t.Errorf("got %+v and %+v", first, second)
+	}
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	name := c.create("orders", 3)
+	c.subscribe(name, "s")
+	keyed := func(key string) *messaging.Message {
+		m := text("x")
+		m.IdempotencyKey, m.Sequence, m.HasSequence, m.Producer = key, 5, true, "p"
+		m.Properties = []messaging.Property{{Key: "a", Value: "b"}}
+		return m
+	}
+	var wg sync.WaitGroup
+	ids := make([]names.MessageID, 8)
+	for i := range ids {
+		wg.Go(func() {
+			p, err := c.Produce(t.Context(), name, keyed("one"))
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = p.ID
+		})
+	}
+	wg.Wait()
+	for _, id := range ids[1:] {
+		if id != ids[0] {
+			t.Fatalf("one key made two messages: %v", ids)
+		}
+	}
+	if c.produce(name, keyed("two")).Duplicate {
+		t.Error("another key is another message")
+	}
+	got := c.receive(name, "s", 10)
+	if len(got) != 2 {
+		t.Fatalf("got %d messages, want 2", len(got))
+	}
+	if m := got[0]; m.Producer != "p" || m.Sequence != 5 || !m.HasSequence || len(m.Properties) != 1 || m.IdempotencyKey != "" {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestDelayedDelivery(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	late := text("late")
+	late.DeliverAt = time.Now().Add(100 * time.Millisecond).UnixMilli()
+	c.produce(name, late)
+	c.produce(name, text("now"))
+	if got := c.receiveOne(name, "s"); string(got.Payload) != "now" {
+		t.Errorf("first came %q", got.Payload)
+	}
+	if got := c.receiveOne(name, "s"); string(got.Payload) != "late" || time.Now().UnixMilli() < late.DeliverAt {
+		t.Errorf("then came %q", got.Payload)
+	}
+	late.DeliverAt = time.Now().Add(1000 * 24 * time.Hour).UnixMilli()
+	_, err := c.Produce(ctx, name, late)
+	wantErr(t, err, messaging.ErrMessage)
+	off := false
+	c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+		p.DelayedDelivery = &off
+		return nil
+	}))
+	late.DeliverAt = time.Now().Add(time.Second).UnixMilli()
+	_, err = c.Produce(ctx, name, late)
+	wantErr(t, err, messaging.ErrNoDelay)
+}
+
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 0)
+	c.do(c.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest}, map[string]string{
+		messaging.PropertyMaxRedeliver: "1", "mine": "too",
+	}))
+	dead := topic("orders-s-DLQ")
+	c.subscribe(dead, "undertaker")
+	c.produce(name, text("poison"))
+	for range 2 {
+		got := c.receiveOne(name, "s")
+		c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
+	}
+	if got := c.receiveOne(dead, "undertaker"); string(got.Payload) != "poison" {
+		t.Errorf("got %q", got.Payload)
+	}
+	if rest := c.receive(name, "s", 1); len(rest) != 0 {
+		t.Errorf("it is still in the topic: %v", rest)
+	}
+	if p, err := c.SubscriptionProperties(ctx, name, "s"); err != nil || p["mine"] != "too" || p[messaging.PropertyMaxRedeliver] != "1" {
+		t.Errorf("properties %v, %v", p, err)
+	}
+	for _, bad := range []map[string]string{
+		{messaging.PropertyMaxRedeliver: "x"},
+		{messaging.PropertyDeadLetterTopic: "elsewhere"},
+		{messaging.PropertyMaxRedeliver: "1", messaging.PropertyDeadLetterTopic: "orders"},
+		{messaging.PropertyMaxRedeliver: "1", messaging.PropertyDeadLetterTopic: "acme/sales/dead"},
+		{messaging.PropertyAckTimeout: "soon"},
+	} {
+		if err := c.SetSubscriptionProperties(ctx, name, "s", bad); err == nil {
+			t.Errorf("took %v", bad)
+		}
+	}
+}
+
+func TestSubscriptionPositions(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 0)
+	var ids []names.MessageID
+	for i := range 5 {
+		ids = append(ids, c.produce(name, text(strconv.Itoa(i))).ID)
+	}
+	for i, tc := range []struct {
+		at   messaging.Position
+		want int
+	}{
+		{messaging.Position{Kind: messaging.Latest}, 0},
+		{messaging.Position{Kind: messaging.Earliest}, 5},
+		{messaging.Position{Kind: messaging.AtID, ID: ids[2]}, 3},
+		{messaging.Position{Kind: messaging.AfterID, ID: ids[2]}, 2},
+		{messaging.Position{Kind: messaging.AtID, ID: names.EarliestID}, 5},
+		{messaging.Position{Kind: messaging.AtID, ID: names.LatestID}, 0},
+	} {
+		sub := fmt.Sprint("s", i)
+		c.do(c.Subscribe(ctx, name, sub, tc.at, nil))
+		if got := c.receive(name, sub, 10); len(got) != tc.want {
+			t.Errorf("at %+v: got %d messages, want %d", tc.at, len(got), tc.want)
+		}
+		c.do(c.Reset(ctx, name, sub, messaging.Position{Kind: messaging.Earliest}))
+		c.do(c.Reset(ctx, name, sub, messaging.Position{Kind: messaging.Skip, N: 4}))
+		if got := c.receive(name, sub, 10); len(got) != 1 {
+			t.Errorf("after skipping four: %d messages", len(got))
+		}
+	}
+	wantErr(t, c.Subscribe(ctx, name, "s0", messaging.Position{}, nil), messaging.ErrSubscriptionExists)
+	wantErr(t, c.Subscribe(ctx, name, "a/b", messaging.Position{}, nil), messaging.ErrName)
+	foreign := names.MessageID{Ledger: 4711, Partition: -1}
+	wantErr(t, c.Subscribe(ctx, name, "x", messaging.Position{Kind: messaging.AtID, ID: foreign}, nil), messaging.ErrNoPosition)
+	wantErr(t, c.Reset(ctx, name, "s0", messaging.Position{Kind: messaging.AtID, ID: foreign}), messaging.ErrNoPosition)
+	wantErr(t, c.Reset(ctx, name, "nobody", messaging.Position{}), messaging.ErrNoSubscription)
+}
+
+func TestSubscribeCreatesTheTopic(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	c.do(c.Subscribe(ctx, topic("new"), "s", messaging.Position{}, nil))
+	if got, err := c.Topic(ctx, topic("new")); err != nil || got.Partitions != 0 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+		p.AutoTopicCreation = &messaging.AutoCreation{Allow: true, Partitions: 4}
+		return nil
+	}))
+	c.do(c.Subscribe(ctx, topic("wide"), "s", messaging.Position{}, nil))
+	if got, err := c.Topic(ctx, topic("wide")); err != nil || got.Partitions != 4 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+		p.AutoTopicCreation = &messaging.AutoCreation{}
+		return nil
+	}))
+	wantErr(t, c.Subscribe(ctx, topic("never"), "s", messaging.Position{}, nil), messaging.ErrNoAutoCreation)
+	wantErr(t, c.Subscribe(ctx, topic("never-partition-1"), "s", messaging.Position{}, nil), messaging.ErrNoTopic)
+}
+
+func TestUnsubscribe(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	wantErr(t, c.Unsubscribe(ctx, name, "nobody", false), messaging.ErrNoSubscription)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := c.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
+		waiting <- err
+	}()
+	for { // until the consumer waits
+		stats, err := c.Stats(ctx, name)
+		c.do(err)
+		if stats.Subscriptions[0].Waiting == 1 {
+			break
+		}
+	}
+	wantErr(t, c.Unsubscribe(ctx, name, "s", false), messaging.ErrSubscriptionBusy)
+	wantErr(t, c.DeleteTopic(ctx, name, false), messaging.ErrTopicBusy)
+	c.do(c.Unsubscribe(ctx, name, "s", true))
+	wantErr(t, <-waiting, messaging.ErrNoSubscription)
+}
+
+func TestDrainEndsWaiting(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	done := make(chan error, 1)
+	go func() {
+		got, err := c.Receive(t.Context(), name, "s", messaging.ReceiveOptions{Wait: time.Minute})
+		if len(got) > 0 {
+			err = fmt.Errorf("received %v", got)
+		}
+		done <- err
+	}()
+	c.Drain()
+	if err := <-done; err != nil {
+		t.Errorf("got %v, want nothing and no error", err)
+	}
+	c.produce(name, text("a")) // everything but waiting goes on
+	if got := c.receive(name, "s", 1); len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestCancelledConsumerLosesNothing(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
+		done <- err
+	}()
+	cancel()
+	wantErr(t, <-done, context.Canceled)
+	c.produce(name, text("a"))
+	_, err := c.Receive(cancelled(), name, "s", messaging.ReceiveOptions{})
+	wantErr(t, err, context.Canceled)
+	got := c.receive(name, "s", 1)
+	if len(got) != 1 || got[0].Redeliveries != 0 {
+		t.Errorf("got %+v", got)
+	}
+	c.do(c.GiveBack(name, "s", got))
+	if got := c.receive(name, "s", 1); len(got) != 1 {
+		t.Errorf("after giving it back: %+v", got)
+	}
+}
+
+func TestWaitingConsumersAreBounded(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{Limits: messaging.Limits{Waiting: 1}})
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	results := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := c.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
+			results <- err
+		}()
+	}
+	wantErr(t, <-results, messaging.ErrTooMany)
+	cancel()
+	wantErr(t, <-results, context.Canceled)
+}
+
+func TestProduceBatch(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{Limits: messaging.Limits{MessageBytes: 100, Batch: 5}})
+	ctx := t.Context()
+	name := c.create("orders", 4)
+	c.subscribe(name, "s")
+	msgs := []messaging.Message{*text("a"), *text("b"), *text(string(make([]byte, 101))), *text("c"), *text("d")}
+	msgs[3].Key = "order-42"
+	results, err := c.ProduceBatch(ctx, name, msgs)
+	c.do(err)
+	for i, r := range results {
+		if (r.Err != nil) != (i == 2) {
+			t.Errorf("message %d: %v", i, r.Err)
+		}
+	}
+	wantErr(t, results[2].Err, messaging.ErrTooLarge)
+	if results[3].ID.Partition != 2 {
+		t.Errorf("the key's message went to partition %d", results[3].ID.Partition)
+	}
+	if a, b, d := results[0].ID, results[1].ID, results[4].ID; a.Partition != b.Partition || a.Partition != d.Partition || a.Entry >= b.Entry || b.Entry >= d.Entry {
+		t.Errorf("messages without a key are out of order: %v %v %v", a, b, d)
+	}
+	if got := c.receive(name, "s", 5); len(got) != 4 {
+		t.Errorf("got %d messages", len(got))
+	}
+	_, err = c.ProduceBatch(ctx, name, make([]messaging.Message, 6))
+	wantErr(t, err, messaging.ErrBatch)
+	_, err = c.ProduceBatch(ctx, name, nil)
+	wantErr(t, err, messaging.ErrBatch)
+}
+
+func TestMessageBounds(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 0)
+	limit := 10
+	c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+		p.MaxMessageBytes = &limit
+		return nil
+	}))
+	for _, tc := range []struct {
+		name string
+		edit func(*messaging.Message)
+		want error
+	}{
+		{"fits", func(*messaging.Message) {}, nil},
+		{"too large", func(m *messaging.Message) { m.Payload = make([]byte, 11) }, messaging.ErrTooLarge},
+		{"negative time", func(m *messaging.Message) { m.EventTime = -1 }, messaging.ErrMessage},
+		{"empty property", func(m *messaging.Message) { m.Properties = []messaging.Property{{}} }, messaging.ErrMessage},
+		{"hidden property", func(m *messaging.Message) { m.Properties = []messaging.Property{{Key: "\x00producer"}} }, messaging.ErrMessage},
+		{"long property", func(m *messaging.Message) {
+			m.Properties = []messaging.Property{{Key: "k", Value: string(make([]byte, 20<<10))}}
+		}, messaging.ErrMessage},
+		{"odd producer", func(m *messaging.Message) { m.Producer = "\x00key:x" }, messaging.ErrMessage},
+		{"schema of a topic without", func(m *messaging.Message) { m.SchemaVersion = 0 }, messaging.ErrNoSchema},
+	} {
+		m := text("x")
+		tc.edit(m)
+		if _, err := c.Produce(ctx, name, m); !errors.Is(err, tc.want) {
+			t.Errorf("%s: got %v, want %v", tc.name, err, tc.want)
+		}
+	}
+}
+
+func TestPeekAndLook(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 0)
+	c.subscribe(name, "s")
+	start := time.Now().Truncate(time.Millisecond) // as precise as publish times are
+	empty, err := c.LastMessageID(ctx, name)
+	if err != nil || empty.Entry != -1 {
+		t.Errorf("last of an empty topic: %v, %v", empty, err)
+	}
+	var last names.MessageID
+	for i := range 300 {
+		last = c.produce(name, text(strconv.Itoa(i))).ID
+	}
+	first := c.receiveOne(name, "s")
+	c.ack(name, "s", first.ID)
+	for n, want := range map[int]string{1: "1", 2: "2", 299: "299"} {
+		if got, err := c.Peek(ctx, name, "s", n); err != nil || string(got.Payload) != want {
+			t.Errorf("Peek(%d) = %q, %v; want %s", n, got.Payload, err, want)
+		}
+	}
+	_, err = c.Peek(ctx, name, "s", 300)
+	wantErr(t, err, messaging.ErrNoMessage)
+	if got, err := c.LastMessageID(ctx, name); err != nil || got != last {
+		t.Errorf("last = %v, %v; want %v", got, err, last)
+	}
+	if got, err := c.Message(ctx, name, last); err != nil || string(got.Payload) != "299" {
+		t.Errorf("message = %q, %v", got.Payload, err)
+	}
+	if got, err := c.MessageIDAt(ctx, name, start); err != nil || got.Entry != 0 {
+		t.Errorf("at start = %v, %v", got, err)
+	}
+	_, err = c.MessageIDAt(ctx, name, time.Now().Add(time.Hour))
+	wantErr(t, err, messaging.ErrNoMessage)
+	c.create("wide", 2)
+	c.subscribe(topic("wide"), "s")
+	_, err = c.Peek(ctx, topic("wide"), "s", 1)
+	wantErr(t, err, messaging.ErrPartitioned)
+}
+
+func TestStats(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 2)
+	c.subscribe(name, "s")
+	for range 10 {
+		c.produce(name, text("x"))
+	}
+	for _, m := range c.receive(name, "s", 4)[:3] {
+		c.ack(name, "s", m.ID)
+	}
+	stats, err := c.Stats(ctx, name)
+	c.do(err)
+	s := stats.Subscriptions[0]
+	if stats.In.Messages != 10 || stats.In.Bytes != 10 || stats.Out.Messages != 4 || len(stats.Partitions) != 2 ||
+		s.Backlog != 7 || s.Leased != 1 || s.Out.Messages != 4 || s.Acks.Messages != 3 || stats.Bytes() == 0 {
+		t.Errorf("got %+v", stats)
+	}
+	var backlog uint64
+	for p := range int32(2) {
+		one, err := c.Stats(ctx, name.WithPartition(p))
+		c.do(err)
+		if len(one.Partitions) != 1 {
+			t.Fatalf("got %d partitions", len(one.Partitions))
+		}
+		backlog += one.Subscriptions[0].Backlog
+	}
+	if backlog != 7 {
+		t.Errorf("backlogs of the partitions add up to %d", backlog)
+	}
+}

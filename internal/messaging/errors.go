@@ -1,0 +1,75 @@
+package messaging
+
+import (
+	"freshet/internal/engine"
+	"freshet/internal/errs"
+	"freshet/internal/replica"
+)
+
+// What the broker returns besides the engine's own errors; compare with
+// errors.Is. Every sentinel is in Sentinels.
+var (
+	ErrNoTenant        = errs.New(errs.NotFound, "tenant does not exist")
+	ErrTenantExists    = errs.New(errs.Conflict, "tenant exists already")
+	ErrTenantBusy      = errs.New(errs.Conflict, "tenant still has namespaces")
+	ErrNoNamespace     = errs.New(errs.NotFound, "namespace does not exist")
+	ErrNamespaceExists = errs.New(errs.Conflict, "namespace exists already")
+	ErrNamespaceBusy   = errs.New(errs.Conflict, "namespace still has topics")
+	ErrTopicBusy       = errs.New(errs.Precondition, "topic has active consumers")
+	ErrWrongKind       = errs.New(errs.Conflict, "topic is not of the kind this call is for")
+	ErrPartitioned     = errs.New(errs.Precondition, "call is not allowed on a partitioned topic; name one partition")
+	ErrPartitionName   = errs.New(errs.Conflict, "topic name ends like a partition's")
+	ErrNoAutoCreation  = errs.New(errs.Precondition, "topic does not exist and cannot be auto-created")
+	ErrTopicLimit      = errs.New(errs.Precondition, "namespace has as many topics as it may")
+
+	ErrPartitionCount = errs.New(errs.Invalid, "number of partitions is out of range")
+
+	ErrSubscriptionBusy = errs.New(errs.Precondition, "subscription has active consumers")
+	ErrNoPosition       = errs.New(errs.Precondition, "position is not in this topic")
+
+	ErrNoSchema           = errs.New(errs.NotFound, "schema does not exist")
+	ErrIncompatibleSchema = errs.New(errs.Conflict, "schema is incompatible with an earlier version")
+	ErrInvalidSchema      = errs.New(errs.Invalid, "schema definition is not valid")
+	ErrSchemaUpdate       = errs.New(errs.Denied, "namespace lets only administrators add schema versions")
+	ErrPayload            = errs.New(errs.Invalid, "payload does not fit the topic's schema")
+	ErrSchemaPrefix       = errs.New(errs.Invalid, "record does not start with a schema id of its subject")
+
+	ErrName        = errs.New(errs.Invalid, "name is not valid")
+	ErrPolicy      = errs.New(errs.Invalid, "policy is not valid")
+	ErrMessage     = errs.New(errs.Invalid, "message is not valid")
+	ErrMessageID   = errs.New(errs.Invalid, "message id is not valid")
+	ErrBatch       = errs.New(errs.TooLarge, "batch is too large")
+	ErrTooMany     = errs.New(errs.Unavailable, "too many consumers are waiting; try again shortly")
+	ErrNoDelay     = errs.New(errs.Invalid, "delayed delivery is switched off for this topic")
+	ErrClosing     = errs.New(errs.Unavailable, "cluster is shutting down")
+	ErrNoRegistry  = errs.New(errs.Unavailable, "topic demands registered schema ids, but this cluster has no schema registry")
+	ErrTooMuchData = errs.New(errs.TooLarge, "properties, permissions or schema text are too large")
+)
+
+// The engine's errors that callers of the broker meet under the same meaning.
+var (
+	ErrNoTopic            = engine.ErrNoTopic
+	ErrTopicExists        = engine.ErrTopicExists
+	ErrNoSubscription     = engine.ErrNoSubscription
+	ErrSubscriptionExists = engine.ErrSubscriptionExists
+	ErrForeignID          = engine.ErrForeignID
+	ErrNoMessage          = engine.ErrNoMessage
+	ErrTooLarge           = engine.ErrTooLarge
+)
+
+// Sentinels lists every error that a call of the broker may end with, so that a surface can test that it maps
+// them all.
+func Sentinels() []error {
+	return []error{
+		ErrNoTenant, ErrTenantExists, ErrTenantBusy, ErrNoNamespace, ErrNamespaceExists, ErrNamespaceBusy,
+		ErrNoTopic, ErrTopicExists, ErrTopicBusy, ErrWrongKind, ErrPartitioned, ErrPartitionName,
+		ErrNoAutoCreation, ErrTopicLimit, ErrPartitionCount, ErrNoSubscription, ErrSubscriptionExists,
+		ErrSubscriptionBusy, ErrNoPosition, ErrNoSchema, ErrIncompatibleSchema, ErrInvalidSchema,
+		ErrSchemaUpdate, ErrPayload, ErrSchemaPrefix, ErrName, ErrPolicy, ErrMessage, ErrMessageID,
+		ErrForeignID, ErrNoMessage, ErrTooLarge, ErrBatch, ErrTooMany, ErrNoDelay, ErrClosing,
+		ErrNoRegistry, ErrTooMuchData,
+		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
+		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
+		engine.ErrClosed, engine.ErrNewerFormat, replica.ErrClosed, replica.ErrBroken, replica.ErrContended,
+	}
+}

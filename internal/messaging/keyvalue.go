@@ -1,0 +1,75 @@
+package messaging
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// pairChecker checks key and value. INLINE payloads hold both, each behind its
+// length in four bytes, where -1 means none; SEPARATED payloads are the value,
+// and the key is the message's, in base64 unless it is a string.
+func (s *Schema) pairChecker() (checker, error) {
+	key, value, err := s.split()
+	if err != nil {
+		return nil, err
+	}
+	checkKey, err := key.dataChecker()
+	if err != nil {
+		return nil, err
+	}
+	checkValue, err := value.dataChecker()
+	if err != nil {
+		return nil, err
+	}
+	separated := s.Properties[propertyEncoding] == encodingSeparated
+	return func(m *Message) error {
+		var err error
+		k, v := []byte(m.Key), m.Payload
+		if separated && key.Type != SchemaString {
+			if k, err = base64.StdEncoding.DecodeString(m.Key); err != nil {
+				return fmt.Errorf("key: %w", err)
+			}
+		}
+		if !separated {
+			var rest []byte
+			if k, rest, err = cutSized(m.Payload); err != nil {
+				return fmt.Errorf("key: %w", err)
+			}
+			if v, rest, err = cutSized(rest); err != nil {
+				return fmt.Errorf("value: %w", err)
+			}
+			if len(rest) > 0 {
+				return fmt.Errorf("%d bytes behind the value", len(rest))
+			}
+		}
+		if k != nil {
+			if err := checkKey(k); err != nil {
+				return fmt.Errorf("key: %w", err)
+			}
+		}
+		if v != nil {
+			if err := checkValue(v); err != nil {
+				return fmt.Errorf("value: %w", err)
+			}
+		}
+		return nil
+	}, nil
+}
+
+// cutSized takes a part and its length off b.
+func cutSized(b []byte) (part, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, errors.New("length is cut off")
+	}
+	n := int32(binary.BigEndian.Uint32(b))
+	b = b[4:]
+	if n == -1 {
+		return nil, b, nil
+	}
+	if n < 0 || int(n) > len(b) {
+		return nil, nil, fmt.Errorf("length %d is out of range", n)
+	}
+	return b[:n:n], b[n:], nil
+}

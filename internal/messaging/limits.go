@@ -1,0 +1,51 @@
+package messaging
+
+import "time"
+
+// Limits bound what one cluster takes on. The zero value of a field means its
+// default.
+type Limits struct {
+	MessageBytes  int           // payload of one message; 5 MiB
+	MetadataBytes int           // key, properties and producer of one message; 16 KiB
+	Batch         int           // messages or ids in one call; 1000
+	BatchBytes    int           // payload bytes in one call; 8 MiB
+	Wait          time.Duration // longest a consumer waits; 60 s
+	MinLease      time.Duration // shortest lease a caller may ask for; 1 s
+	MaxLease      time.Duration // longest; 12 h
+	MaxDelay      time.Duration // how far in the future delivery may be; 366 days
+	MaxUnacked    int           // leased messages of a subscription; 200,000
+	Partitions    int32         // partitions of a topic; 1024
+	Topics        int           // topics of the cluster; 1,000,000
+	Subscriptions int           // subscriptions of a topic; 10,000
+	Waiting       int           // consumers waiting at the same time; 50,000
+	SchemaBytes   int           // text of a topic schema; 1 MiB
+	SchemaCount   int           // versions of a topic's schema; 10,000
+	Credits       int           // unacknowledged messages of one stream; 10,000
+}
+
+func (l Limits) withDefaults() Limits {
+	setDefault(&l.MessageBytes, 5<<20)
+	setDefault(&l.MetadataBytes, 16<<10)
+	setDefault(&l.Batch, 1000)
+	setDefault(&l.BatchBytes, 8<<20)
+	setDefault(&l.Wait, 60*time.Second)
+	setDefault(&l.MinLease, time.Second)
+	setDefault(&l.MaxLease, 12*time.Hour)
+	setDefault(&l.MaxDelay, 366*24*time.Hour)
+	setDefault(&l.MaxUnacked, 200_000)
+	setDefault(&l.Partitions, 1024)
+	setDefault(&l.Topics, 1_000_000)
+	setDefault(&l.Subscriptions, 10_000)
+	setDefault(&l.Waiting, 50_000)
+	setDefault(&l.SchemaBytes, 1<<20)
+	setDefault(&l.SchemaCount, 10_000)
+	setDefault(&l.Credits, 10_000)
+	return l
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

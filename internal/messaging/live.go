@@ -1,0 +1,81 @@
+package messaging
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"freshet/internal/engine"
+)
+
+// liveTopic is what the broker remembers of a topic that was used since it
+// opened: turns, counters and open streams. It is not durable.
+type liveTopic struct {
+	turn atomic.Uint32 // of messages without a key
+	in   meter
+	out  meter
+	subs sync.Map // subscription name → *liveSubscription, for those that were used
+}
+
+type liveSubscription struct {
+	out  meter
+	acks meter
+
+	open    atomic.Int32 // how many streams there are
+	mu      sync.Mutex
+	streams map[*Stream]struct{}
+}
+
+func (b *Broker) liveOf(id engine.TopicID) *liveTopic {
+	if l, ok := b.live.Load(id); ok {
+		return l.(*liveTopic)
+	}
+	l, _ := b.live.LoadOrStore(id, &liveTopic{})
+	return l.(*liveTopic)
+}
+
+// subscription returns the memory of a subscription. It is called only after
+// the engine has said that there is one, so that callers who make names up
+// leave nothing behind.
+func (l *liveTopic) subscription(name string) *liveSubscription {
+	if s, ok := l.subs.Load(name); ok {
+		return s.(*liveSubscription)
+	}
+	s, _ := l.subs.LoadOrStore(name, &liveSubscription{})
+	return s.(*liveSubscription)
+}
+
+// meter counts messages and bytes, and knows how fast they came.
+type meter struct {
+	messages atomic.Int64
+	bytes    atomic.Int64
+
+	mu           sync.Mutex
+	at           time.Time
+	seenMessages int64
+	seenBytes    int64
+	messageRate  float64
+	byteRate     float64
+}
+
+func (m *meter) add(messages, bytes int) {
+	m.messages.Add(int64(messages))
+	m.bytes.Add(int64(bytes))
+}
+
+// rates returns messages and bytes per second between the last two looks that
+// were at least a second apart.
+func (m *meter) rates(at time.Time) (messages, bytes float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, size := m.messages.Load(), m.bytes.Load()
+	switch elapsed := at.Sub(m.at); {
+	case m.at.IsZero():
+		m.at, m.seenMessages, m.seenBytes = at, n, size
+	case elapsed >= time.Second:
+		m.messageRate = float64(n-m.seenMessages) / elapsed.Seconds()
+		m.byteRate = float64(size-m.seenBytes) / elapsed.Seconds()
+		m.at, m.seenMessages, m.seenBytes = at, n, size
+	}
+	return m.messageRate, m.byteRate
+}

@@ -1,0 +1,192 @@
+package messaging
+
+import (
+	"strings"
+	"time"
+
+	"freshet/internal/engine"
+	"freshet/internal/errs"
+	"freshet/internal/names"
+)
+
+// Property is one key-value pair of a message.
+type Property = engine.Property
+
+// NoSchema is the SchemaVersion of a message that has none, or that leaves the
+// choice to the broker.
+const NoSchema = engine.NoSchema
+
+// Message is what producers hand over and consumers get.
+type Message struct {
+	Payload       []byte
+	Key           string // decides the partition; "" for none
+	Properties    []Property
+	EventTime     int64 // epoch milliseconds; 0 for none
+	SchemaVersion int64 // NoSchema from a producer means the latest
+	Producer      string
+	Sequence      uint64 // the producer's number
+	HasSequence   bool
+	DeliverAt     int64 // epoch milliseconds; 0 for at once
+	// IdempotencyKey makes a repeated produce harmless; consumers do not see it.
+	IdempotencyKey string
+}
+
+// Produced tells what became of a message.
+type Produced struct {
+	ID            names.MessageID
+	SchemaVersion int64
+	Duplicate     bool // an earlier message with the same key or sequence has this id
+}
+
+// Received is a message with what the broker knows of it.
+type Received struct {
+	Message
+	ID           names.MessageID
+	PublishTime  int64     // epoch milliseconds
+	Redeliveries uint32    // 0 at the first delivery
+	LeasedUntil  time.Time // zero for messages that were only looked at
+}
+
+// Names of properties that carry what the engine's own fields cannot. No
+// producer can send them: control characters are refused in property names.
+const (
+	hiddenProducer = "\x00producer"
+	hiddenSequence = "\x00sequence"
+	hiddenPrefix   = "\x00"
+)
+
+// idempotent marks producers that are idempotency keys.
+const idempotent = "\x00key:"
+
+func (m *Message) check(r *rules, limits *Limits, at int64) error {
+	if len(m.Payload) > r.messageBytes {
+		return errs.Newf(errs.TooLarge, "%w: %d bytes, limit is %d", ErrTooLarge, len(m.Payload), r.messageBytes)
+	}
+	size := len(m.Key) + len(m.Producer) + len(m.IdempotencyKey)
+	for i := range m.Properties {
+		p := &m.Properties[i]
+		if p.Key == "" || hasControl(p.Key) {
+			return errs.Newf(errs.Invalid, "%w: property name is empty or holds a control character", ErrMessage)
+		}
+		size += len(p.Key) + len(p.Value)
+	}
+	if size > limits.MetadataBytes {
+		return errs.Newf(errs.Invalid, "%w: key, properties and producer are over %d bytes", ErrMessage, limits.MetadataBytes)
+	}
+	if hasControl(m.Producer) || hasControl(m.IdempotencyKey) {
+		return errs.Newf(errs.Invalid, "%w: producer name or idempotency key holds a control character", ErrMessage)
+	}
+	if m.EventTime < 0 {
+		return errs.Newf(errs.Invalid, "%w: event time is negative", ErrMessage)
+	}
+	if m.DeliverAt != 0 {
+		if !r.delay {
+			return ErrNoDelay
+		}
+		if m.DeliverAt < 0 || m.DeliverAt > at+limits.MaxDelay.Milliseconds() {
+			return errs.Newf(errs.Invalid, "%w: delivery time is more than %s away", ErrMessage, limits.MaxDelay)
+		}
+	}
+	return nil
+}
+
+func hasControl(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+// seal makes the engine's form of a message. The engine drops what repeats the
+// producer and sequence of an earlier message; so only messages that take part
+// in deduplication keep theirs there, and the others carry them as hidden
+// properties.
+func (m *Message) seal(version int64, deduplicate bool) engine.Message {
+	out := engine.Message{
+		Payload: m.Payload, Key: m.Key, Properties: m.Properties, EventTime: m.EventTime,
+		SchemaVersion: version, DeliverAt: m.DeliverAt,
+		Producer: m.Producer, Sequence: m.Sequence, HasSequence: m.HasSequence,
+	}
+	byKey := m.IdempotencyKey != ""
+	if !byKey && (deduplicate || m.Producer == "" || !m.HasSequence) {
+		return out
+	}
+	// Capped, so that the caller's slice does not grow under its feet.
+	hidden := m.Properties[:len(m.Properties):len(m.Properties)]
+	if m.Producer != "" {
+		hidden = append(hidden, Property{Key: hiddenProducer, Value: m.Producer})
+	}
+	out.Producer = ""
+	if byKey {
+		if m.HasSequence {
+			hidden = append(hidden, Property{Key: hiddenSequence, Value: formatUint(m.Sequence)})
+		}
+		out.Producer, out.Sequence, out.HasSequence = idempotent+m.IdempotencyKey, 0, true
+	}
+	out.Properties = hidden
+	return out
+}
+
+// open makes the outward form of a stored message.
+func open(t *topic, r *engine.Record) Received {
+	out := Received{
+		Message: Message{
+			Payload: r.Payload, Key: r.Key, Properties: r.Properties, EventTime: r.EventTime,
+			SchemaVersion: r.SchemaVersion, DeliverAt: r.DeliverAt,
+			Producer: r.Producer, Sequence: r.Sequence, HasSequence: r.HasSequence,
+		},
+		ID:          t.messageID(r.ID),
+		PublishTime: r.PublishTime,
+	}
+	if strings.HasPrefix(out.Producer, idempotent) {
+		out.Producer, out.Sequence, out.HasSequence = "", 0, false
+	}
+	for n := len(out.Properties); n > 0 && strings.HasPrefix(out.Properties[n-1].Key, hiddenPrefix); n-- {
+		switch p := out.Properties[n-1]; p.Key {
+		case hiddenProducer:
+			out.Producer = p.Value
+		case hiddenSequence:
+			out.Sequence, out.HasSequence = parseUint(p.Value), true
+		}
+		out.Properties = out.Properties[:n-1]
+	}
+	if !out.HasSequence {
+		// Pulsar's producers number their messages from 0 when the caller does
+		// not; the place in the partition is exactly that.
+		out.Sequence = r.ID.Entry
+	}
+	return out
+}
+
+// messageID is the outward name of a message of this topic.
+func (t *topic) messageID(id engine.MessageID) names.MessageID {
+	out := names.MessageID{Ledger: int64(id.Topic), Entry: int64(id.Entry), Partition: id.Partition, BatchSize: 1}
+	if t.partitions == 0 {
+		out.Partition = -1
+	}
+	return out
+}
+
+// engineID is the engine's name of a message of this target, or why it cannot
+// be one.
+func (t target) engineID(id names.MessageID) (engine.MessageID, error) {
+	if id.Ledger < 0 || id.Entry < 0 {
+		return engine.MessageID{}, errs.Newf(errs.Invalid, "%w: %s is negative", ErrMessageID, id)
+	}
+	out := engine.MessageID{Topic: t.id, Partition: id.Partition, Entry: uint64(id.Entry)}
+	if engine.TopicID(id.Ledger) != t.id {
+		return out, ErrForeignID
+	}
+	switch {
+	case t.partitions == 0:
+		if id.Partition > 0 {
+			return out, ErrForeignID
+		}
+		out.Partition = 0
+	case id.Partition < 0 || id.Partition >= t.partitions, t.partition >= 0 && id.Partition != t.partition:
+		return out, ErrForeignID
+	}
+	return out, nil
+}

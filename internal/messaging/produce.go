@@ -1,0 +1,177 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"freshet/internal/engine"
+	"freshet/internal/errs"
+	"freshet/internal/names"
+)
+
+// Produce appends one message and returns once it is durable.
+func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Produced, error) {
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return Produced{}, err
+	}
+	r := b.catalogue.View().rules(t.topic, &b.limits)
+	version, err := b.admit(ctx, t.topic, &r, m)
+	if err != nil {
+		return Produced{}, err
+	}
+	live := b.liveOf(t.id)
+	partition := t.choose(live, m)
+	msgs := []engine.Message{m.seal(version, r.deduplicate)}
+	appended, err := b.append(ctx, t.id, partition, msgs)
+	if err != nil {
+		return Produced{}, err
+	}
+	if !appended[0].Duplicate {
+		live.in.add(1, len(m.Payload))
+	}
+	return Produced{ID: t.messageID(appended[0].ID), SchemaVersion: version, Duplicate: appended[0].Duplicate}, nil
+}
+
+// admit checks a message against the topic's rules and returns the version of
+// the schema to stamp it with.
+func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int64, error) {
+	at := int64(0)
+	if m.DeliverAt != 0 {
+		at = now()
+	}
+	if err := m.check(r, &b.limits, at); err != nil {
+		return NoSchema, err
+	}
+	v, err := t.schemas.choose(m.SchemaVersion)
+	if err != nil {
+		return NoSchema, err
+	}
+	if t.prefixedKey || t.prefixedValue {
+		if err := b.checkPrefixes(ctx, t, m); err != nil {
+			return NoSchema, err
+		}
+	}
+	if v == nil {
+		return NoSchema, nil
+	}
+	if r.validate {
+		if err := b.checkPayload(t.id, v, m); err != nil {
+			return NoSchema, err
+		}
+	}
+	return v.Version, nil
+}
+
+// choose picks the partition of a message: the one in the topic's name, the
+// key's, or the next in turn. What is to be deduplicated goes where its first
+// attempt went.
+func (t target) choose(live *liveTopic, m *Message) int32 {
+	switch {
+	case t.partitions <= 1:
+		return 0
+	case t.partition >= 0:
+		return t.partition
+	case m.Key != "":
+		return names.Route(m.Key, t.partitions)
+	case m.IdempotencyKey != "":
+		return names.Route(m.IdempotencyKey, t.partitions)
+	case m.Producer != "" && m.HasSequence:
+		return names.Route(m.Producer, t.partitions)
+	}
+	return int32(live.turn.Add(1) % uint32(t.partitions))
+}
+
+// append writes to the engine, and tells it about the topic when it has to.
+func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
+	appended, err := b.engine.Append(ctx, id, partition, msgs)
+	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
+		err = b.repair(ctx, id, func() (err error) {
+			appended, err = b.engine.Append(ctx, id, partition, msgs)
+			return err
+		})
+	}
+	return appended, err
+}
+
+// Result is the outcome for one message of a batch.
+type Result struct {
+	Produced
+	Err error
+}
+
+const batchWriters = 16
+
+// ProduceBatch appends messages. Those of one partition keep their order and
+// succeed or fail together; a message that breaks a rule fails alone. It
+// returns an error of its own only when it did nothing.
+func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]Result, error) {
+	if len(msgs) == 0 || len(msgs) > b.limits.Batch {
+		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, must be between 1 and %d", ErrBatch, len(msgs), b.limits.Batch)
+	}
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r := b.catalogue.View().rules(t.topic, &b.limits)
+	live := b.liveOf(t.id)
+	results := make([]Result, len(msgs))
+	groups := make(map[int32][]int)
+	turn := int32(-1)
+	for i := range msgs {
+		m := &msgs[i]
+		results[i].SchemaVersion, results[i].Err = b.admit(ctx, t.topic, &r, m)
+		if results[i].Err != nil {
+			continue
+		}
+		free := m.Key == "" && m.IdempotencyKey == "" && (m.Producer == "" || !m.HasSequence)
+		if free && turn < 0 {
+			turn = t.choose(live, m) // the whole batch takes one turn
+		}
+		p := turn
+		if !free {
+			p = t.choose(live, m)
+		}
+		groups[p] = append(groups[p], i)
+	}
+	var writers errgroup.Group
+	writers.SetLimit(batchWriters)
+	for p, members := range groups {
+		writers.Go(func() error {
+			b.produceGroup(ctx, t, p, msgs, members, results, r.deduplicate)
+			return nil
+		})
+	}
+	_ = writers.Wait() // outcomes are in results
+	return results, nil
+}
+
+func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, msgs []Message, members []int, results []Result, deduplicate bool) {
+	sealed := make([]engine.Message, len(members))
+	for i, m := range members {
+		sealed[i] = msgs[m].seal(results[m].SchemaVersion, deduplicate)
+	}
+	appended, err := b.append(ctx, t.id, partition, sealed)
+	live := b.liveOf(t.id)
+	for i, m := range members {
+		if err != nil {
+			results[m].Err = err
+			continue
+		}
+		results[m].ID, results[m].Duplicate = t.messageID(appended[i].ID), appended[i].Duplicate
+		if !appended[i].Duplicate {
+			live.in.add(1, len(msgs[m].Payload))
+		}
+	}
+}
+
+func formatUint(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// parseUint reads what formatUint wrote.
+func parseUint(s string) uint64 {
+	n, _ := strconv.ParseUint(s, 10, 64)
+	return n
+}

@@ -1,0 +1,212 @@
+package messaging
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"freshet/internal/engine"
+	"freshet/internal/errs"
+	"freshet/internal/names"
+)
+
+// Stream hands a subscription's messages out one after the other, as long as
+// its consumer keeps settling them: at most its credits are unsettled at any
+// time. Settlements are made with Settle, by whoever; a stream gets a credit
+// back when it hears of one, or when the lease ends.
+type Stream struct {
+	b            *Broker
+	target       target
+	subscription string
+	lease        time.Duration
+	live         *liveSubscription
+
+	mu      sync.Mutex
+	credits int
+	out     map[engine.MessageID]time.Time // unsettled, and when the lease ends
+	changed chan struct{}                  // capacity 1: a credit came back
+}
+
+// StreamOptions configures a stream.
+type StreamOptions struct {
+	Credits int           // most unsettled messages; 0 means 100
+	Lease   time.Duration // 0 means the subscription's
+}
+
+const defaultCredits = 100
+
+// Stream opens a stream. The caller closes it.
+func (b *Broker) Stream(ctx context.Context, name names.Topic, subscription string, opts StreamOptions) (*Stream, error) {
+	if opts.Credits < 0 || opts.Credits > b.limits.Credits {
+		return nil, errs.Newf(errs.Invalid, "%w: credits must be between 1 and %d", engine.ErrInvalid, b.limits.Credits)
+	}
+	if opts.Credits == 0 {
+		opts.Credits = defaultCredits
+	}
+	if err := b.checkLease(opts.Lease); err != nil {
+		return nil, err
+	}
+	t, _, err := b.lookAtSubscription(ctx, name, subscription)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{
+		b: b, target: t, subscription: subscription, lease: opts.Lease,
+		live:    b.liveOf(t.id).subscription(subscription),
+		credits: opts.Credits, out: make(map[engine.MessageID]time.Time), changed: make(chan struct{}, 1),
+	}
+	s.live.mu.Lock()
+	defer s.live.mu.Unlock()
+	if s.live.streams == nil {
+		s.live.streams = make(map[*Stream]struct{})
+	}
+	s.live.streams[s] = struct{}{}
+	s.live.open.Add(1)
+	return s, nil
+}
+
+// streamBatch bounds one step of a stream, so that a slow reader holds little.
+const streamBatch = 32
+
+// Next returns the next messages, none when there were none within the wait.
+// It returns ErrClosing when the broker drains.
+func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
+	deadline := time.Now().Add(wait)
+	for {
+		if s.b.draining.Err() != nil {
+			return nil, ErrClosing
+		}
+		free, next := s.free(time.Now())
+		if free > 0 {
+			received, err := s.receive(ctx, min(free, streamBatch), time.Until(deadline))
+			if err == nil && len(received) == 0 && s.b.draining.Err() != nil {
+				err = ErrClosing
+			}
+			return received, err
+		}
+		until := deadline
+		if next.Before(until) {
+			until = next
+		}
+		timer := time.NewTimer(time.Until(until))
+		select {
+		case <-s.changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		case <-s.b.draining.Done():
+			timer.Stop()
+			return nil, ErrClosing
+		}
+		timer.Stop()
+		if !time.Now().Before(deadline) {
+			return nil, nil
+		}
+	}
+}
+
+func (s *Stream) receive(ctx context.Context, n int, wait time.Duration) ([]Received, error) {
+	req := engine.ReceiveRequest{Max: n, MaxBytes: s.b.limits.MessageBytes, Lease: s.lease, Partition: s.target.partition}
+	received, err := s.b.receive(ctx, s.target, s.subscription, req, wait)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range received {
+		id, err := s.target.engineID(received[i].ID)
+		if err != nil {
+			continue // cannot be: the id was made from the same target
+		}
+		s.out[id] = received[i].LeasedUntil
+	}
+	return received, nil
+}
+
+// free returns how many credits there are, and when the next lease ends.
+func (s *Stream) free(at time.Time) (int, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := at.Add(time.Hour)
+	for id, until := range s.out {
+		if !until.After(at) {
+			delete(s.out, id)
+		} else if until.Before(next) {
+			next = until
+		}
+	}
+	return s.credits - len(s.out), next
+}
+
+// settled hears what was said about messages of the subscription.
+func (s *Stream) settled(list []engine.Settlement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.out)
+	for i := range list {
+		st := &list[i]
+		switch st.Action {
+		case Extend:
+			if _, ok := s.out[st.ID]; ok {
+				s.out[st.ID] = time.Now().Add(st.Delay)
+			}
+		case AckTo:
+			for id := range s.out {
+				if id.Partition == st.ID.Partition && id.Entry <= st.ID.Entry {
+					delete(s.out, id)
+				}
+			}
+		default:
+			delete(s.out, st.ID)
+		}
+	}
+	if len(s.out) < before {
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Close ends the stream and gives back at once what its consumer did not
+// settle, as when a Pulsar consumer disconnects.
+func (s *Stream) Close() error {
+	s.live.mu.Lock()
+	if _, ok := s.live.streams[s]; !ok {
+		s.live.mu.Unlock()
+		return nil
+	}
+	delete(s.live.streams, s)
+	s.live.open.Add(-1)
+	s.live.mu.Unlock()
+
+	s.mu.Lock()
+	var list []engine.Settlement
+	for id, until := range s.out {
+		if until.After(time.Now()) {
+			list = append(list, engine.Settlement{ID: id, Action: Nack})
+		}
+	}
+	s.mu.Unlock()
+	if len(list) == 0 {
+		return nil
+	}
+	// The caller's context is most likely done; this must happen all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.b.ctx), giveBackTimeout)
+	defer cancel()
+	return s.b.engine.Settle(ctx, s.target.id, s.subscription, list)
+}
+
+const giveBackTimeout = 5 * time.Second
+
+// GiveBack returns messages that never reached their consumer, at once.
+func (b *Broker) GiveBack(name names.Topic, subscription string, received []Received) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), giveBackTimeout)
+	defer cancel()
+	settlements := make([]Settlement, len(received))
+	for i := range received {
+		settlements[i] = Settlement{ID: received[i].ID, Action: Nack}
+	}
+	return b.Settle(ctx, name, subscription, settlements...)
+}

@@ -1,0 +1,141 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"freshet/internal/engine"
+	"freshet/internal/names"
+)
+
+// Tail reads a topic as it grows and disturbs no subscription.
+type Tail struct {
+	b      *Broker
+	target target
+	first  int32
+	next   []uint64 // entry to read next, by partition from first on
+}
+
+// TailFrom says where a tail begins: at an id, at a time, at the first message
+// still kept, or, by default, behind the last one.
+type TailFrom struct {
+	Earliest bool
+	Since    time.Time
+	After    *names.MessageID
+}
+
+// Tail opens a tail.
+func (b *Broker) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Tail, error) {
+	t, stats, err := b.lookAt(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	tail := &Tail{b: b, target: t}
+	parts := stats.Partitions
+	if t.partition >= 0 {
+		tail.first, parts = t.partition, parts[t.partition:t.partition+1]
+	}
+	for i := range parts {
+		next := parts[i].Next
+		if from.Earliest || !from.Since.IsZero() {
+			next = parts[i].First
+		}
+		tail.next = append(tail.next, next)
+	}
+	if !from.Since.IsZero() {
+		if err := tail.seek(ctx, from.Since); err != nil {
+			return nil, err
+		}
+	}
+	if from.After != nil {
+		id, err := t.engineID(*from.After)
+		if err != nil {
+			return nil, err
+		}
+		tail.next[id.Partition-tail.first] = id.Entry + 1
+	}
+	return tail, nil
+}
+
+func (t *Tail) seek(ctx context.Context, since time.Time) error {
+	for i := range t.next {
+		req := engine.ReadRequest{Partition: t.first + int32(i), Since: since, Max: 1}
+		records, err := t.b.read(ctx, t.target.id, req)
+		if err != nil {
+			return err
+		}
+		if len(records) > 0 {
+			t.next[i] = records[0].ID.Entry
+		}
+	}
+	return nil
+}
+
+// tailSlice bounds one wait on several partitions at once. Such a wait is by
+// publish time, and may miss a message that was published before it began but
+// became durable only after.
+const tailSlice = 250 * time.Millisecond
+
+// Next returns the messages that came since the last call, waiting for the
+// first. It returns none after the wait, and ErrClosing when the broker drains.
+func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(t.b.draining, cancel)
+	defer stop()
+	received, err := t.read(waiting, wait)
+	if err != nil && ctx.Err() == nil && (t.b.draining.Err() != nil || errors.Is(err, engine.ErrClosed)) {
+		return nil, ErrClosing
+	}
+	return received, err
+}
+
+// follow takes partitions in that came since the tail began.
+func (t *Tail) follow() error {
+	now, ok := t.b.catalogue.View().byID.Get(t.target.id)
+	if !ok {
+		return ErrNoTopic
+	}
+	for t.target.partition < 0 && int(now.partitions) > len(t.next) {
+		t.next = append(t.next, 0)
+	}
+	return nil
+}
+
+func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error) {
+	if err := t.follow(); err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(wait)
+	for {
+		since := time.Now()
+		var out []Received
+		for i := range t.next {
+			req := engine.ReadRequest{
+				Partition: t.first + int32(i), From: t.next[i], Max: streamBatch, MaxBytes: t.b.limits.MessageBytes,
+			}
+			if len(t.next) == 1 {
+				req.Wait = time.Until(deadline)
+			}
+			records, err := t.b.read(ctx, t.target.id, req)
+			if err != nil {
+				return nil, err
+			}
+			for j := range records {
+				out = append(out, open(t.target.topic, &records[j]))
+				t.next[i] = records[j].ID.Entry + 1
+			}
+		}
+		left := time.Until(deadline)
+		if len(out) > 0 || left <= 0 {
+			return out, nil
+		}
+		if len(t.next) > 1 {
+			req := engine.ReadRequest{Partition: engine.AllPartitions, Since: since, Max: 1, Wait: min(left, tailSlice)}
+			if _, err := t.b.read(ctx, t.target.id, req); err != nil {
+				return nil, err
+			}
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package messaging
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"freshet/internal/engine"
+	"freshet/internal/errs"
+	"freshet/internal/names"
+)
+
+// Topic is what the catalogue knows of a topic.
+type Topic struct {
+	Name       names.Topic
+	ID         uint64 // the incarnation number, first part of its message ids
+	Partitions int32  // 0 when the topic is not partitioned
+	Partition  int32  // the partition that was asked for by name, or -1
+	Created    int64  // epoch milliseconds
+	Terminated bool
+	Policies   *Policies // of the topic itself; not to be changed
+}
+
+func (t target) describe() Topic {
+	return Topic{
+		Name: t.name, ID: uint64(t.id), Partitions: t.partitions, Partition: t.partition,
+		Created: t.created, Terminated: t.terminated, Policies: t.policies,
+	}
+}
+
+// Topic returns a topic, or the topic that a partition belongs to.
+func (b *Broker) Topic(ctx context.Context, name names.Topic) (Topic, error) {
+	if _, err := b.catalogue.Fresh(ctx); err != nil {
+		return Topic{}, err
+	}
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return Topic{}, err
+	}
+	return t.describe(), nil
+}
+
+// Topics calls visit for the topics of a namespace, or of all when none is
+// given, in order of their names, until it returns false.
+func (b *Broker) Topics(ctx context.Context, ns *names.Namespace, visit func(Topic) bool) error {
+	c, err := b.catalogue.Fresh(ctx)
+	if err != nil {
+		return err
+	}
+	show := func(t *topic) bool {
+		return visit(target{topic: t, partition: engine.AllPartitions}.describe())
+	}
+	if ns == nil {
+		c.topics.Scan(func(item topicItem) bool { return show(item.topic) })
+		return nil
+	}
+	if _, err := existing(c, *ns); err != nil {
+		return err
+	}
+	c.topicsOf(*ns, show)
+	return nil
+}
+
+// CreateTopic makes a topic with that many partitions, 0 for a topic that is
+// not partitioned.
+func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions int32, properties map[string]string) error {
+	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
+		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
+	}
+	if partitions < 0 || partitions > b.limits.Partitions {
+		return errs.Newf(errs.Invalid, "%w: must be between 1 and %d", ErrPartitionCount, b.limits.Partitions)
+	}
+	if err := checkProperties(properties); err != nil {
+		return err
+	}
+	_, err := b.create(ctx, name, false, func(*namespace) (topicRecord, error) {
+		rec := topicRecord{Partitions: partitions}
+		if len(properties) > 0 {
+			rec.Policies = &Policies{Properties: properties}
+		}
+		return rec, nil
+	})
+	return err
+}
+
+// create appends the topic's first record and brings it to the engine. With
+// unless set, a topic that exists already is no error.
+func (b *Broker) create(ctx context.Context, name names.Topic, unless bool, make func(*namespace) (topicRecord, error)) (*topic, error) {
+	at := now()
+	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+		if _, ok := lookup(c, name); ok {
+			if unless {
+				return nil, nil
+			}
+			return nil, ErrTopicExists
+		}
+		ns, err := existing(c, name.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		// Such a name would be a partition's, if ever its parent came to be.
+		if _, _, ok := name.Partition(); ok {
+			return nil, ErrPartitionName
+		}
+		if c.byID.Len() >= b.limits.Topics {
+			return nil, errs.Newf(errs.Unavailable, "cluster has %d topics, which is as many as it may", c.byID.Len())
+		}
+		if limit := ns.policies.MaxTopics; limit != nil && *limit > 0 && ns.topics >= *limit {
+			return nil, ErrTopicLimit
+		}
+		rec, err := make(ns)
+		if err != nil {
+			return nil, err
+		}
+		return [][]byte{record{Op: opCreateTopic, Name: path(name), At: at, Topic: &rec}.encode()}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t, ok := lookup(c, name)
+	if !ok {
+		return nil, ErrNoTopic
+	}
+	return t.topic, b.ensure(ctx, t.id)
+}
+
+// autoCreate makes a topic that a schema or a subscription needs, when the
+// namespace lets it (decision M5).
+func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, error) {
+	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
+		return target{}, errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
+	}
+	t, err := b.resolve(ctx, name)
+	if err == nil || errs.KindOf(err) != errs.NotFound {
+		return t, err
+	}
+	if _, _, ok := name.Partition(); ok {
+		return target{}, err
+	}
+	_, err = b.create(ctx, name, true, func(ns *namespace) (topicRecord, error) {
+		auto := AutoCreation{Allow: true}
+		if ns.policies.AutoTopicCreation != nil {
+			auto = *ns.policies.AutoTopicCreation
+		}
+		if !auto.Allow {
+			return topicRecord{}, ErrNoAutoCreation
+		}
+		return topicRecord{Partitions: auto.Partitions}, nil
+	})
+	if err != nil {
+		return target{}, err
+	}
+	return b.resolve(ctx, name)
+}
+
+// change rewrites what can change of a topic and tells the engine.
+func (b *Broker) change(ctx context.Context, name names.Topic, edit func(t *topic, rec *topicRecord) error) error {
+	var id engine.TopicID
+	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+		t, ok := lookup(c, name)
+		if !ok {
+			return nil, missing(c, name)
+		}
+		id = t.id
+		policies := t.policies.clone()
+		rec := topicRecord{Partitions: t.partitions, Terminated: t.terminated, Policies: &policies}
+		if err := edit(t.topic, &rec); err != nil {
+			return nil, err
+		}
+		if err := rec.Policies.validate(&b.limits); err != nil {
+			return nil, err
+		}
+		return [][]byte{record{Op: opTopic, ID: id, Topic: &rec}.encode()}, nil
+	})
+	if err != nil {
+		return err
+	}
+	if t, ok := c.byID.Get(id); ok && t.pending != 0 {
+		return b.configure(ctx, id, t.pending)
+	}
+	return nil
+}
+
+// UpdateTopic changes a topic's own policies, permissions and properties.
+// update may be called more than once and must depend on its argument only.
+func (b *Broker) UpdateTopic(ctx context.Context, name names.Topic, update func(*Policies) error) error {
+	return b.change(ctx, name, func(_ *topic, rec *topicRecord) error { return update(rec.Policies) })
+}
+
+// SetProperties adds properties to those a topic has.
+func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties map[string]string) error {
+	return b.UpdateTopic(ctx, name, func(p *Policies) error {
+		if p.Properties == nil {
+			p.Properties = make(map[string]string, len(properties))
+		}
+		maps.Copy(p.Properties, properties)
+		return nil
+	})
+}
+
+// GrowTopic gives a partitioned topic more partitions.
+func (b *Broker) GrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
+	return b.change(ctx, name, func(t *topic, rec *topicRecord) error {
+		if t.partitions == 0 {
+			return errs.Newf(errs.Conflict, "%w: %s is not partitioned", ErrWrongKind, name)
+		}
+		if partitions <= t.partitions || partitions > b.limits.Partitions {
+			return errs.Newf(errs.Invalid, "%w: must be more than %d and at most %d", ErrPartitionCount, t.partitions, b.limits.Partitions)
+		}
+		rec.Partitions = partitions
+		return nil
+	})
+}
+
+// Terminate makes a topic refuse all further messages and returns the id of
+// its last one.
+func (b *Broker) Terminate(ctx context.Context, name names.Topic) (names.MessageID, error) {
+	err := b.change(ctx, name, func(t *topic, rec *topicRecord) error {
+		if t.partitions > 0 {
+			return ErrPartitioned
+		}
+		rec.Terminated = true
+		return nil
+	})
+	if err != nil {
+		return names.MessageID{}, err
+	}
+	return b.LastMessageID(ctx, name)
+}
+
+// DeleteTopic removes a topic with its partitions, subscriptions, schemas and
+// data. Without force, consumers that wait for messages stand in the way.
+func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) error {
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return err
+	}
+	if t.partition >= 0 {
+		return errs.Newf(errs.Conflict, "%w: a partition goes only with its topic", ErrWrongKind)
+	}
+	if !force {
+		stats, err := b.describe(ctx, t.topic)
+		if err != nil {
+			return err
+		}
+		for i := range stats.Subscriptions {
+			if stats.Subscriptions[i].Waiting > 0 {
+				return ErrTopicBusy
+			}
+		}
+	}
+	_, err = b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+		if _, ok := c.byID.Get(t.id); !ok {
+			return nil, ErrNoTopic
+		}
+		return [][]byte{record{Op: opDropTopic, ID: t.id}.encode()}, nil
+	})
+	if err != nil {
+		return err
+	}
+	// The topic is gone for everyone once the journal says so. A failure to
+	// free its space is made up for at the next start.
+	if err := b.dropFromEngine(ctx, t.id); err != nil {
+		return fmt.Errorf("topic %s is deleted but its data is not yet: %w", name, err)
+	}
+	return nil
+}
