@@ -1,0 +1,230 @@
+package avro
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Check tells why data written with the writer's schema cannot be read with the
+// reader's. No problems means that it can. The rules, the order of the problems
+// and their paths are those of Java's SchemaCompatibility; logical types, docs,
+// orders and properties never matter.
+func Check(reader, writer *Schema) []Incompatibility {
+	c := checker{memo: map[pair]*outcome{}}
+	result := c.compare(nil, "", reader.root, writer.root)
+	if c.fatal != nil {
+		return []Incompatibility{*c.fatal}
+	}
+	return result.list()
+}
+
+// checker compares pairs of nodes. A pair that is met again while it is being
+// compared counts as compatible; any other is compared only once, and problems
+// keep the path of that first time.
+type checker struct {
+	memo   map[pair]*outcome
+	unions map[*node]*unionIndex
+	work   int
+	depth  int
+	fatal  *Incompatibility // ends the check
+}
+
+type pair struct{ reader, writer *node }
+
+// compare returns the outcome for a pair, found below at under the given token.
+func (c *checker) compare(at *place, token string, r, w *node) *outcome {
+	if c.work++; c.work > maxCheckWork || c.depth >= maxCheckDepth || len(c.memo) > maxCheckPairs {
+		c.stop(Incompatibility{
+			Type: LimitExceeded, Path: "/",
+			Message: "the comparison needs more than " + strconv.Itoa(maxCheckPairs) + " pairs of types or " +
+				strconv.Itoa(maxCheckDepth) + " levels",
+		})
+	}
+	if c.fatal != nil {
+		return nil
+	}
+	at = at.down(token)
+	if r.kind.primitive() && w.kind.primitive() {
+		return c.primitives(at, r, w)
+	}
+	key := pair{r, w}
+	if known, ok := c.memo[key]; ok {
+		return known
+	}
+	c.memo[key] = nil // compatible unless proven otherwise
+	c.depth++
+	result := c.calculate(at, r, w)
+	c.depth--
+	if result != nil {
+		c.memo[key] = result
+	}
+	return result
+}
+
+func (c *checker) stop(i Incompatibility) {
+	if c.fatal == nil {
+		c.fatal = &i
+	}
+}
+
+// primitives compares two primitive types: a number may become a wider one, and
+// strings and bytes each other.
+func (c *checker) primitives(at *place, r, w *node) *outcome {
+	ok := r.kind == w.kind ||
+		r.kind == kindString && w.kind == kindBytes ||
+		r.kind == kindBytes && w.kind == kindString ||
+		w.kind >= kindInt && w.kind < r.kind && r.kind <= kindDouble
+	if ok {
+		return nil
+	}
+	return typeMismatch(at, r, w)
+}
+
+func (c *checker) calculate(at *place, r, w *node) *outcome {
+	switch {
+	case r.kind == kindUnion && w.kind == kindUnion:
+		return c.unionOfUnion(at, r, w)
+	case w.kind == kindUnion:
+		var all *outcome
+		for i, b := range w.branches {
+			all = all.with(c.compare(at, strconv.Itoa(i), r, b))
+		}
+		return all
+	case r.kind == kindUnion:
+		return c.unionOf(at, r, w)
+	case r.kind != w.kind:
+		return typeMismatch(at, r, w)
+	}
+	switch r.kind {
+	case kindArray:
+		return c.compare(at, "items", r.elem, w.elem)
+	case kindMap:
+		return c.compare(at, "values", r.elem, w.elem)
+	}
+	c.work += len(r.named.aliases)
+	name := checkName(at, r, w)
+	switch r.kind {
+	case kindFixed:
+		return name.with(checkSize(at, r, w))
+	case kindEnum:
+		c.work += len(w.named.symbols)
+		return name.with(checkSymbols(at, r, w))
+	default:
+		return name.with(c.fields(at, r, w))
+	}
+}
+
+// unionOfUnion compares two unions: each branch of the writer must be readable.
+func (c *checker) unionOfUnion(at *place, r, w *node) *outcome {
+	var all *outcome
+	for i, b := range w.branches {
+		// What is wrong inside a branch is not reported, only that it is.
+		if c.compare(nil, "", r, b) != nil {
+			all = all.with(missingBranch(at.down(strconv.Itoa(i)), r, b))
+		}
+	}
+	return all
+}
+
+// unionOf compares a reader's union with something else: some branch must read
+// it.
+func (c *checker) unionOf(at *place, r, w *node) *outcome {
+	for _, b := range c.candidates(r, w) {
+		if c.compare(nil, "", b, w) == nil {
+			return nil
+		}
+	}
+	return missingBranch(at, r, w)
+}
+
+// fields compares the fields of two records: each of the reader's must be
+// filled by the writer or by a default.
+func (c *checker) fields(at *place, r, w *node) *outcome {
+	var all *outcome
+	below := at.down("fields")
+	for _, f := range r.named.fields {
+		here := below.down(strconv.Itoa(f.pos))
+		from := c.writerField(f, w)
+		switch {
+		case c.fatal != nil:
+			return all
+		case from != nil:
+			all = all.with(c.compare(here, "type", f.node, from.node))
+		case f.def != nil:
+		case f.node.kind == kindEnum && f.node.named.enumDefault != nil:
+			// Quirk: Java takes the enum's default for a reason to compare the
+			// enum with the writer's record, which is a type mismatch.
+			all = all.with(c.compare(here, "type", f.node, w))
+		default:
+			all = all.with(&outcome{kind: ReaderFieldNoDefault, place: here, field: f})
+		}
+	}
+	return all
+}
+
+// writerField finds the field that fills f, by name or by one of the aliases of
+// f. Java gives up where more than one does.
+func (c *checker) writerField(f *field, w *node) *field {
+	found := w.named.byName[f.name]
+	c.work++
+	for _, alias := range f.aliases {
+		c.work++
+		other := w.named.byName[alias]
+		if other == nil {
+			continue
+		}
+		if found != nil {
+			c.stop(Incompatibility{Type: AmbiguousFieldAliases, Path: "/", Message: "Reader record field " + f.String() +
+				" matches multiple fields in writer record schema " + describeUpTo(w, maxQuotedSchema)})
+			return nil
+		}
+		found = other
+	}
+	return found
+}
+
+// checkName compares the names of two named types: without their namespaces, or
+// an alias of the reader with the writer's full name.
+func checkName(at *place, r, w *node) *outcome {
+	if nameMatches(r.named, w.named) {
+		return nil
+	}
+	return problem(at.down("name"), NameMismatch, r, w)
+}
+
+func nameMatches(r, w *named) bool {
+	return r.name.name == w.name.name ||
+		slices.ContainsFunc(r.aliases, func(a typeName) bool { return a.alias(r.name) == w.name.full })
+}
+
+func checkSize(at *place, r, w *node) *outcome {
+	if r.named.size == w.named.size {
+		return nil
+	}
+	return problem(at.down("size"), FixedSizeMismatch, r, w)
+}
+
+// checkSymbols compares two enums: symbols that the reader lacks become its
+// default, if it has one.
+func checkSymbols(at *place, r, w *node) *outcome {
+	if r.named.enumDefault != nil || len(missingSymbols(r.named, w.named)) == 0 {
+		return nil
+	}
+	return problem(at.down("symbols"), MissingEnumSymbols, r, w)
+}
+
+// missingSymbols returns the symbols of the writer that the reader lacks.
+func missingSymbols(r, w *named) []string {
+	var missing []string
+	for _, s := range w.symbols {
+		if _, ok := r.bySymbol[s]; !ok {
+			missing = append(missing, s)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+func typeMismatch(at *place, r, w *node) *outcome { return problem(at, TypeMismatch, r, w) }
+
+func missingBranch(at *place, r, w *node) *outcome { return problem(at, MissingUnionBranch, r, w) }

@@ -1,0 +1,164 @@
+package avro
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// integerOf holds a small integer as a JSON value.
+func integerOf(n int) value { return integerValue(strconv.Itoa(n)) }
+
+// nodeProps writes the properties of a schema. Normalized, those that make up a
+// logical type come first.
+func (p *printer) nodeProps(n *node) {
+	if !p.normalize || len(n.props) < 2 {
+		p.props(n.props, 0)
+		return
+	}
+	props := slices.Clone(n.props)
+	front := 0
+	for _, key := range logicalProps(n) {
+		at := slices.IndexFunc(props, func(x prop) bool { return x.key == key })
+		moved := props[at]
+		props = slices.Insert(slices.Delete(props, at, at+1), front, moved)
+		front++
+	}
+	p.props(props, front)
+}
+
+// props writes properties, normalized by key except for the first few.
+func (p *printer) props(props []prop, front int) {
+	if p.normalize && len(props) > front+1 {
+		props = slices.Clone(props)
+		slices.SortFunc(props[front:], func(a, b prop) int { return compareJava(a.key, b.key) })
+	}
+	for _, x := range props {
+		p.key(x.key)
+		p.tree(x.value, p.normalize)
+	}
+}
+
+// typeAliases writes the aliases of a named type, each relative to its
+// namespace; normalized, by full name. Quirk: an alias in the null namespace of
+// a type in another loses the mark of that, as in Java.
+func (p *printer) typeAliases(t *named) {
+	if len(t.aliases) == 0 || p.only != nil {
+		return
+	}
+	aliases := t.aliases
+	if p.normalize {
+		aliases = slices.Clone(aliases)
+		slices.SortFunc(aliases, func(a, b typeName) int { return strings.Compare(a.alias(t.name), b.alias(t.name)) })
+	}
+	texts := make([]string, len(aliases))
+	for i, a := range aliases {
+		texts[i] = a.relative(t.name.space)
+	}
+	p.key("aliases")
+	p.strings(texts)
+}
+
+// fieldAliases writes the aliases of a field.
+func (p *printer) fieldAliases(f *field) {
+	if len(f.aliases) == 0 || p.only != nil {
+		return
+	}
+	aliases := f.aliases
+	if p.normalize {
+		aliases = slices.Clone(aliases)
+		slices.SortFunc(aliases, compareJava)
+	}
+	p.key("aliases")
+	p.strings(aliases)
+}
+
+// typedValue writes a default value in the form of its type: the integer
+// default of a double becomes 0.0, a double that is to be a float is rounded,
+// bytes keep to the characters that are bytes, objects are sorted by key. A nil
+// node stands for an unknown type.
+func (p *printer) typedValue(v *value, n *node) {
+	if p.err != nil {
+		return
+	}
+	if n != nil && n.kind == kindUnion {
+		n = defaultBranch(v, n)
+	}
+	switch {
+	case n == nil:
+		p.sortedValue(v)
+	case v.isNumber() && n.kind == kindFloat:
+		p.raw(javaNumber(float64(float32(v.float())), 32))
+	case v.isNumber() && n.kind == kindDouble:
+		p.raw(javaNumber(v.float(), 64))
+	case v.kind == valueString && (n.kind == kindBytes || n.kind == kindFixed):
+		p.string(latin1(v.text))
+	case v.kind == valueArray && n.kind == kindArray:
+		p.open('[')
+		for i := range v.list.values {
+			p.comma()
+			p.typedValue(&v.list.values[i], n.elem)
+		}
+		p.close(']')
+	case v.kind == valueObject:
+		p.typedObject(v, n)
+	default:
+		p.sortedValue(v)
+	}
+}
+
+// typedObject writes the default of a map or record.
+func (p *printer) typedObject(v *value, n *node) {
+	p.open('{')
+	for _, i := range v.list.order(true) {
+		var of *node
+		switch n.kind {
+		case kindMap:
+			of = n.elem
+		case kindRecord:
+			if f := n.named.byName[v.list.keys[i]]; f != nil {
+				of = f.node
+			}
+		}
+		p.key(v.list.keys[i])
+		p.typedValue(&v.list.values[i], of)
+	}
+	p.close('}')
+}
+
+func (p *printer) raw(s string) { p.buf = append(p.buf, s...) }
+
+// defaultBranch picks the branch of a union whose form a default takes: the
+// first, null apart, that can take a value of that kind at all. Quirk: for an
+// object that is the first branch of any type, as in Java.
+func defaultBranch(v *value, union *node) *node {
+	for _, b := range union.branches {
+		fits := false
+		switch v.kind {
+		case valueInt, valueLong:
+			fits = b.kind >= kindInt && b.kind <= kindDouble
+		case valueBig, valueDouble:
+			fits = b.kind == kindFloat || b.kind == kindDouble
+		case valueString:
+			fits = b.kind == kindString || b.kind == kindBytes || b.kind == kindEnum || b.kind == kindFixed
+		case valueArray:
+			fits = b.kind == kindArray
+		case valueObject:
+			fits = b.kind != kindNull
+		}
+		if fits {
+			return b
+		}
+	}
+	return nil
+}
+
+// latin1 replaces the characters that are no bytes.
+func latin1(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c > 0xFF {
+			return '?'
+		}
+		return c
+	}, s)
+}

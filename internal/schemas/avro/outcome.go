@@ -1,0 +1,165 @@
+package avro
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// outcome is why a pair is not compatible; nil means that it is. It is a tree,
+// because pairs that are met often would otherwise copy their problems as
+// often. For the same reason messages and paths are made when they are listed.
+type outcome struct {
+	kind   string // of a leaf: the type of its problem
+	place  *place
+	reader *node
+	writer *node
+	field  *field // of the reader, if the problem is a field
+	parts  []*outcome
+}
+
+// problem makes an outcome of one problem.
+func problem(at *place, kind string, r, w *node) *outcome {
+	return &outcome{kind: kind, place: at, reader: r, writer: w}
+}
+
+// message is the detail of a problem.
+func (o *outcome) message() string {
+	r, w := o.reader, o.writer
+	switch o.kind {
+	case NameMismatch:
+		return "expected: " + w.named.name.full
+	case FixedSizeMismatch:
+		return fmt.Sprintf("expected: %d, found: %d", w.named.size, r.named.size)
+	case MissingEnumSymbols:
+		return "[" + strings.Join(missingSymbols(r.named, w.named), ", ") + "]"
+	case MissingUnionBranch:
+		return "reader union lacking writer type: " + w.kind.upper()
+	case TypeMismatch:
+		return "reader type: " + r.kind.upper() + " not compatible with writer type: " + w.kind.upper()
+	case ReaderFieldNoDefault:
+		return o.field.name
+	}
+	return ""
+}
+
+// with adds another outcome after o.
+func (o *outcome) with(other *outcome) *outcome {
+	switch {
+	case other == nil:
+		return o
+	case o == nil:
+		return &outcome{parts: []*outcome{other}}
+	case o.kind != "":
+		return &outcome{parts: []*outcome{o, other}}
+	}
+	o.parts = append(o.parts, other)
+	return o
+}
+
+// list returns the problems in the order in which they were found, as far as
+// anybody could want to read them.
+func (o *outcome) list() []Incompatibility {
+	var all []Incompatibility
+	bytes := 0
+	stack := []*outcome{o}
+	for len(stack) > 0 && len(all) < maxCheckProblems && bytes < maxProblemBytes {
+		o := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if o == nil {
+			continue
+		}
+		if o.kind != "" {
+			i := Incompatibility{Type: o.kind, Message: o.message(), Path: o.place.String()}
+			bytes += len(i.Message) + len(i.Path)
+			all = append(all, i)
+		}
+		for _, part := range slices.Backward(o.parts) {
+			stack = append(stack, part)
+		}
+	}
+	return all
+}
+
+// place is a path into the reader's schema, from the end to the beginning; nil
+// is the root.
+type place struct {
+	above *place
+	token string
+}
+
+// down goes one token deeper; no token stays.
+func (p *place) down(token string) *place {
+	if token == "" {
+		return p
+	}
+	return &place{p, token}
+}
+
+// String is the path as a JSON pointer.
+func (p *place) String() string {
+	var tokens []string
+	for ; p != nil; p = p.above {
+		tokens = append(tokens, p.token)
+	}
+	var b strings.Builder
+	b.WriteByte('/')
+	for i := len(tokens) - 1; i >= 0; i-- {
+		b.WriteString(tokens[i])
+		if i > 0 {
+			b.WriteByte('/')
+		}
+	}
+	return b.String()
+}
+
+// unionIndex finds the branches of a large union that can possibly read a
+// writer's type.
+type unionIndex struct {
+	plain  []*node // unnamed: at most one of each type
+	byName map[string][]*node
+}
+
+// candidates returns the branches of a union to try for a writer's type, in
+// their order. Small unions are tried in full, because problems keep the path
+// of their first finding and Java tries all; large ones only where the names
+// match.
+func (c *checker) candidates(union, w *node) []*node {
+	if len(union.branches) < largeUnion {
+		return union.branches
+	}
+	index := c.unions[union]
+	if index == nil {
+		index = indexUnion(union)
+		if c.unions == nil {
+			c.unions = map[*node]*unionIndex{}
+		}
+		c.unions[union] = index
+	}
+	if !w.kind.named() {
+		return index.plain
+	}
+	var found []*node
+	for _, b := range slices.Concat(index.byName[w.named.name.name], index.byName["."+w.named.name.full]) {
+		if b.kind == w.kind {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+func indexUnion(union *node) *unionIndex {
+	index := &unionIndex{byName: map[string][]*node{}}
+	for _, b := range union.branches {
+		if !b.kind.named() {
+			index.plain = append(index.plain, b)
+			continue
+		}
+		index.byName[b.named.name.name] = append(index.byName[b.named.name.name], b)
+		for _, a := range b.named.aliases {
+			key := "." + a.alias(b.named.name)
+			index.byName[key] = append(index.byName[key], b)
+		}
+	}
+	return index
+}
