@@ -1,0 +1,110 @@
+package protobuf
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/bufbuild/protocompile"
+	"github.com/bufbuild/protocompile/linker"
+	"google.golang.org/protobuf/reflect/protodesc"
+)
+
+// Clients never upload the files below, so a registry without them refuses
+// real producers. google/protobuf comes with protocompile; google/type and
+// confluent are declared again under builtin/, from their public definitions.
+//
+//go:embed builtin
+var builtinText embed.FS
+
+var protocFiles = []string{
+	"any", "api", "compiler/plugin", "cpp_features", "descriptor", "duration", "empty", "field_mask",
+	"go_features", "java_features", "source_context", "struct", "timestamp", "type", "wrappers",
+}
+
+// shadowed reports whether a reference of that name is ignored in favour of the
+// built-in file: google/protobuf is part of the language, and the other
+// built-in files lean on it.
+func shadowed(name string) bool {
+	return strings.HasPrefix(name, "google/protobuf/") && builtinFile(name) != nil
+}
+
+// builtinFile returns the built-in file of that import path, or nil.
+func builtinFile(name string) *source { return builtins()[name] }
+
+// builtins parses and links the built-in files once, when first needed. They
+// are part of the binary, so a failure is a fault of the build.
+var builtins = sync.OnceValue(func() map[string]*source {
+	files := map[string]*source{}
+	for _, name := range protocFiles {
+		if err := addProtocFile(files, "google/protobuf/"+name+".proto"); err != nil {
+			panic(err)
+		}
+	}
+	err := fs.WalkDir(builtinText, "builtin", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		return addBuiltin(files, strings.TrimPrefix(name, "builtin/"))
+	})
+	if err != nil {
+		panic(err)
+	}
+	for _, src := range files {
+		for _, imp := range src.model.imports {
+			src.imports = append(src.imports, files[imp.path])
+		}
+	}
+	for _, src := range files {
+		src.visible = visibleFrom(src)
+	}
+	return files
+})
+
+var standardFiles = protocompile.WithStandardImports(protocompile.ResolverFunc(
+	func(string) (protocompile.SearchResult, error) {
+		return protocompile.SearchResult{}, fs.ErrNotExist
+	}))
+
+func addProtocFile(files map[string]*source, name string) error {
+	found, err := standardFiles.FindFileByPath(name)
+	if err != nil {
+		return fmt.Errorf("find built-in %s: %w", name, err)
+	}
+	linked, err := linker.NewFileRecursive(found.Desc)
+	if err != nil {
+		return fmt.Errorf("load built-in %s: %w", name, err)
+	}
+	model := modelOf(protodesc.ToFileDescriptorProto(found.Desc), nil)
+	files[name] = &source{path: name, model: model, builtin: linked}
+	return nil
+}
+
+func addBuiltin(files map[string]*source, name string) error {
+	text, err := builtinText.ReadFile(path.Join("builtin", name))
+	if err != nil {
+		return fmt.Errorf("read built-in %s: %w", name, err)
+	}
+	tree, err := parseTree(name, string(text))
+	if err != nil {
+		return fmt.Errorf("parse built-in %s: %w", name, err)
+	}
+	model, err := convert(tree)
+	if err != nil {
+		return fmt.Errorf("read built-in %s: %w", name, err)
+	}
+	src := &source{path: name, model: model, text: string(text)}
+	for _, imp := range model.imports {
+		src.imports = append(src.imports, files[imp.path])
+	}
+	linked, err := newSession().link(src)
+	if err != nil {
+		return fmt.Errorf("link built-in %s: %w", name, err)
+	}
+	src.builtin, src.imports, src.text = linked, nil, ""
+	files[name] = src
+	return nil
+}

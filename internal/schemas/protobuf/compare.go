@@ -1,0 +1,161 @@
+package protobuf
+
+import (
+	"strconv"
+	"strings"
+)
+
+// maxCompared bounds the fields looked at in one comparison. Every pair of
+// messages is compared once, so that only a schema which pits one huge message
+// against thousands of others comes near.
+const maxCompared = 5_000_000
+
+// Compare lists how new differs from old, in the order in which other
+// registries list it. Data written with old can be read with new if every
+// difference is Compatible.
+func Compare(old, new *Schema) ([]Difference, error) {
+	c := &comparer{old: old.root, new: new.root, pairs: map[[2]*message]bool{}}
+	was, now := c.old.model, c.new.model
+	if was.pkg != now.pkg {
+		c.add(packageChanged)
+	}
+	c.messages(scoped{c.old, was.pkg}, scoped{c.new, now.pkg}, was.messages, now.messages)
+	c.enums(was.enums, now.enums)
+	if c.work > maxCompared {
+		return nil, ErrTooComplex
+	}
+	return c.found, nil
+}
+
+type comparer struct {
+	old, new *source
+	path     []string
+	found    []Difference
+	work     int
+	// pairs holds every pair of messages met, and whether it was found
+	// incompatible. A pair under way counts as compatible.
+	pairs map[[2]*message]bool
+}
+
+// scoped is where a declaration's names are looked up.
+type scoped struct {
+	file *source
+	name string
+}
+
+func (s scoped) inside(name string) scoped {
+	return scoped{s.file, qualify(s.name, name)}
+}
+
+func (c *comparer) add(typ string) {
+	c.found = append(c.found, newDifference(typ, "#/"+strings.Join(c.path, "/")))
+}
+
+// at runs f one step further down the path.
+func (c *comparer) at(step string, f func()) {
+	c.path = append(c.path, step)
+	f()
+	c.path = c.path[:len(c.path)-1]
+}
+
+func (c *comparer) atTag(tag int64, f func()) { c.at(strconv.FormatInt(tag, 10), f) }
+
+// messages compares what two scopes declare. MESSAGE_MOVED tells that the
+// index, which records carry, is another.
+func (c *comparer) messages(was, now scoped, old, new []*message) {
+	oldNames, oldAt := indexed(old, func(m *message) string { return m.name })
+	newNames, newAt := indexed(new, func(m *message) string { return m.name })
+	for _, name := range hashOrder(oldNames, newNames) {
+		i, had := oldAt[name]
+		j, has := newAt[name]
+		c.at(name, func() {
+			switch {
+			case !has:
+				if !old[i].mapEntry() {
+					c.add(messageRemoved)
+				}
+			case !had:
+				c.add(messageAdded)
+			default:
+				c.message(was.inside(name), now.inside(name), old[i], new[j])
+				if i != j {
+					c.add(messageMoved)
+				}
+			}
+		})
+	}
+}
+
+// indexed lists the keys of items, each once, and where each was seen last.
+func indexed[T any, K comparable](items []T, key func(T) K) ([]K, map[K]int) {
+	keys := make([]K, 0, len(items))
+	at := make(map[K]int, len(items))
+	for i, item := range items {
+		k := key(item)
+		if _, again := at[k]; !again {
+			keys = append(keys, k)
+		}
+		at[k] = i
+	}
+	return keys, at
+}
+
+func (c *comparer) message(was, now scoped, old, new *message) {
+	pair := [2]*message{old, new}
+	if _, met := c.pairs[pair]; met {
+		return
+	}
+	c.pairs[pair] = false
+	before := len(c.found)
+	c.fields(was, now, old, new)
+	c.messages(was, now, old.messages, new.messages)
+	c.enums(old.enums, new.enums)
+	c.pairs[pair] = incompatible(c.found[before:])
+}
+
+func incompatible(differences []Difference) bool {
+	for _, d := range differences {
+		if !d.Compatible {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *comparer) enums(old, new []*enum) {
+	oldNames, oldAt := indexed(old, func(e *enum) string { return e.name })
+	newNames, newAt := indexed(new, func(e *enum) string { return e.name })
+	for _, name := range hashOrder(oldNames, newNames) {
+		i, had := oldAt[name]
+		j, has := newAt[name]
+		c.at(name, func() {
+			switch {
+			case !has:
+				c.add(enumRemoved)
+			case !had:
+				c.add(enumAdded)
+			default:
+				c.enumValues(old[i].values, new[j].values)
+			}
+		})
+	}
+}
+
+func (c *comparer) enumValues(old, new []enumValue) {
+	oldTags, oldAt := indexed(old, func(v enumValue) int64 { return v.number })
+	newTags, newAt := indexed(new, func(v enumValue) int64 { return v.number })
+	for _, tag := range sortedUnion(oldTags, newTags) {
+		i, had := oldAt[tag]
+		j, has := newAt[tag]
+		c.atTag(tag, func() {
+			switch {
+			case !has:
+				c.add(enumConstRemoved)
+			case !had:
+				c.add(enumConstAdded)
+			case old[i].name != new[j].name:
+				c.add(enumConstChanged)
+			}
+		})
+	}
+}

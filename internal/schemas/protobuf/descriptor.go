@@ -1,0 +1,252 @@
+package protobuf
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/bufbuild/protocompile/linker"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+)
+
+// noTypes keeps decoded descriptors free of whatever extensions happen to be
+// linked into this binary.
+var noTypes = new(protoregistry.Types)
+
+// decodeDescriptor reads base64 of a serialized FileDescriptorProto, the form
+// in which some clients send schemas. It returns nil when text is not that: no
+// .proto file is made of base64's letters alone.
+func decodeDescriptor(text string) *descriptorpb.FileDescriptorProto {
+	packed := strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' || r == ' ' || r == '\t' {
+			return -1
+		}
+		return r
+	}, text)
+	encoding := base64.StdEncoding
+	if strings.ContainsAny(packed, "-_") {
+		encoding = base64.URLEncoding
+	}
+	raw, err := encoding.WithPadding(base64.NoPadding).DecodeString(strings.TrimRight(packed, "="))
+	if err != nil {
+		return nil
+	}
+	var fd descriptorpb.FileDescriptorProto
+	if err := (proto.UnmarshalOptions{Resolver: noTypes, RecursionLimit: maxDepth * 4}).Unmarshal(raw, &fd); err != nil {
+		return nil
+	}
+	return &fd
+}
+
+// descriptorText prints a descriptor as the .proto text that would make it.
+// The text is then parsed like any other, which is what checks the descriptor.
+func descriptorText(fd *descriptorpb.FileDescriptorProto, refs []Reference) (string, error) {
+	if depth := descriptorDepth(fd.GetMessageType()); depth > maxDepth {
+		return "", invalidf("messages are nested too deeply")
+	}
+	model := modelOf(fd, nil)
+	if !hasUnknownBytes(fd.ProtoReflect()) {
+		return printFile(model), nil
+	}
+	// Custom options are opaque bytes until the files that define them, and
+	// this file itself, are linked.
+	root := &source{path: rootPath, model: model}
+	if _, err := closure(root, refs); err != nil {
+		return "", err
+	}
+	if err := checkClosure(root); err != nil {
+		return "", err
+	}
+	linked, err := newSession().link(root)
+	if err != nil {
+		return "", err
+	}
+	return printFile(modelOf(fd, &optionDecoder{root: root, types: linker.ResolverFromFile(linked)})), nil
+}
+
+func descriptorDepth(messages []*descriptorpb.DescriptorProto) int {
+	deepest := 0
+	for _, m := range messages {
+		deepest = max(deepest, 1+descriptorDepth(m.GetNestedType()))
+	}
+	return deepest
+}
+
+func hasUnknownBytes(m protoreflect.Message) bool {
+	if len(m.GetUnknown()) > 0 {
+		return true
+	}
+	found := false
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Message() == nil || fd.IsMap(): // descriptors have no maps
+		case fd.IsList():
+			for i := range v.List().Len() {
+				found = found || hasUnknownBytes(v.List().Get(i).Message())
+			}
+		default:
+			found = hasUnknownBytes(v.Message())
+		}
+		return !found
+	})
+	return found
+}
+
+// modelOf turns a descriptor into a model. Names stay as the descriptor has
+// them, usually with a leading dot. decoder may be nil: then only built-in
+// options are read.
+func modelOf(fd *descriptorpb.FileDescriptorProto, decoder *optionDecoder) *file {
+	d := &descriptorReader{decoder: decoder, syntax: fd.GetSyntax()}
+	f := &file{pkg: fd.GetPackage(), options: d.options(fd.GetOptions())}
+	if fd.GetSyntax() == "editions" || fd.Edition != nil {
+		f.edition = strings.TrimPrefix(fd.GetEdition().String(), "EDITION_")
+		d.syntax = "editions"
+	} else {
+		f.syntax = fd.GetSyntax()
+	}
+	for _, path := range fd.GetDependency() {
+		f.imports = append(f.imports, importDecl{path: path})
+	}
+	for kind, indexes := range map[importKind][]int32{
+		importPublic: fd.GetPublicDependency(), importWeak: fd.GetWeakDependency(),
+	} {
+		for _, i := range indexes {
+			if int(i) < len(f.imports) && i >= 0 {
+				f.imports[i].kind = kind
+			}
+		}
+	}
+	groups := map[string]bool{}
+	f.extends = d.extends(fd.GetExtension(), fd.GetMessageType(), groups)
+	for _, m := range fd.GetMessageType() {
+		if !groups[m.GetName()] {
+			f.messages = append(f.messages, d.message(m))
+		}
+	}
+	for _, e := range fd.GetEnumType() {
+		f.enums = append(f.enums, d.enum(e))
+	}
+	for _, s := range fd.GetService() {
+		f.services = append(f.services, d.service(s))
+	}
+	f.custom = d.custom
+	return f
+}
+
+type descriptorReader struct {
+	decoder *optionDecoder
+	syntax  string
+	custom  bool
+}
+
+func (d *descriptorReader) message(md *descriptorpb.DescriptorProto) *message {
+	m := &message{name: md.GetName(), options: d.options(md.GetOptions())}
+	generated := map[string]bool{} // nested types that fields declare: maps, groups
+	m.extends = d.extends(md.GetExtension(), md.GetNestedType(), generated)
+	for _, o := range md.GetOneofDecl() {
+		m.oneofs = append(m.oneofs, &oneof{name: o.GetName(), options: d.options(o.GetOptions())})
+	}
+	for _, fld := range md.GetField() {
+		fields, groups := &m.fields, &m.groups
+		if i := fld.GetOneofIndex(); fld.OneofIndex != nil && !fld.GetProto3Optional() && i >= 0 && int(i) < len(m.oneofs) {
+			fields, groups = &m.oneofs[i].fields, &m.oneofs[i].groups
+		}
+		if body := groupOf(fld, md.GetNestedType()); body != nil {
+			generated[body.GetName()] = true
+			*groups = append(*groups, d.group(fld, body))
+			continue
+		}
+		*fields = append(*fields, d.field(fld, mapEntryOf(fld, md, generated)))
+	}
+	m.oneofs = dropEmpty(m.oneofs)
+	for _, nested := range md.GetNestedType() {
+		if !generated[nested.GetName()] {
+			m.messages = append(m.messages, d.message(nested))
+		}
+	}
+	for _, e := range md.GetEnumType() {
+		m.enums = append(m.enums, d.enum(e))
+	}
+	for _, r := range md.GetReservedRange() {
+		m.reserved = append(m.reserved, reserved{ranges: []tagRange{inclusive(r.GetStart(), r.GetEnd()-1)}})
+	}
+	m.reserved = append(m.reserved, d.reservedNames(md.GetReservedName())...)
+	for _, r := range md.GetExtensionRange() {
+		m.extensions = append(m.extensions, extensionRange{
+			ranges: []tagRange{inclusive(r.GetStart(), r.GetEnd()-1)}, options: d.options(r.GetOptions()),
+		})
+	}
+	return m
+}
+
+// dropEmpty removes the oneofs that only stand for proto3's optional.
+func dropEmpty(oneofs []*oneof) []*oneof {
+	var real []*oneof
+	for _, o := range oneofs {
+		if len(o.fields)+len(o.groups) > 0 {
+			real = append(real, o)
+		}
+	}
+	return real
+}
+
+func inclusive(start, end int32) tagRange {
+	return tagRange{start: int64(start), end: int64(end), single: start == end}
+}
+
+func (d *descriptorReader) reservedNames(names []string) []reserved {
+	var out []reserved
+	for _, name := range names {
+		out = append(out, reserved{names: []string{name}, idents: d.syntax == "editions"})
+	}
+	return out
+}
+
+func (d *descriptorReader) enum(ed *descriptorpb.EnumDescriptorProto) *enum {
+	e := &enum{name: ed.GetName(), options: d.options(ed.GetOptions())}
+	for _, v := range ed.GetValue() {
+		e.values = append(e.values, enumValue{
+			name: v.GetName(), number: int64(v.GetNumber()), options: d.options(v.GetOptions()),
+		})
+	}
+	for _, r := range ed.GetReservedRange() {
+		e.reserved = append(e.reserved, reserved{ranges: []tagRange{inclusive(r.GetStart(), r.GetEnd())}})
+	}
+	e.reserved = append(e.reserved, d.reservedNames(ed.GetReservedName())...)
+	return e
+}
+
+func (d *descriptorReader) service(sd *descriptorpb.ServiceDescriptorProto) *service {
+	s := &service{name: sd.GetName(), options: d.options(sd.GetOptions())}
+	for _, m := range sd.GetMethod() {
+		s.methods = append(s.methods, &method{
+			name: m.GetName(), input: m.GetInputType(), output: m.GetOutputType(),
+			clientStreams: m.GetClientStreaming(), serverStreams: m.GetServerStreaming(),
+			options: d.options(m.GetOptions()),
+		})
+	}
+	return s
+}
+
+// extends groups extensions by the type they extend; those that were groups
+// are marked in generated.
+func (d *descriptorReader) extends(
+	fields []*descriptorpb.FieldDescriptorProto, siblings []*descriptorpb.DescriptorProto, generated map[string]bool,
+) []*extend {
+	var out []*extend
+	for _, fld := range fields {
+		if len(out) == 0 || out[len(out)-1].extendee != fld.GetExtendee() {
+			out = append(out, &extend{extendee: fld.GetExtendee()})
+		}
+		e := out[len(out)-1]
+		if body := groupOf(fld, siblings); body != nil {
+			generated[body.GetName()] = true
+			e.groups = append(e.groups, d.group(fld, body))
+			continue
+		}
+		e.fields = append(e.fields, d.field(fld, nil))
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+package protobuf
+
+// The model is a .proto file as its author wrote it, without comments and
+// layout: type names are kept as written (resolve.go finds out what they
+// mean), numbers in option values keep their spelling. It is immutable once
+// built, so that schemas may share it.
+
+// file is one .proto file.
+type file struct {
+	syntax   string // "proto2", "proto3", or "" when the file does not say
+	edition  string // "2023" and so on; syntax is "" then
+	pkg      string
+	imports  []importDecl
+	options  []option
+	messages []*message
+	enums    []*enum
+	extends  []*extend
+	services []*service
+	custom   bool // some option has the name of an extension in it
+}
+
+type importKind uint8
+
+const (
+	importPlain importKind = iota
+	importPublic
+	importWeak
+)
+
+type importDecl struct {
+	path string
+	kind importKind
+	pos  position
+}
+
+// position is a place in the text, 1-based; the zero value means "unknown".
+type position struct{ line, col int }
+
+// message is a message, or the body of a group.
+type message struct {
+	name       string
+	reserved   []reserved
+	options    []option
+	fields     []*field // map fields included, oneof members and groups not
+	oneofs     []*oneof
+	groups     []*group
+	extensions []extensionRange
+	extends    []*extend
+	messages   []*message
+	enums      []*enum
+}
+
+type label uint8
+
+const (
+	labelNone label = iota
+	labelOptional
+	labelRequired
+	labelRepeated
+)
+
+var labelWords = [...]string{"", "optional ", "required ", "repeated "}
+
+type field struct {
+	label   label
+	key     string // the key type of a map field, "" for any other field
+	typ     string // as written; the value type of a map field
+	name    string
+	tag     int64
+	options []option
+}
+
+func (f *field) isMap() bool { return f.key != "" }
+
+// group is the old inline form: a field and a message in one declaration.
+type group struct {
+	label   label
+	tag     int64
+	options []option
+	body    *message
+}
+
+type oneof struct {
+	name    string
+	options []option
+	fields  []*field
+	groups  []*group
+}
+
+type enum struct {
+	name     string
+	reserved []reserved
+	options  []option
+	values   []enumValue
+}
+
+type enumValue struct {
+	name    string
+	number  int64
+	options []option
+}
+
+type extend struct {
+	extendee string
+	fields   []*field
+	groups   []*group
+}
+
+type service struct {
+	name    string
+	options []option
+	methods []*method
+}
+
+type method struct {
+	name          string
+	input, output string
+	clientStreams bool // stream on the input
+	serverStreams bool // stream on the output
+	options       []option
+}
+
+// reserved is one `reserved` statement: ranges or names, never both.
+type reserved struct {
+	ranges []tagRange
+	names  []string
+	idents bool // names are written bare, as editions demand
+}
+
+// tagRange is inclusive at both ends. single tells `5` from `5 to 5`.
+type tagRange struct {
+	start, end int64
+	single     bool
+}
+
+// The ends that `max` stands for.
+const (
+	maxFieldTag   = 1<<29 - 1
+	maxEnumNumber = 1<<31 - 1
+)
+
+// extensionRange is one `extensions` statement.
+type extensionRange struct {
+	ranges  []tagRange
+	options []option
+}
+
+// option is `(a.b).c = value`, from an option statement or a bracketed list.
+type option struct {
+	name []namePart
+	val  value
+}
+
+type namePart struct {
+	name string
+	ext  bool // written in parentheses: the name of an extension
+}
+
+// plain reports whether o is the built-in option of that name.
+func (o option) plain(name string) bool {
+	return len(o.name) == 1 && !o.name[0].ext && o.name[0].name == name
+}
+
+type valueKind uint8
+
+const (
+	valueIdent  valueKind = iota // true, FULL, inf; text holds it, sign included
+	valueNumber                  // text holds the spelling, sign included
+	valueString                  // text holds the unescaped bytes
+	valueList
+	valueMessage
+)
+
+type value struct {
+	kind   valueKind
+	text   string
+	list   []value
+	fields []literalField
+}
+
+// literalField is one `key: value` of a message literal.
+type literalField struct {
+	name string
+	ext  bool   // [name]
+	url  string // [url/name], an expanded Any
+	val  value
+}
+
+// key is the field's name as printed.
+func (f literalField) key() string {
+	switch {
+	case f.url != "":
+		return "[" + f.url + "/" + f.name + "]"
+	case f.ext:
+		return "[" + f.name + "]"
+	default:
+		return f.name
+	}
+}
+
+// mapEntry reports whether m was written out by hand as a map's entry type.
+// Java clients send maps in this form, which protoc itself refuses.
+func (m *message) mapEntry() bool {
+	for _, o := range m.options {
+		if o.plain("map_entry") {
+			return o.val.kind == valueIdent && o.val.text == "true"
+		}
+	}
+	return false
+}

@@ -1,0 +1,209 @@
+package protobuf
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// normalize makes the model of the normalized text: type names in full, and
+// whatever has no order of its own sorted. Messages, services and methods keep
+// their order, because records carry the index of their message.
+func normalize(src *source) *file {
+	n := &normalizer{src: src}
+	r := rewriter{options: n.options, typeName: n.typeName, arrange: true}
+	return r.file(src.model)
+}
+
+type normalizer struct{ src *source }
+
+func (n *normalizer) typeName(scope, name string) string {
+	if scalarTypes[name] {
+		return name
+	}
+	if s := n.src.resolveType(scope, name); s != nil {
+		return "." + s.name
+	}
+	return name
+}
+
+var scalarTypes = map[string]bool{
+	"double": true, "float": true, "int32": true, "int64": true, "uint32": true, "uint64": true,
+	"sint32": true, "sint64": true, "fixed32": true, "fixed64": true, "sfixed32": true, "sfixed64": true,
+	"bool": true, "string": true, "bytes": true,
+}
+
+func arrangeFile(f *file) {
+	if f.syntax == "proto2" {
+		f.syntax = "" // which is what a file without the line means
+	}
+	imports := slices.Clone(f.imports)
+	slices.SortStableFunc(imports, func(a, b importDecl) int {
+		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.kind, b.kind))
+	})
+	f.imports = slices.CompactFunc(imports, func(a, b importDecl) bool {
+		return a.path == b.path && a.kind == b.kind
+	})
+}
+
+func arrangeMessage(m *message) {
+	m.reserved = arrangeReserved(m.reserved)
+	m.extensions = arrangeExtensions(m.extensions)
+	sortFields(m.fields)
+	sortGroups(m.groups)
+	for _, o := range m.oneofs {
+		sortFields(o.fields)
+		sortGroups(o.groups)
+	}
+	slices.SortStableFunc(m.oneofs, func(a, b *oneof) int {
+		return cmp.Compare(a.lowestTag(), b.lowestTag())
+	})
+}
+
+// lowestTag needs sorted members.
+func (o *oneof) lowestTag() int64 {
+	switch {
+	case len(o.fields) == 0 && len(o.groups) == 0:
+		return 0
+	case len(o.groups) == 0:
+		return o.fields[0].tag
+	case len(o.fields) == 0:
+		return o.groups[0].tag
+	default:
+		return min(o.fields[0].tag, o.groups[0].tag)
+	}
+}
+
+func sortFields(fields []*field) {
+	slices.SortStableFunc(fields, func(a, b *field) int { return cmp.Compare(a.tag, b.tag) })
+}
+
+func sortGroups(groups []*group) {
+	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(a.tag, b.tag) })
+}
+
+// arrangeReserved gives every range and name a statement of its own, numbers
+// first.
+func arrangeReserved(statements []reserved) []reserved {
+	var ranges []tagRange
+	var names []string
+	idents := false
+	for _, r := range statements {
+		ranges = append(ranges, r.ranges...)
+		names = append(names, r.names...)
+		idents = idents || r.idents
+	}
+	slices.SortFunc(ranges, compareRanges)
+	slices.Sort(names)
+	var out []reserved
+	for _, r := range ranges {
+		r.single = r.start == r.end
+		out = append(out, reserved{ranges: []tagRange{r}})
+	}
+	for _, name := range slices.Compact(names) {
+		out = append(out, reserved{names: []string{name}, idents: idents})
+	}
+	return out
+}
+
+func compareRanges(a, b tagRange) int {
+	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
+}
+
+func arrangeExtensions(statements []extensionRange) []extensionRange {
+	var out []extensionRange
+	for _, e := range statements {
+		for _, r := range e.ranges {
+			r.single = r.start == r.end
+			out = append(out, extensionRange{ranges: []tagRange{r}, options: e.options})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b extensionRange) int { return compareRanges(a.ranges[0], b.ranges[0]) })
+	return out
+}
+
+// arrangeEnum sorts values by number, then name.
+//
+// Quirk: in a closed enum this can change which value comes first, and so the
+// default of fields that state none. Registries agree on this order, so the
+// normalized text has it. The zero stays first: proto3 demands it.
+func arrangeEnum(e *enum) {
+	e.reserved = arrangeReserved(e.reserved)
+	slices.SortStableFunc(e.values, func(a, b enumValue) int {
+		return cmp.Or(
+			boolCompare(a.number == 0, b.number == 0),
+			cmp.Compare(a.number, b.number),
+			cmp.Compare(a.name, b.name),
+		)
+	})
+}
+
+// boolCompare puts true before false.
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// arrangeExtends joins the blocks that extend one type, where the first stood.
+func arrangeExtends(extends []*extend) []*extend {
+	var out []*extend
+	at := map[string]*extend{}
+	for _, e := range extends {
+		if first := at[e.extendee]; first != nil {
+			first.fields = append(first.fields, e.fields...)
+			first.groups = append(first.groups, e.groups...)
+			continue
+		}
+		at[e.extendee] = e
+		out = append(out, e)
+	}
+	for _, e := range out {
+		sortFields(e.fields)
+		sortGroups(e.groups)
+	}
+	return out
+}
+
+// options sorts options by name and joins those that set parts of one message.
+func (n *normalizer) options(scope string, options []option) []option {
+	var out []option
+	joined := map[string]int{} // where an extension that holds one message stands
+	for _, o := range options {
+		ext := n.extension(scope, o)
+		if ext == nil || !n.nestable(scope, o) {
+			out = append(out, option{name: o.name, val: n.value(o.val)})
+			continue
+		}
+		val := n.nest(scope, o.name[1:], o.val)
+		if i, again := joined[ext.name]; again {
+			out[i].val = n.join(out[i].val, val, n.messageOf(ext))
+			continue
+		}
+		if n.holdsOneMessage(ext) {
+			joined[ext.name] = len(out)
+		}
+		out = append(out, option{name: []namePart{{name: n.extensionName(scope, ext), ext: true}}, val: val})
+	}
+	for i := range out {
+		out[i].val = tidy(out[i].val)
+	}
+	slices.SortStableFunc(out, func(a, b option) int {
+		return cmp.Or(cmp.Compare(a.sortName(), b.sortName()), cmp.Compare(a.formattedName(), b.formattedName()))
+	})
+	return out
+}
+
+// sortName is the name without parentheses.
+func (o option) sortName() string {
+	parts := make([]string, len(o.name))
+	for i, part := range o.name {
+		parts[i] = strings.TrimPrefix(part.name, ".")
+	}
+	return strings.Join(parts, ".")
+}
