@@ -89,6 +89,10 @@ type APIKeyStatus struct {
 	// EncryptedToken is the token encrypted to spec.encryptionKey.
 	// +optional
 	EncryptedToken *EncryptedToken `json:"encryptedToken,omitempty" protobuf:"bytes,6,opt,name=encryptedToken"`
+	// TokenHash is a SHA-256 of the token: it tells which token the key is, and
+	// is of no use as one.
+	// +optional
+	TokenHash string `json:"tokenHash,omitempty" protobuf:"bytes,8,opt,name=tokenHash"`
 	// Conditions: Issued, Expired, Revoked.
 	// +optional
 	// +patchMergeKey=type

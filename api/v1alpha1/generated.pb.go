@@ -397,6 +397,11 @@ func (m *APIKeyStatus) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	i -= len(m.TokenHash)
+	copy(dAtA[i:], m.TokenHash)
+	i = encodeVarintGenerated(dAtA, i, uint64(len(m.TokenHash)))
+	i--
+	dAtA[i] = 0x42
 	if len(m.Conditions) > 0 {
 		for iNdEx := len(m.Conditions) - 1; iNdEx >= 0; iNdEx-- {
 			{
@@ -4324,6 +4329,8 @@ func (m *APIKeyStatus) Size() (n int) {
 			n += 1 + l + sovGenerated(uint64(l))
 		}
 	}
+	l = len(m.TokenHash)
+	n += 1 + l + sovGenerated(uint64(l))
 	return n
 }
 
@@ -5783,6 +5790,7 @@ func (this *APIKeyStatus) String() string {
 		`Token:` + fmt.Sprintf("%v", this.Token) + `,`,
 		`EncryptedToken:` + strings.Replace(this.EncryptedToken.String(), "EncryptedToken", "EncryptedToken", 1) + `,`,
 		`Conditions:` + repeatedStringForConditions + `,`,
+		`TokenHash:` + fmt.Sprintf("%v", this.TokenHash) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -7784,6 +7792,38 @@ func (m *APIKeyStatus) Unmarshal(dAtA []byte) error {
 			if err := m.Conditions[len(m.Conditions)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
+			iNdEx = postIndex
+		case 8:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field TokenHash", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.TokenHash = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

@@ -377,6 +377,13 @@ func schema_freshet_api_v1alpha1_APIKeyStatus(ref common.ReferenceCallback) comm
 							Ref:         ref(v1alpha1.EncryptedToken{}.OpenAPIModelName()),
 						},
 					},
+					"tokenHash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "TokenHash is a SHA-256 of the token: it tells which token the key is, and is of no use as one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"conditions": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{

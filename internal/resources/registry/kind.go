@@ -40,7 +40,9 @@ const (
 type Observer[T Object] struct {
 	Created func(obj T)
 	Updated func(obj, old T)
-	Deleted func(obj T)
+	// Deleting: a delete call was accepted, and finalizers hold the object.
+	Deleting func(obj T)
+	Deleted  func(obj T)
 }
 
 // Kind describes one resource kind to the generic store. The functions take
@@ -88,6 +90,9 @@ type Kind[T Object] struct {
 
 	// Finish runs on a valid object just before it is stored.
 	Finish func(obj T)
+	// Redact returns what the caller of ctx may see of an object: obj itself, or
+	// a copy with less in it. It never changes obj, which may be shared.
+	Redact func(ctx context.Context, obj T) T
 	// Reveal adds to the answer of a create call what is never stored.
 	Reveal func(ctx context.Context, obj T)
 }

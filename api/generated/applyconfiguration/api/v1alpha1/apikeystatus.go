@@ -27,6 +27,9 @@ type APIKeyStatusApplyConfiguration struct {
 	Token *string `json:"token,omitempty"`
 	// EncryptedToken is the token encrypted to spec.encryptionKey.
 	EncryptedToken *EncryptedTokenApplyConfiguration `json:"encryptedToken,omitempty"`
+	// TokenHash is a SHA-256 of the token: it tells which token the key is, and
+	// is of no use as one.
+	TokenHash *string `json:"tokenHash,omitempty"`
 	// Conditions: Issued, Expired, Revoked.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -82,6 +85,14 @@ func (b *APIKeyStatusApplyConfiguration) WithToken(value string) *APIKeyStatusAp
 // If called multiple times, the EncryptedToken field is set to the value of the last call.
 func (b *APIKeyStatusApplyConfiguration) WithEncryptedToken(value *EncryptedTokenApplyConfiguration) *APIKeyStatusApplyConfiguration {
 	b.EncryptedToken = value
+	return b
+}
+
+// WithTokenHash sets the TokenHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TokenHash field is set to the value of the last call.
+func (b *APIKeyStatusApplyConfiguration) WithTokenHash(value string) *APIKeyStatusApplyConfiguration {
+	b.TokenHash = &value
 	return b
 }
 

@@ -1,0 +1,105 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Reconciler brings the objects of one kind to where their spec wants them.
+type Reconciler[T metav1.Object] struct {
+	name     string
+	informer cache.SharedIndexInformer
+	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	log      *slog.Logger
+	work     Work[T]
+}
+
+// Work looks at one object, a copy of its own, and does what is due. It asks to
+// be called again after a time, 0 for not before something changes.
+type Work[T metav1.Object] func(ctx context.Context, obj T) (again time.Duration, err error)
+
+// New makes a reconciler that is woken by every change of the informer's objects.
+func New[T metav1.Object](name string, informer cache.SharedIndexInformer, log *slog.Logger, work Work[T]) (*Reconciler[T], error) {
+	r := &Reconciler[T]{
+		name: name, informer: informer, work: work,
+		queue: NewQueue[types.NamespacedName](name),
+		log:   log.With(slog.String("controller", name)),
+	}
+	if err := Watch(informer, r.Wake); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return r, nil
+}
+
+// Watch calls wake with every object that is added, changed or deleted.
+func Watch(informer cache.SharedIndexInformer, wake func(obj metav1.Object)) error {
+	call := func(obj any) {
+		if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = tombstone.Obj
+		}
+		if object, ok := obj.(metav1.Object); ok {
+			wake(object)
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    call,
+		UpdateFunc: func(_, obj any) { call(obj) },
+		DeleteFunc: call,
+	})
+	return err
+}
+
+// Wake looks at an object soon.
+func (r *Reconciler[T]) Wake(obj metav1.Object) { r.WakeName(obj.GetNamespace(), obj.GetName()) }
+
+// WakeName looks at an object soon.
+func (r *Reconciler[T]) WakeName(namespace, name string) {
+	r.queue.Add(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// Run works until the context ends.
+func (r *Reconciler[T]) Run(ctx context.Context, workers int) error {
+	if !cache.WaitForCacheSync(ctx.Done(), r.informer.HasSynced) {
+		return context.Cause(ctx)
+	}
+	return Run(ctx, r.queue, workers, r.log, r.reconcile)
+}
+
+func (r *Reconciler[T]) reconcile(ctx context.Context, at types.NamespacedName) error {
+	cached, ok, err := r.informer.GetIndexer().GetByKey(at.String())
+	if err != nil || !ok {
+		return err
+	}
+	// The cache is shared; work gets a copy that it may change.
+	shared, ok := cached.(runtime.Object)
+	if !ok {
+		return fmt.Errorf("%s: the cache holds a %T", r.name, cached)
+	}
+	object, ok := shared.DeepCopyObject().(T)
+	if !ok {
+		return fmt.Errorf("%s: the cache holds a %T", r.name, cached)
+	}
+	again, err := r.work(ctx, object)
+	if err == nil && again > 0 {
+		r.queue.AddAfter(at, again)
+	}
+	return err
+}
+
+// Deleting says whether an object's deletion is due: asked for, and with its
+// grace period over. In the grace period an object lives on.
+func Deleting(obj metav1.Object) bool {
+	if obj.GetDeletionTimestamp() == nil {
+		return false
+	}
+	grace := obj.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0 || !obj.GetDeletionTimestamp().After(time.Now())
+}
