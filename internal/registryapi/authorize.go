@@ -1,0 +1,154 @@
+package registryapi
+
+import (
+	"fmt"
+
+	"freshet/internal/access"
+	"freshet/internal/errs"
+	"freshet/internal/names"
+	"freshet/internal/schemas"
+)
+
+// What calls need. A consumer's role (schema-reader) has the first two, a
+// producer's (schema-writer) the third as well.
+const (
+	describeSubject access.Permission = "schema.subjects.describe"
+	listSubjects    access.Permission = "schema.subjects.list"
+	createSubject   access.Permission = "schema.subjects.create"
+	updateSubject   access.Permission = "schema.subjects.update"
+	deleteSubject   access.Permission = "schema.subjects.delete"
+	describeMode    access.Permission = "schema.mode.describe"
+	updateMode      access.Permission = "schema.mode.update"
+)
+
+// denial is a 403. Its text is the one clients know; the permission that was
+// missing goes into a header.
+type denial struct {
+	role       string
+	what       string
+	permission access.Permission
+}
+
+func (d *denial) Error() string { return fmt.Sprintf("Role %s cannot access %s", d.role, d.what) }
+func (d *denial) Unwrap() error { return errDenied }
+
+// scopeOf places a subject: its name says which topic's permissions govern it
+// (spec 3, subject names).
+func (c *call) scopeOf(subject string) (access.Scope, error) {
+	scope := c.Scope
+	topic, err := names.SubjectTopic(subject)
+	if err != nil {
+		return scope, schemas.CheckSubject(subject)
+	}
+	scope.Tenant, scope.Namespace = topic.Namespace.Tenant, topic.Namespace.Name
+	scope.TopicDomain, scope.Topic = string(names.Persistent), topic.Local
+	scope.Subject = subject
+	return scope, nil
+}
+
+// subject takes the subject out of the path, and checks the name before the
+// permission.
+func (c *call) subject(segment int, need access.Permission) (string, error) {
+	subject := c.segments[segment]
+	if err := schemas.CheckSubject(subject); err != nil {
+		return "", err
+	}
+	return subject, c.authorize(subject, need)
+}
+
+func (c *call) authorize(subject string, need access.Permission) error {
+	scope, err := c.scopeOf(subject)
+	if err != nil {
+		return err
+	}
+	return c.require(need, scope, "subject "+subject)
+}
+
+// require turns a refusal into the registry's own words.
+func (c *call) require(need access.Permission, scope access.Scope, what string) error {
+	err := c.h.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
+	if err != nil && errs.KindOf(err) == errs.Denied {
+		return &denial{role: c.principal.Name, what: what, permission: need}
+	}
+	return err
+}
+
+// allowed says whether the caller has a permission on a subject.
+func (c *call) allowed(subject string, need access.Permission) (bool, error) {
+	scope, err := c.scopeOf(subject)
+	if err != nil {
+		return false, nil //nolint:nilerr // no such subject can be anyone's
+	}
+	err = c.h.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
+	if err != nil && errs.KindOf(err) == errs.Denied {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// authorizeID lets a read by id pass when the caller may read any subject that
+// has the id.
+func (c *call) authorizeID(id int32) error {
+	var first string
+	var ok bool
+	var err error
+	c.Registry.HeldBy(id, func(subject string) bool {
+		if first == "" {
+			first = subject
+		}
+		ok, err = c.allowed(subject, describeSubject)
+		return !ok && err == nil
+	})
+	if ok || err != nil {
+		return err
+	}
+	return &denial{role: c.principal.Name, what: "subject " + first, permission: describeSubject}
+}
+
+// filter answers for many subjects: once for the whole registry if that is
+// allowed, else once per namespace, else for each subject.
+type filter struct {
+	c          *call
+	need       access.Permission
+	all        bool
+	namespaces map[[2]string]bool
+}
+
+func (c *call) newFilter(need access.Permission) (*filter, error) {
+	f := &filter{c: c, need: need, namespaces: make(map[[2]string]bool)}
+	var err error
+	f.all, err = f.ask(c.Scope)
+	return f, err
+}
+
+func (f *filter) ask(scope access.Scope) (bool, error) {
+	err := f.c.h.opts.Authorizer.Authorize(f.c.r.Context(), f.c.principal, f.need, scope)
+	if err != nil && errs.KindOf(err) == errs.Denied {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (f *filter) shows(subject string) (bool, error) {
+	if f.all {
+		return true, nil
+	}
+	scope, err := f.c.scopeOf(subject)
+	if err != nil {
+		return false, nil //nolint:nilerr // no such subject can be anyone's
+	}
+	key := [2]string{scope.Tenant, scope.Namespace}
+	whole, known := f.namespaces[key]
+	if !known {
+		ns := f.c.Scope
+		ns.Tenant, ns.Namespace = scope.Tenant, scope.Namespace
+		if whole, err = f.ask(ns); err != nil {
+			return false, err
+		}
+		f.namespaces[key] = whole
+	}
+	if whole {
+		return true, nil
+	}
+	return f.ask(scope)
+}

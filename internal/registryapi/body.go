@@ -1,0 +1,95 @@
+package registryapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf16"
+
+	"freshet/internal/errs"
+	"freshet/internal/schemas"
+	"freshet/internal/web"
+)
+
+// maxBody bounds a request, and with it a schema (spec 3, Limits).
+const maxBody = 5 << 20
+
+// schemaRequest is the body of every call that brings a schema. Other members,
+// metadata and ruleSet among them, are dropped without a word.
+type schemaRequest struct {
+	Schema     *string             `json:"schema"`
+	SchemaType string              `json:"schemaType"`
+	References []schemas.Reference `json:"references"`
+	ID         int32               `json:"id"`
+	Version    int32               `json:"version"`
+}
+
+// draft reads the schema that a call brings.
+func (c *call) draft() (*schemas.Draft, error) {
+	var req schemaRequest
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	if req.Schema == nil {
+		return nil, invalidBody("schema is missing")
+	}
+	t, err := schemas.ParseType(req.SchemaType)
+	if err != nil {
+		return nil, err
+	}
+	return &schemas.Draft{Type: t, Text: *req.Schema, References: req.References, ID: req.ID, Version: req.Version}, nil
+}
+
+// decode reads a JSON body: what is no JSON at all is 400, JSON of another
+// shape 422.
+func (c *call) decode(into any) error {
+	body, err := web.ReadBody(c.w, c.r, maxBody)
+	if err != nil {
+		return err
+	}
+	err = json.Unmarshal(toUTF8(body), into)
+	var shape *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &shape):
+		what := "the body"
+		if shape.Field != "" {
+			what = shape.Field
+		}
+		return invalidBody(fmt.Sprintf("%s cannot be a JSON %s", what, shape.Value))
+	}
+	if len(body) == 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return errs.Newf(errs.Invalid, "%w: %w", errNotJSON, err)
+}
+
+func invalidBody(why string) error {
+	return errs.Newf(errs.Invalid, "%w: %s", errBody, why)
+}
+
+// toUTF8 turns a body in UTF-16 into UTF-8; JSON shows by its first bytes what
+// it is written in.
+func toUTF8(body []byte) []byte {
+	if len(body) < 2 || len(body)%2 != 0 {
+		return body
+	}
+	big := body[0] == 0xFE && body[1] == 0xFF || body[0] == 0
+	little := body[0] == 0xFF && body[1] == 0xFE || body[1] == 0
+	if big == little {
+		return body
+	}
+	units := make([]uint16, 0, len(body)/2)
+	for i := 0; i < len(body); i += 2 {
+		unit := uint16(body[i])<<8 | uint16(body[i+1])
+		if little {
+			unit = unit>>8 | unit<<8
+		}
+		if i > 0 || unit != 0xFEFF {
+			units = append(units, unit)
+		}
+	}
+	return []byte(string(utf16.Decode(units)))
+}

@@ -1,0 +1,111 @@
+package registryapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"freshet/internal/access"
+	"freshet/internal/engine/pebble"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/registryapi"
+	"freshet/internal/schemas"
+	"freshet/internal/web"
+)
+
+// house is everything behind the handler but the engine and the registry,
+// which are the real ones: who holds which token, and what they may do.
+type house struct {
+	registry *schemas.Registry
+}
+
+func (h house) Resolve(r *http.Request) (registryapi.Target, error) {
+	if strings.HasPrefix(r.Host, "nowhere.") {
+		return registryapi.Target{}, errs.New(errs.NotFound, "no cluster answers to this host")
+	}
+	return registryapi.Target{
+		Registry: h.registry,
+		Scope:    access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
+	}, nil
+}
+
+// Authenticate knows three tokens.
+func (house) Authenticate(_ context.Context, token string, target access.Scope) (*identity.Principal, error) {
+	if target.Cluster != "east" {
+		return nil, fmt.Errorf("authenticated for %+v", target)
+	}
+	switch token {
+	case "admin", "reader", "writer", "nobody":
+		return &identity.Principal{Name: token, Organization: "acme"}, nil
+	}
+	return nil, errs.New(errs.Unauthenticated, "Token is not valid")
+}
+
+// Authorize lets admin do everything; reader and writer live in the namespace
+// team/one, where the writer may also register.
+func (house) Authorize(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) error {
+	verb := permission[strings.LastIndexByte(string(permission), '.')+1:]
+	reads := verb == "describe" || verb == "list"
+	here := scope.Tenant == "team" && scope.Namespace == "one"
+	switch {
+	case p.Name == "admin":
+		return nil
+	case p.Name == "reader" && here && reads:
+		return nil
+	case p.Name == "writer" && here && (reads || verb == "create"):
+		return nil
+	}
+	return errs.New(errs.Denied, "no")
+}
+
+func newRegistry(t testing.TB, opts schemas.Options) *schemas.Registry {
+	t.Helper()
+	e, err := pebble.OpenMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := e.Journal(t.Context(), "registry")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := schemas.Open(t.Context(), j, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func newHandler(registry *schemas.Registry) http.Handler {
+	h := house{registry: registry}
+	return registryapi.New(registryapi.Options{
+		Resolver: h, Authenticator: h, Authorizer: h,
+		CORS: web.CORS{Origins: []string{"*"}},
+	})
+}
+
+// newServer serves a fresh registry at / and /stream.
+func newServer(t testing.TB, opts schemas.Options) *httptest.Server {
+	t.Helper()
+	handler := newHandler(newRegistry(t, opts))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/stream/") {
+			http.StripPrefix("/stream", handler).ServeHTTP(w, r)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}

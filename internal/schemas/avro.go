@@ -1,0 +1,75 @@
+package schemas
+
+import (
+	"freshet/internal/errs"
+	"freshet/internal/schemas/avro"
+)
+
+type avroLanguage struct{}
+
+type avroForm struct{ *avro.Schema }
+
+func (avroLanguage) parse(text string, deps []dependency, imported bool) (form, error) {
+	refs := make([]avro.Reference, len(deps))
+	for i, dep := range deps {
+		f, ok := dep.form.(avroForm)
+		if !ok {
+			return nil, errMixed
+		}
+		refs[i] = avro.Reference{Name: dep.Name, Schema: f.Schema}
+	}
+	parsed, err := avro.Parse(text, refs)
+	switch {
+	case err != nil && imported:
+		return parseRaw(text, err)
+	case err != nil:
+		return nil, err
+	}
+	return avroForm{parsed}, nil
+}
+
+func (f avroForm) canonical() string  { return f.Canonical() }
+func (f avroForm) normalized() string { return f.Normalized() }
+
+// resolved is the text with every reference written out, in a form that does
+// not depend on how it was written.
+func (f avroForm) resolved() string {
+	whole, err := avro.Parse(f.Resolved(), nil)
+	if err != nil {
+		return f.Resolved()
+	}
+	return whole.Normalized()
+}
+
+func (f avroForm) problems(reader form, names roles) ([]string, error) {
+	r, ok := reader.(avroForm)
+	if !ok {
+		return nil, errMixed
+	}
+	found := avro.Check(r.Schema, f.Schema)
+	messages := make([]string, len(found))
+	for i, problem := range found {
+		if problem.Type == avro.LimitExceeded {
+			return nil, errs.New(errs.Invalid, problem.Describe(names.reader, names.writer))
+		}
+		messages[i] = problem.Describe(names.reader, names.writer)
+	}
+	return messages, nil
+}
+
+// changes lists what keeps either schema from reading the other: Avro's own
+// rules know no other differences.
+func (f avroForm) changes(old form) ([]Change, error) {
+	o, ok := old.(avroForm)
+	if !ok {
+		return nil, errMixed
+	}
+	var changes []Change
+	for _, p := range avro.Check(f.Schema, o.Schema) {
+		changes = append(changes, Change{Type: p.Type, Path: p.Path, Text: p.Describe("new", "old")})
+	}
+	for _, p := range avro.Check(o.Schema, f.Schema) {
+		changes = append(changes, Change{Type: p.Type, Path: p.Path, Text: p.Describe("old", "new"), Compatible: true})
+	}
+	return changes, nil
+}

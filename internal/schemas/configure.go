@@ -1,0 +1,47 @@
+package schemas
+
+import (
+	"context"
+	"time"
+)
+
+// SetLevel sets the compatibility level of a subject, which need not exist yet.
+func (r *Registry) SetLevel(ctx context.Context, name string, level Level) error {
+	if err := CheckSubject(name); err != nil {
+		return err
+	}
+	_, err := r.machine.Update(ctx, func(st *state) ([][]byte, error) {
+		if st.mode.readOnly() {
+			return nil, readOnly(name)
+		}
+		if sub, ok := st.subjects.Get(name); ok && sub.level == level {
+			return nil, nil
+		}
+		rec := &record{op: opSetLevel, at: time.Now().UnixMilli(), subject: name, level: level}
+		return [][]byte{rec.encode()}, nil
+	})
+	return err
+}
+
+// SetMode sets the mode of the registry. Unless forced, IMPORT needs a registry
+// without active subjects, and clears away what is soft-deleted, so that its
+// ids and versions are free for those of another registry.
+func (r *Registry) SetMode(ctx context.Context, mode Mode, force bool) error {
+	if r.fixedMode {
+		return refuse(ErrNotPermitted, "Mode changes are not allowed")
+	}
+	_, err := r.machine.Update(ctx, func(st *state) ([][]byte, error) {
+		if st.mode == mode {
+			return nil, nil
+		}
+		rec := &record{op: opSetMode, at: time.Now().UnixMilli(), mode: mode}
+		if mode == Import && !force {
+			if st.counts.Subjects > 0 {
+				return nil, refuse(ErrNotPermitted, "Cannot import since found existing subjects")
+			}
+			rec.purge = st.counts.DeletedSubjects > 0
+		}
+		return [][]byte{rec.encode()}, nil
+	})
+	return err
+}

@@ -1,0 +1,103 @@
+package schemas
+
+import (
+	"context"
+	"slices"
+)
+
+// Side is one of the two schemas of a diff: a version of a subject, or a draft.
+type Side struct {
+	Subject string
+	Version VersionID
+	Draft   *Draft // when set, Version is not looked at
+}
+
+// Diff tells two schemas apart.
+type Diff struct {
+	Changes  []Change `json:"changes"`
+	Backward Reading  `json:"backward"` // the second schema reads data of the first
+	Forward  Reading  `json:"forward"`  // the first schema reads data of the second
+	// Levels are those under which the second schema could follow the first.
+	Levels []string `json:"levels"`
+}
+
+// Reading says whether one schema can read the data of another.
+type Reading struct {
+	Compatible bool     `json:"compatible"`
+	Problems   []string `json:"problems"`
+}
+
+// Diff compares two schemas, whatever level their subjects have.
+func (r *Registry) Diff(ctx context.Context, from, to Side) (*Diff, error) {
+	st, err := r.machine.Fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	old, oldType, err := r.side(ctx, st, from)
+	if err != nil {
+		return nil, err
+	}
+	next, nextType, err := r.side(ctx, st, to)
+	if err != nil {
+		return nil, err
+	}
+	d := &Diff{Changes: []Change{}}
+	if oldType != nextType {
+		d.Changes = []Change{{Type: "SCHEMA_TYPE_CHANGED", Text: differentType}}
+		d.Backward.Problems, d.Forward.Problems = []string{differentType}, []string{differentType}
+		d.Levels = []string{}
+		return d, nil
+	}
+	if err := r.startWork(ctx); err != nil {
+		return nil, err
+	}
+	defer r.endWork()
+	if err := d.compare(old, next); err != nil {
+		return nil, unreadable(err)
+	}
+	return d, nil
+}
+
+func (d *Diff) compare(old, next form) error {
+	changes, err := next.changes(old)
+	if err != nil {
+		return err
+	}
+	d.Changes = append(d.Changes, changes...)
+	if d.Backward.Problems, err = old.problems(next, newReadsOld); err != nil {
+		return err
+	}
+	if d.Forward.Problems, err = next.problems(old, oldReadsNew); err != nil {
+		return err
+	}
+	for _, side := range []*Reading{&d.Backward, &d.Forward} {
+		side.Compatible = len(side.Problems) == 0
+		side.Problems = slices.Concat([]string{}, side.Problems)
+	}
+	for _, l := range Levels() {
+		if l != AlwaysIncompatible && (d.Backward.Compatible || !l.backward()) && (d.Forward.Compatible || !l.forward()) {
+			d.Levels = append(d.Levels, l.String())
+		}
+	}
+	return nil
+}
+
+// side parses one of the schemas of a diff.
+func (r *Registry) side(ctx context.Context, st *state, s Side) (form, Type, error) {
+	if s.Draft != nil {
+		p, err := r.prepare(ctx, st, s.Subject, s.Draft, preparing{})
+		if err != nil {
+			return nil, 0, err
+		}
+		return p.form, p.typ, nil
+	}
+	v, err := st.version(s.Subject, s.Version, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := r.stored(ctx, st, v.Schema)
+	if err != nil {
+		return nil, 0, unreadable(err)
+	}
+	return f, v.Schema.Type, nil
+}

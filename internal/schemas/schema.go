@@ -1,0 +1,207 @@
+package schemas
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// canonAlgorithm is the version of the printing rules that made a stored text.
+// A stored text is never printed anew: when the rules change, this number
+// grows, and old schemas keep their text and their identity.
+const canonAlgorithm = 1
+
+// Schema is a stored schema. It is immutable, and shared by every version of
+// every subject that has it.
+//
+// Its reply on the wire is kept encoded, and nothing else: the text is a part
+// of that, so that a schema costs its length once.
+type Schema struct {
+	ID         int32
+	Type       Type
+	References []Reference
+
+	algorithm uint8
+	unchecked bool // imported without validation
+	sum       identity
+	body      []byte // {"schema":"..."[,"schemaType":"..."][,"references":[...]]}
+	textEnd   int    // where the quoted text ends in body
+}
+
+const bodyStart = len(`{"schema":`)
+
+// identity is what makes two schemas the same: language, text and references.
+type identity [16]byte
+
+func identityOf(t Type, text string, refs []Reference) identity {
+	h := sha256.New()
+	var n [8]byte
+	number := func(v int) {
+		binary.LittleEndian.PutUint64(n[:], uint64(v)) //nolint:gosec // hashing, not arithmetic
+		h.Write(n[:])
+	}
+	write := func(s string) {
+		number(len(s))
+		h.Write([]byte(s))
+	}
+	number(int(t))
+	write(text)
+	for _, ref := range refs {
+		write(ref.Name)
+		write(ref.Subject)
+		number(int(ref.Version))
+	}
+	return identity(h.Sum(nil))
+}
+
+func newSchema(id int32, t Type, text string, refs []Reference) *Schema {
+	s := &Schema{ID: id, Type: t, References: refs, algorithm: canonAlgorithm, sum: identityOf(t, text, refs)}
+	s.body = make([]byte, 0, len(text)+len(text)/8+64+128*len(refs))
+	s.body = append(s.body, `{"schema":`...)
+	s.body = appendQuoted(s.body, text)
+	s.textEnd = len(s.body)
+	s.body = appendAttributes(s.body, t, refs)
+	s.body = append(s.body, '}')
+	if cap(s.body)-len(s.body) > len(s.body)/8 {
+		s.body = append(make([]byte, 0, len(s.body)), s.body...)
+	}
+	return s
+}
+
+// appendAttributes adds what is sent only when it says something: schemaType
+// unless it is AVRO, references unless there are none.
+func appendAttributes(b []byte, t Type, refs []Reference) []byte {
+	if t != Avro {
+		b = append(b, `,"schemaType":"`...)
+		b = append(b, t.String()...)
+		b = append(b, '"')
+	}
+	if len(refs) == 0 {
+		return b
+	}
+	b = append(b, `,"references":[`...)
+	for i, ref := range refs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"name":`...)
+		b = appendQuoted(b, ref.Name)
+		b = append(b, `,"subject":`...)
+		b = appendQuoted(b, ref.Subject)
+		b = append(b, `,"version":`...)
+		b = strconv.AppendInt(b, int64(ref.Version), 10)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// Body returns the reply to a read by id. The caller must not change it.
+func (s *Schema) Body() []byte { return s.body }
+
+// Text returns the schema text.
+func (s *Schema) Text() string { return unquote(s.body[bodyStart:s.textEnd]) }
+
+// Tag returns a short name of the content, for caches.
+func (s *Schema) Tag() string { return hex.EncodeToString(s.sum[:8]) }
+
+func (s *Schema) same(t Type, text string, refs []Reference) bool {
+	if s.Type != t || len(s.References) != len(refs) {
+		return false
+	}
+	for i, ref := range refs {
+		if s.References[i] != ref {
+			return false
+		}
+	}
+	return s.Text() == text
+}
+
+// Version is a schema's place in a subject.
+type Version struct {
+	Subject string
+	Version int32
+	Deleted bool
+	Schema  *Schema
+}
+
+// AppendJSON appends the reply to a read of the version.
+func (v Version) AppendJSON(b []byte) []byte {
+	s := v.Schema
+	b = append(b, `{"subject":`...)
+	b = appendQuoted(b, v.Subject)
+	b = append(b, `,"version":`...)
+	b = strconv.AppendInt(b, int64(v.Version), 10)
+	b = append(b, `,"id":`...)
+	b = strconv.AppendInt(b, int64(s.ID), 10)
+	b = append(b, s.body[s.textEnd:len(s.body)-1]...)
+	b = append(b, `,"schema":`...)
+	b = append(b, s.body[bodyStart:s.textEnd]...)
+	return append(b, '}')
+}
+
+// appendQuoted appends s as a JSON string, leaving everything as it is that
+// need not be escaped, so that texts look as peers print them.
+func appendQuoted(b []byte, s string) []byte {
+	const hexDigits = "0123456789abcdef"
+	b = append(b, '"')
+	start := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[start:i]...)
+		start = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	b = append(b, s[start:]...)
+	return append(b, '"')
+}
+
+// AppendQuoted appends s as a JSON string the way schema texts are quoted.
+func AppendQuoted(b []byte, s string) []byte { return appendQuoted(b, s) }
+
+// unquote undoes appendQuoted.
+func unquote(quoted []byte) string {
+	quoted = quoted[1 : len(quoted)-1]
+	var out strings.Builder
+	out.Grow(len(quoted))
+	start := 0
+	for i := 0; i < len(quoted); i++ {
+		if quoted[i] != '\\' {
+			continue
+		}
+		out.Write(quoted[start:i])
+		i++
+		switch c := quoted[i]; c {
+		case 'n':
+			out.WriteByte('\n')
+		case 'r':
+			out.WriteByte('\r')
+		case 't':
+			out.WriteByte('\t')
+		case 'u':
+			n, _ := strconv.ParseUint(string(quoted[i+1:i+5]), 16, 8) // appendQuoted wrote it
+			out.WriteByte(byte(n))
+			i += 4
+		default:
+			out.WriteByte(c)
+		}
+		start = i + 1
+	}
+	out.Write(quoted[start:])
+	return out.String()
+}

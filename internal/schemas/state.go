@@ -1,0 +1,253 @@
+package schemas
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/btree"
+)
+
+// state is the whole registry at one position of the journal. Once published
+// it is never changed: Clone shares every node until one is written to.
+type state struct {
+	schemas    *btree.Map[int32, *Schema]
+	subjects   *btree.Map[string, *subject]
+	identities *btree.BTreeG[identityKey] // which ids have this content
+	usages     *btree.BTreeG[usage]       // which versions have this id
+	referrers  *btree.BTreeG[referrer]    // which ids refer to this version
+
+	lastID int32 // the highest id ever given, so that none comes back
+	mode   Mode
+	epoch  uint64 // hard deletes so far: what was bound to a name may be so no more
+	counts Counts
+}
+
+// subject is one subject; a change makes a new one.
+type subject struct {
+	name     string
+	level    Level          // 0 when never set
+	versions []versionEntry // ascending; may share its array with older states, which see a shorter part
+	active   int
+}
+
+type versionEntry struct {
+	schema  *Schema
+	at      int64 // epoch milliseconds of the registration
+	number  int32
+	deleted bool
+}
+
+type identityKey struct {
+	sum identity
+	id  int32
+}
+
+type usage struct {
+	id      int32
+	subject string
+	version int32
+	deleted bool // not part of the order
+}
+
+type referrer struct {
+	subject string // the version referred to
+	version int32
+	id      int32 // the schema that refers to it
+}
+
+// Counts are figures of a registry by schema language.
+type Counts struct {
+	Schemas         [Protobuf + 1]int // distinct ids
+	ActiveVersions  [Protobuf + 1]int
+	DeletedVersions [Protobuf + 1]int
+	Subjects        int // with at least one active version
+	DeletedSubjects int // with soft-deleted versions only
+}
+
+func newState() *state {
+	none := btree.Options{NoLocks: true}
+	return &state{
+		schemas:  new(btree.Map[int32, *Schema]),
+		subjects: new(btree.Map[string, *subject]),
+		identities: btree.NewBTreeGOptions(func(a, b identityKey) bool {
+			if c := bytes.Compare(a.sum[:], b.sum[:]); c != 0 {
+				return c < 0
+			}
+			return a.id < b.id
+		}, none),
+		usages: btree.NewBTreeGOptions(func(a, b usage) bool {
+			if a.id != b.id {
+				return a.id < b.id
+			}
+			if c := strings.Compare(a.subject, b.subject); c != 0 {
+				return c < 0
+			}
+			return a.version < b.version
+		}, none),
+		referrers: btree.NewBTreeGOptions(func(a, b referrer) bool {
+			if c := strings.Compare(a.subject, b.subject); c != 0 {
+				return c < 0
+			}
+			if a.version != b.version {
+				return a.version < b.version
+			}
+			return a.id < b.id
+		}, none),
+		mode: ReadWrite,
+	}
+}
+
+// Clone implements replica.State.
+func (s *state) Clone() *state {
+	c := *s
+	c.schemas = s.schemas.Copy()
+	c.subjects = s.subjects.Copy()
+	c.identities = s.identities.Copy()
+	c.usages = s.usages.Copy()
+	c.referrers = s.referrers.Copy()
+	return &c
+}
+
+// find returns the index of a version and whether the subject has it.
+func (s *subject) find(number int32) (int, bool) {
+	return slices.BinarySearchFunc(s.versions, number, func(e versionEntry, n int32) int {
+		return cmp.Compare(e.number, n)
+	})
+}
+
+// latest returns the highest active version.
+func (s *subject) latest() (versionEntry, bool) {
+	for _, e := range slices.Backward(s.versions) {
+		if !e.deleted {
+			return e, true
+		}
+	}
+	return versionEntry{}, false
+}
+
+// entry resolves a version; Latest is the highest active one, whatever deleted
+// says.
+func (s *subject) entry(v VersionID, deleted bool) (versionEntry, bool) {
+	if v == Latest {
+		return s.latest()
+	}
+	i, ok := s.find(int32(v))
+	if !ok || (s.versions[i].deleted && !deleted) {
+		return versionEntry{}, false
+	}
+	return s.versions[i], true
+}
+
+// next returns the number that the next version gets.
+func (s *subject) next() int32 {
+	if s == nil || len(s.versions) == 0 {
+		return 1
+	}
+	return s.versions[len(s.versions)-1].number + 1
+}
+
+func (s *subject) version(e versionEntry) Version {
+	return Version{Subject: s.name, Version: e.number, Deleted: e.deleted, Schema: e.schema}
+}
+
+// visible returns the subject when it has a version to show.
+func (s *state) visible(name string, deleted bool) (*subject, bool) {
+	sub, ok := s.subjects.Get(name)
+	if !ok || len(sub.versions) == 0 || (sub.active == 0 && !deleted) {
+		return nil, false
+	}
+	return sub, true
+}
+
+// version finds a version or says why there is none.
+func (s *state) version(name string, v VersionID, deleted bool) (Version, error) {
+	sub, ok := s.visible(name, deleted)
+	if !ok {
+		return Version{}, subjectNotFound(name)
+	}
+	e, ok := sub.entry(v, deleted)
+	if !ok {
+		return Version{}, versionNotFound(v)
+	}
+	return sub.version(e), nil
+}
+
+// level returns the level in force for a subject.
+func (s *state) level(name string) Level {
+	if sub, ok := s.subjects.Get(name); ok && sub.level != 0 {
+		return sub.level
+	}
+	return DefaultLevel
+}
+
+// idsOf returns the ids that have this content, lowest first. More than one
+// can only come from an import.
+func (s *state) idsOf(sum identity, t Type, text string, refs []Reference) []*Schema {
+	var found []*Schema
+	s.identities.Ascend(identityKey{sum: sum}, func(k identityKey) bool {
+		if k.sum != sum {
+			return false
+		}
+		if schema, ok := s.schemas.Get(k.id); ok && schema.same(t, text, refs) {
+			found = append(found, schema)
+		}
+		return true
+	})
+	return found
+}
+
+// holding returns the subject's version that has one of the schemas: the
+// highest active one, else the highest deleted one when that is asked for.
+func (s *state) holding(name string, schemas []*Schema, deleted bool) (Version, bool) {
+	var found Version
+	for _, schema := range schemas {
+		s.usages.Ascend(usage{id: schema.ID, subject: name}, func(u usage) bool {
+			if u.id != schema.ID || u.subject != name {
+				return false
+			}
+			better := found.Schema == nil || (found.Deleted && !u.deleted) || (found.Deleted == u.deleted && u.version > found.Version)
+			if better && (deleted || !u.deleted) {
+				found = Version{Subject: name, Version: u.version, Deleted: u.deleted, Schema: schema}
+			}
+			return true
+		})
+	}
+	return found, found.Schema != nil
+}
+
+// used says whether an id has a version that matches.
+func (s *state) used(id int32, match func(usage) bool) bool {
+	found := false
+	s.usages.Ascend(usage{id: id}, func(u usage) bool {
+		if u.id != id {
+			return false
+		}
+		found = match(u)
+		return !found
+	})
+	return found
+}
+
+// referredBy calls visit with the id of every schema that refers to a version,
+// lowest first, until it returns false.
+func (s *state) referredBy(name string, version int32, visit func(id int32) bool) {
+	s.referrers.Ascend(referrer{subject: name, version: version}, func(r referrer) bool {
+		if r.subject != name || r.version != version {
+			return false
+		}
+		return visit(r.id)
+	})
+}
+
+// referenced says whether a schema with a version that matches refers to this
+// one.
+func (s *state) referenced(name string, version int32, match func(usage) bool) bool {
+	found := false
+	s.referredBy(name, version, func(id int32) bool {
+		found = s.used(id, match)
+		return !found
+	})
+	return found
+}
