@@ -1,0 +1,52 @@
+package pebble
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/engine"
+	"freshet/internal/engine/enginetest"
+)
+
+func TestLaw(t *testing.T) {
+	t.Parallel()
+	enginetest.Run(t, enginetest.Options{}, func(testing.TB) enginetest.Store {
+		return &memoryStore{fs: vfs.NewCrashableMem()}
+	})
+}
+
+// memoryStore is a store on a file system in memory that can lose power.
+type memoryStore struct {
+	fs   *vfs.MemFS
+	open *Engine
+	opts Options
+}
+
+func (s *memoryStore) Open(t testing.TB) engine.Engine {
+	t.Helper()
+	opts := s.opts
+	opts.FS = s.fs
+	if opts.MemTableBytes == 0 {
+		opts.MemTableBytes = 1 << 20
+	}
+	e, err := Open("store", opts)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	s.open = e
+	return e
+}
+
+// Crash keeps what was synced and a part of what was not.
+func (s *memoryStore) Crash(t testing.TB) {
+	t.Helper()
+	s.fs = s.fs.CrashClone(vfs.CrashCloneCfg{
+		UnsyncedDataPercent: rand.IntN(101),
+		RNG:                 rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+	})
+	if err := s.open.Close(); err != nil {
+		t.Fatalf("close after a crash: %v", err)
+	}
+}
