@@ -41,20 +41,7 @@ func New[T metav1.Object](name string, informer cache.SharedIndexInformer, log *
 
 // Watch calls wake with every object that is added, changed or deleted.
 func Watch(informer cache.SharedIndexInformer, wake func(obj metav1.Object)) error {
-	call := func(obj any) {
-		if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = tombstone.Obj
-		}
-		if object, ok := obj.(metav1.Object); ok {
-			wake(object)
-		}
-	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    call,
-		UpdateFunc: func(_, obj any) { call(obj) },
-		DeleteFunc: call,
-	})
-	return err
+	return Follow(informer, wake, wake)
 }
 
 // Wake looks at an object soon.

@@ -1,0 +1,96 @@
+package apikey
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/generated/informers/externalversions"
+	listers "freshet/api/generated/listers/api/v1alpha1"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controllers/finalizers"
+	"freshet/internal/controllers/loop"
+	kind "freshet/internal/resources/registry/apikey"
+)
+
+// Controller issues late keys and expires old ones.
+type Controller struct {
+	*loop.Reconciler[*v1alpha1.APIKey]
+	client versioned.Interface
+	issuer *Issuer
+	keys   listers.APIKeyLister
+}
+
+// New makes the controller.
+func New(client versioned.Interface, informers externalversions.SharedInformerFactory, issuer *Issuer, feed Feed, log *slog.Logger) (*Controller, error) {
+	cloud := informers.Cloud().V1alpha1()
+	c := &Controller{client: client, issuer: issuer, keys: cloud.APIKeys().Lister()}
+	informer := cloud.APIKeys().Informer()
+	if err := loop.Follow(informer, feed.Put, feed.Delete); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.Reconciler, err = loop.New("apikey", informer, log, c.reconcile); err != nil {
+		return nil, err
+	}
+	return c, loop.Watch(cloud.ServiceAccounts().Informer(), c.wakeKeysOf)
+}
+
+// wakeKeysOf looks at the keys that may have waited for an account.
+func (c *Controller) wakeKeysOf(account metav1.Object) {
+	keys, err := c.keys.APIKeys(account.GetNamespace()).List(labels.Everything())
+	if err != nil {
+		return
+	}
+	for _, key := range keys {
+		if key.Spec.ServiceAccountName == account.GetName() && key.Status.IssuedAt == nil {
+			c.Wake(key)
+		}
+	}
+}
+
+func (c *Controller) reconcile(ctx context.Context, key *v1alpha1.APIKey) (time.Duration, error) {
+	api := c.client.CloudV1alpha1().APIKeys(key.Namespace)
+	if loop.Deleting(key) {
+		if !finalizers.Has(key, kind.Finalizer) {
+			return 0, nil
+		}
+		return 0, finalizers.Remove(ctx, key, kind.Finalizer, api.Patch)
+	}
+	if key.Status.IssuedAt == nil {
+		if _, ok := c.issuer.Directory.Account(key.Namespace, key.Spec.ServiceAccountName); !ok {
+			return 0, nil // the account's coming wakes us
+		}
+		// Writing the owner makes the store issue the key in the same write.
+		c.issuer.adopt(key)
+		_, err := api.Update(ctx, key, metav1.UpdateOptions{})
+		return 0, err
+	}
+	return c.expire(ctx, key)
+}
+
+// expire says so when a key's time is over; the verifier needs no telling.
+func (c *Controller) expire(ctx context.Context, key *v1alpha1.APIKey) (time.Duration, error) {
+	if key.Status.ExpiresAt == nil || expired(key) {
+		return 0, nil
+	}
+	if wait := time.Until(key.Status.ExpiresAt.Time); wait > 0 {
+		return wait, nil
+	}
+	set(key, v1alpha1.ConditionExpired, metav1.ConditionTrue, reasonExpired, "the key has expired")
+	_, err := c.client.CloudV1alpha1().APIKeys(key.Namespace).UpdateStatus(ctx, key, metav1.UpdateOptions{})
+	return 0, err
+}
+
+func expired(key *v1alpha1.APIKey) bool {
+	for _, c := range key.Status.Conditions {
+		if c.Type == v1alpha1.ConditionExpired {
+			return c.Status == metav1.ConditionTrue
+		}
+	}
+	return false
+}

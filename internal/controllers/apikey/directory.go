@@ -1,0 +1,78 @@
+package apikey
+
+import (
+	"strconv"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/identity"
+	"freshet/internal/resources/registry"
+)
+
+// Feed keeps the directory's keys as the resources say.
+type Feed struct {
+	Directory *identity.Directory
+}
+
+// Observer is the feed for the store's write path.
+func (f Feed) Observer() registry.Observer[*v1alpha1.APIKey] {
+	return registry.Observer[*v1alpha1.APIKey]{
+		Created:  f.Put,
+		Updated:  func(obj, _ *v1alpha1.APIKey) { f.put(obj, 0) },
+		Deleting: f.Delete,
+		Deleted:  f.Delete,
+	}
+}
+
+// Put tells the directory what a key is now.
+func (f Feed) Put(key *v1alpha1.APIKey) {
+	revision, err := strconv.ParseInt(key.ResourceVersion, 10, 64)
+	if err != nil {
+		revision = 0
+	}
+	f.put(key, revision)
+}
+
+func (f Feed) put(key *v1alpha1.APIKey, revision int64) {
+	if key.Status.KeyID == "" {
+		return
+	}
+	if key.DeletionTimestamp != nil && (key.DeletionGracePeriodSeconds == nil || *key.DeletionGracePeriodSeconds == 0) {
+		f.Delete(key)
+		return
+	}
+	record := identity.Key{
+		ID:           key.Status.KeyID,
+		Name:         key.Name,
+		Organization: key.Namespace,
+		Account:      key.Spec.ServiceAccountName,
+		AccountUID:   accountUID(key),
+		Instance:     key.Spec.InstanceName,
+		Hash:         key.Status.TokenHash,
+		Revoked:      key.Status.RevokedAt != nil,
+		Metadata:     key.Spec.CustomizedMetadata,
+		Revision:     revision,
+	}
+	if t := key.Status.IssuedAt; t != nil {
+		record.IssuedAt = t.Time
+	}
+	if t := key.Status.ExpiresAt; t != nil {
+		record.ExpiresAt = t.Time
+	}
+	f.Directory.PutKey(record)
+}
+
+// Delete ends a key at once.
+func (f Feed) Delete(key *v1alpha1.APIKey) {
+	if key.Status.KeyID != "" {
+		f.Directory.DeleteKey(key.Status.KeyID)
+	}
+}
+
+func accountUID(key *v1alpha1.APIKey) string {
+	for _, ref := range key.OwnerReferences {
+		if ref.Kind == "ServiceAccount" && ref.Name == key.Spec.ServiceAccountName {
+			return string(ref.UID)
+		}
+	}
+	return ""
+}
