@@ -2,7 +2,6 @@ package schemas
 
 import (
 	"context"
-	"slices"
 )
 
 // Side is one of the two schemas of a diff: a version of a subject, or a draft.
@@ -72,7 +71,7 @@ func (d *Diff) compare(old, next form) error {
 	}
 	for _, side := range []*Reading{&d.Backward, &d.Forward} {
 		side.Compatible = len(side.Problems) == 0
-		side.Problems = slices.Concat([]string{}, side.Problems)
+		side.Problems = append([]string{}, side.Problems...)
 	}
 	for _, l := range Levels() {
 		if l != AlwaysIncompatible && (d.Backward.Compatible || !l.backward()) && (d.Forward.Compatible || !l.forward()) {
