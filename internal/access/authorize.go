@@ -1,0 +1,173 @@
+package access
+
+import (
+	"context"
+
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+)
+
+// ErrNobody is what a call without a principal gets.
+var ErrNobody = errs.New(errs.Unauthenticated, "nobody is signed in")
+
+// Authorize decides whether a principal may do something. A denial is a
+// *Denial, which is an ErrDenied.
+func (p *Policy) Authorize(_ context.Context, who *identity.Principal, perm Permission, scope Scope) (Decision, error) {
+	if who == nil {
+		return Decision{}, ErrNobody
+	}
+	if decision, done := administrator(who, &scope); done {
+		if !decision.Allowed {
+			return decision, deny(who, perm, &scope, outside(who, &scope))
+		}
+		return decision, nil
+	}
+	if ownAccount(who, perm, &scope) {
+		return Decision{Allowed: true, By: BySelf}, nil
+	}
+	i, known := permissionIndex[perm]
+	if known {
+		for _, g := range p.grants(subjectOf(who)) {
+			if g.set.has(i) && g.allows(&scope) {
+				return g.decision(), nil
+			}
+		}
+	}
+	return Decision{}, deny(who, perm, &scope, "")
+}
+
+// administrator settles what bindings have no say in: administrators, other
+// organizations, and credentials that are bound to an instance.
+func administrator(who *identity.Principal, scope *Scope) (decision Decision, done bool) {
+	switch {
+	case who.Instance != "" && who.Instance != scope.Instance:
+		return Decision{}, true
+	case who.System:
+		return Decision{Allowed: true, By: BySystem}, true
+	case scope.Organization == "" || who.Organization != scope.Organization:
+		return Decision{}, true
+	case who.Admin:
+		return Decision{Allowed: true, By: ByAdmin}, true
+	}
+	return Decision{}, false
+}
+
+// outside explains a denial that no role could mend.
+func outside(who *identity.Principal, scope *Scope) string {
+	switch {
+	case who.Instance != "" && who.Instance != scope.Instance:
+		return "this credential is good for instance " + who.Instance + " only"
+	case scope.Organization == "":
+		return "only a system administrator may act on all organizations"
+	}
+	return "it belongs to organization " + who.Organization
+}
+
+// ownAccount lets everybody look at themselves: the own account, and keys of it.
+func ownAccount(who *identity.Principal, perm Permission, scope *Scope) bool {
+	if who.ServiceAccount == "" {
+		return false
+	}
+	switch perm {
+	case "cloud.serviceaccounts.describe", ReadCredentials:
+		return scope.ServiceAccount == who.ServiceAccount && scope.APIKey == ""
+	case "cloud.apikeys.describe":
+		return scope.APIKey != "" && (scope.APIKey == who.KeyName || scope.ServiceAccount == who.ServiceAccount)
+	}
+	return false
+}
+
+func subjectOf(who *identity.Principal) subjectKey {
+	if who.ServiceAccount != "" {
+		return subjectKey{who.Organization, SubjectServiceAccount, who.ServiceAccount}
+	}
+	return subjectKey{who.Organization, SubjectUser, who.User}
+}
+
+func (g *grant) decision() Decision {
+	return Decision{Allowed: true, By: ByBinding, Role: g.role.Name, Binding: g.binding}
+}
+
+// Filter answers one permission for many things beneath a scope, as listings
+// need it: lists hide what the caller may not see. It is a snapshot, for one
+// call.
+type Filter struct {
+	who    *identity.Principal
+	perm   Permission
+	scope  Scope
+	all    Decision // of whoever sees everything beneath the scope
+	grants []*grant // that may allow something beneath it
+}
+
+// Filter prepares to ask for one permission on many things beneath scope.
+func (p *Policy) Filter(who *identity.Principal, perm Permission, scope Scope) Filter {
+	f := Filter{who: who, perm: perm, scope: scope}
+	if who == nil {
+		return f
+	}
+	if decision, done := administrator(who, &scope); done {
+		f.all = decision
+		return f
+	}
+	i, known := permissionIndex[perm]
+	if !known {
+		return f
+	}
+	for _, g := range p.grants(subjectOf(who)) {
+		switch {
+		case !g.set.has(i):
+		case g.allows(&scope):
+			f.all = g.decision()
+			return f
+		case g.mayAllowWithin(&scope):
+			f.grants = append(f.grants, g)
+		}
+	}
+	return f
+}
+
+// All reports whether everything beneath the scope is allowed, so that there is
+// no need to ask item by item.
+func (f *Filter) All() bool { return f.all.Allowed }
+
+// None reports whether nothing beneath the scope can be allowed.
+func (f *Filter) None() bool { return !f.all.Allowed && len(f.grants) == 0 }
+
+// Allows answers for one thing beneath the scope, which has to carry the
+// scope's own fields too.
+func (f *Filter) Allows(scope Scope) bool {
+	if f.all.Allowed {
+		return true
+	}
+	if len(f.grants) == 0 || scope.Organization != f.who.Organization {
+		return false
+	}
+	for _, g := range f.grants {
+		if g.allows(&scope) {
+			return true
+		}
+	}
+	return false
+}
+
+// Decision is what to write into the audit record of a listing.
+func (f *Filter) Decision() Decision {
+	switch {
+	case f.all.Allowed:
+		return f.all
+	case len(f.grants) > 0:
+		return f.grants[0].decision()
+	}
+	return Decision{}
+}
+
+// Denied is the error for a listing of which nothing may be seen, nil otherwise.
+func (f *Filter) Denied() error {
+	switch {
+	case f.who == nil:
+		return ErrNobody
+	case f.None():
+		return deny(f.who, f.perm, &f.scope, "")
+	}
+	return nil
+}

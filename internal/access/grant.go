@@ -1,0 +1,105 @@
+package access
+
+import (
+	"freshet/internal/identity"
+)
+
+// escalation is part of every refusal to grant.
+const escalation = "nobody can grant what they do not have"
+
+// MayGrant reports whether a principal may create or change to this binding:
+// only if it has every permission of the role itself, over all that the binding
+// reaches. Otherwise whoever may write bindings would have every permission. A
+// condition in CEL cannot be compared, so a binding with one counts as reaching
+// the whole organization.
+func (p *Policy) MayGrant(who *identity.Principal, b Binding) error {
+	g, err := b.compile()
+	if err != nil {
+		return err
+	}
+	return p.mayGrant(who, b.Organization, g)
+}
+
+func (p *Policy) mayGrant(who *identity.Principal, organization string, wanted *grant) error {
+	if who == nil {
+		return ErrNobody
+	}
+	scope := Scope{Organization: organization}
+	if decision, done := administrator(who, &scope); done {
+		if decision.Allowed {
+			return nil
+		}
+		return deny(who, "cloud.rolebindings.create", &scope, outside(who, &scope))
+	}
+	have := p.grants(subjectOf(who))
+	for i, perm := range permissions {
+		if wanted.set.has(i) && !covered(have, i, wanted) {
+			return deny(who, perm, &scope, escalation+" (role "+wanted.role.Name+")")
+		}
+	}
+	return nil
+}
+
+// covered reports whether one permission of a grant lies within what is had:
+// each alternative of the grant within one of the own.
+func covered(have []*grant, permission int, wanted *grant) bool {
+	alternatives := wanted.restrict
+	if wanted.any || wanted.condition != nil {
+		alternatives = [][]pattern{nil} // the whole organization
+	}
+	for _, alternative := range alternatives {
+		if !coveredByOne(have, permission, alternative) {
+			return false
+		}
+	}
+	return true
+}
+
+func coveredByOne(have []*grant, permission int, wanted []pattern) bool {
+	for _, g := range have {
+		if !g.set.has(permission) {
+			continue
+		}
+		if g.any {
+			return true
+		}
+		for _, own := range g.restrict {
+			if coversAll(own, wanted) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// MayCreateAdmin reports whether a principal may make an administrator of the
+// organization: only one who has everything in it may.
+func (p *Policy) MayCreateAdmin(who *identity.Principal, organization string) error {
+	return p.mayGrant(who, organization, &grant{role: roleIndex["org-admin"], set: roleIndex["org-admin"].set, any: true})
+}
+
+// MayActAs reports whether a principal may hold credentials of an account: make
+// an API key for it, or read its client secret. Who can does what the account
+// can, so this is granting by another way. admin says that the account is an
+// administrator.
+func (p *Policy) MayActAs(who *identity.Principal, organization, account string, admin bool) error {
+	if who == nil {
+		return ErrNobody
+	}
+	if who.Organization == organization && who.ServiceAccount == account && who.Instance == "" {
+		return nil
+	}
+	if admin {
+		return p.MayCreateAdmin(who, organization)
+	}
+	for _, g := range p.grants(subjectKey{organization, SubjectServiceAccount, account}) {
+		if err := p.mayGrant(who, organization, g); err != nil {
+			return err
+		}
+	}
+	scope := Scope{Organization: organization, ServiceAccount: account}
+	if decision, done := administrator(who, &scope); done && !decision.Allowed {
+		return deny(who, "cloud.apikeys.create", &scope, outside(who, &scope))
+	}
+	return nil
+}

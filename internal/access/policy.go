@@ -1,0 +1,166 @@
+package access
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// policyShards spreads subjects, so that changing one binding copies a small
+// map and reading never waits.
+const policyShards = 256
+
+// Policy holds the bindings of all organizations in memory and answers from
+// them. Bindings are fed by the resource store's write path and by informers;
+// both may repeat themselves and arrive late.
+type Policy struct {
+	seed   maphash.Seed
+	shards [policyShards]atomic.Pointer[map[subjectKey][]*grant]
+
+	mu       sync.Mutex // one writer
+	bindings map[bindingKey]*held
+	gone     map[bindingKey]int64 // revisions of deletions, against late events
+}
+
+// maxGone bounds the memory of deletions; late events are seconds old.
+const maxGone = 1 << 14
+
+type bindingKey struct{ organization, name string }
+
+// subjectKey is who a grant is for.
+type subjectKey struct {
+	organization string
+	kind         string
+	name         string
+}
+
+// held is what the policy knows of a binding: where its grants are.
+type held struct {
+	revision int64
+	grant    *grant
+	subjects []subjectKey
+}
+
+// NewPolicy makes a policy without bindings: only administrators may do
+// anything.
+func NewPolicy() *Policy {
+	p := &Policy{seed: maphash.MakeSeed(), bindings: make(map[bindingKey]*held), gone: make(map[bindingKey]int64)}
+	for i := range p.shards {
+		p.shards[i].Store(&map[subjectKey][]*grant{})
+	}
+	return p
+}
+
+// SetBinding adds or replaces a binding. A binding that is not valid (a
+// FieldError) grants nothing, and its predecessor under the name nothing any
+// more.
+func (p *Policy) SetBinding(b Binding) error {
+	b.Subjects = slices.Clone(b.Subjects)
+	b.ResourceNames = slices.Clone(b.ResourceNames)
+	g, err := b.compile()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := bindingKey{b.Organization, b.Name}
+	old := p.bindings[key]
+	if b.Revision != 0 && (b.Revision < p.gone[key] || (old != nil && b.Revision < old.revision)) {
+		return err
+	}
+	next := &held{revision: b.Revision, grant: g}
+	if err == nil {
+		next.subjects = b.subjectKeys()
+	}
+	p.replace(old, next)
+	p.bindings[key] = next
+	return err
+}
+
+// DeleteBinding ends a binding. The revision (0 if not known) keeps a late
+// SetBinding from bringing it back.
+func (p *Policy) DeleteBinding(organization, name string, revision int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := bindingKey{organization, name}
+	old := p.bindings[key]
+	if old != nil && revision != 0 && revision < old.revision {
+		return // a younger binding of the same name
+	}
+	p.replace(old, &held{})
+	delete(p.bindings, key)
+	if revision != 0 {
+		if len(p.gone) >= maxGone {
+			clear(p.gone)
+		}
+		p.gone[key] = revision
+	}
+}
+
+// subjectKeys lists whom a binding is for, each once. Identity pools are
+// accepted in bindings but nobody signs in through one here.
+func (b *Binding) subjectKeys() []subjectKey {
+	var out []subjectKey
+	for _, s := range b.Subjects {
+		key := subjectKey{b.Organization, s.Kind, s.Name}
+		if s.Kind != SubjectIdentityPool && !slices.Contains(out, key) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// replace moves subjects from one binding's grant to another's. A subject of
+// both changes over in one step: there is no moment without either.
+func (p *Policy) replace(old, next *held) {
+	edits := make(map[*atomic.Pointer[map[subjectKey][]*grant]][]subjectKey)
+	touch := func(h *held) {
+		if h == nil {
+			return
+		}
+		for _, s := range h.subjects {
+			shard := p.shard(s)
+			edits[shard] = append(edits[shard], s)
+		}
+	}
+	touch(old)
+	touch(next)
+	for shard, subjects := range edits {
+		grants := maps.Clone(*shard.Load())
+		for _, s := range subjects {
+			list := slices.DeleteFunc(slices.Clone(grants[s]), func(g *grant) bool {
+				return (old != nil && g == old.grant) || g == next.grant
+			})
+			if slices.Contains(next.subjects, s) {
+				list = append(list, next.grant)
+			}
+			if len(list) == 0 {
+				delete(grants, s)
+			} else {
+				grants[s] = list
+			}
+		}
+		shard.Store(&grants)
+	}
+}
+
+func (p *Policy) shard(s subjectKey) *atomic.Pointer[map[subjectKey][]*grant] {
+	return &p.shards[maphash.String(p.seed, s.name)%policyShards]
+}
+
+// grants returns what a subject was granted.
+func (p *Policy) grants(s subjectKey) []*grant {
+	return (*p.shard(s).Load())[s]
+}
+
+// Len counts the bindings in force, for metrics.
+func (p *Policy) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, h := range p.bindings {
+		if len(h.subjects) > 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,222 @@
+package access
+
+import (
+	"strings"
+)
+
+// Level is the size of thing a role is meant for.
+type Level string
+
+// The levels of the predefined roles.
+const (
+	LevelOrganization Level = "organization"
+	LevelInstance     Level = "instance"
+	LevelCluster      Level = "cluster"
+	LevelTenant       Level = "tenant"
+	LevelNamespace    Level = "namespace"
+	LevelTopic        Level = "topic"
+	LevelSubject      Level = "subject"
+)
+
+// Role is a predefined role: an immutable list of permissions under a name.
+type Role struct {
+	Name        string
+	Level       Level
+	Description string
+	set         permissionSet
+}
+
+// Pieces that several roles are made of. Patterns are SERVICE.RESOURCE.VERB,
+// where * is any part and | separates alternatives; a leading - takes away.
+const (
+	readCloud     = "cloud.*.describe|list -cloud.credentials.* -cloud.auditrecords.* -cloud.billing.*"
+	readInstance  = "cloud.messaginginstances|messagingclusters.describe|list cloud.pools|poolmembers.describe|list"
+	readCluster   = "cloud.messagingclusters.describe|list"
+	readMessaging = "messaging.*.describe|list schema.*.describe|list"
+	operate       = "messaging.*.update messaging.subscriptions.manage schema.*.update" // not manage elsewhere: that is granting access
+	allMessaging  = "messaging.*.* schema.*.*"
+	inTenant      = "messaging.namespaces|topics|subscriptions|schemas.* schema.subjects.* schema.mode.describe"
+	inNamespace   = "messaging.topics|subscriptions|schemas.* schema.subjects.* schema.mode.describe"
+	metrics       = "cloud.metrics.describe"
+)
+
+// roleTable is the whole of the predefined roles (contract, RBAC): owner does
+// everything on its level and beneath it, operator reads and changes settings
+// but neither creates, deletes nor touches messages, readonly reads.
+var roleTable = []struct {
+	name        string
+	level       Level
+	description string
+	permissions string
+}{
+	{
+		"org-admin", LevelOrganization, "Everything in the organization.",
+		"*.*.*",
+	},
+	{
+		"org-readonly", LevelOrganization, "Reads every resource, topic and schema of the organization; no messages, no credentials.",
+		readCloud + " " + readMessaging,
+	},
+	{
+		"org-operator", LevelOrganization, "Reads everything and changes settings of instances, clusters, tenants, namespaces and topics; no messages, no accounts.",
+		readCloud + " " + readMessaging + " " + operate + " cloud.messaginginstances|messagingclusters.update",
+	},
+	{
+		"account-admin", LevelOrganization, "Manages service accounts, API keys, users and role bindings; may hand out only what it has itself.",
+		"cloud.serviceaccounts|serviceaccountbindings|users|apikeys|rolebindings.create|describe|list|update|delete " +
+			"cloud.credentials.describe cloud.clusterroles|pools|poolmembers.describe|list",
+	},
+	{
+		"billing-admin", LevelOrganization, "Manages billing, and sees the instances and clusters that are billed.",
+		"cloud.billing.* " + readInstance,
+	},
+	{
+		"metrics-viewer", LevelOrganization, "Reads metrics, and sees the instances and clusters they are about.",
+		metrics + " " + readInstance,
+	},
+	{
+		"instance-owner", LevelInstance, "Everything in an instance, its clusters included; not the creation of instances.",
+		readInstance + " cloud.messaginginstances.update|delete cloud.messagingclusters.create|update|delete " + metrics + " " + allMessaging,
+	},
+	{
+		"instance-readonly", LevelInstance, "Reads an instance, its clusters, topics and schemas; no messages.",
+		readInstance + " " + metrics + " " + readMessaging,
+	},
+	{
+		"instance-operator", LevelInstance, "Reads an instance and changes settings in it; no messages.",
+		readInstance + " " + metrics + " " + readMessaging + " " + operate + " cloud.messaginginstances|messagingclusters.update",
+	},
+	{
+		"cluster-owner", LevelCluster, "Everything in a cluster; not the creation of clusters.",
+		readCluster + " cloud.messagingclusters.update|delete " + metrics + " " + allMessaging,
+	},
+	{
+		"cluster-readonly", LevelCluster, "Reads a cluster, its topics and schemas; no messages.",
+		readCluster + " " + metrics + " " + readMessaging,
+	},
+	{
+		"cluster-operator", LevelCluster, "Reads a cluster and changes settings in it; no messages.",
+		readCluster + " " + metrics + " " + readMessaging + " " + operate + " cloud.messagingclusters.update",
+	},
+	{
+		"tenant-owner", LevelTenant, "Everything in a tenant, and the tenant itself; not the creation of tenants.",
+		"messaging.tenants.describe|list|update|delete|manage " + inTenant,
+	},
+	{
+		"tenant-admin", LevelTenant, "Everything in a tenant, but not its deletion.",
+		"messaging.tenants.describe|list|update|manage " + inTenant,
+	},
+	{
+		"tenant-readonly", LevelTenant, "Reads a tenant, its namespaces, topics and schemas; no messages.",
+		"messaging.*.describe|list schema.subjects.describe|list schema.mode.describe",
+	},
+	{
+		"namespace-owner", LevelNamespace, "Everything in a namespace, and the namespace itself; not the creation of namespaces.",
+		"messaging.namespaces.describe|list|update|delete|manage " + inNamespace,
+	},
+	{
+		"namespace-readonly", LevelNamespace, "Reads a namespace, its topics and schemas; no messages.",
+		"messaging.namespaces|topics|subscriptions|schemas.describe|list schema.subjects.describe|list schema.mode.describe",
+	},
+	{
+		"topic-owner", LevelTopic, "Everything about a topic: its settings, messages, subscriptions and schemas.",
+		"messaging.topics|subscriptions|schemas.*",
+	},
+	{
+		"topic-producer", LevelTopic, "Produces to a topic.",
+		"messaging.topics.describe|list|produce messaging.schemas.describe|list",
+	},
+	{
+		"topic-consumer", LevelTopic, "Consumes from a topic, with subscriptions of its own.",
+		"messaging.topics.describe|list|consume messaging.subscriptions.create|describe|list messaging.schemas.describe|list",
+	},
+	{
+		"schema-owner", LevelSubject, "Everything about a subject: registers, configures and deletes.",
+		"schema.subjects.* schema.mode.describe",
+	},
+	{
+		"schema-manager", LevelSubject, "Reads a subject and sets its compatibility level.",
+		"schema.subjects.describe|list|update schema.mode.describe",
+	},
+	{
+		"schema-writer", LevelSubject, "Registers schemas under a subject, and reads it; what a producer needs.",
+		"schema.subjects.describe|list|create schema.mode.describe",
+	},
+	{
+		"schema-reader", LevelSubject, "Reads a subject; what a consumer needs.",
+		"schema.subjects.describe|list schema.mode.describe",
+	},
+}
+
+// legacyRoles are names of an older generation that existing tools still bind,
+// with kind Role.
+var legacyRoles = map[string]string{
+	"admin":        "org-admin",
+	"read-only":    "org-readonly",
+	"tenant-admin": "tenant-admin",
+}
+
+var roles, roleIndex = buildRoles()
+
+func buildRoles() ([]*Role, map[string]*Role) {
+	list := make([]*Role, 0, len(roleTable))
+	index := make(map[string]*Role, len(roleTable))
+	for _, row := range roleTable {
+		role := &Role{Name: row.name, Level: row.level, Description: row.description}
+		for pattern := range strings.FieldsSeq(row.permissions) {
+			pattern, without := strings.CutPrefix(pattern, "-")
+			set := match(pattern)
+			for i := range permissions {
+				switch {
+				case !set.has(i):
+				case without:
+					role.set.drop(i)
+				default:
+					role.set.add(i)
+				}
+			}
+		}
+		list = append(list, role)
+		index[row.name] = role
+	}
+	return list, index
+}
+
+// Roles lists the predefined roles, the widest first. They are constants: do
+// not change the slice.
+func Roles() []*Role { return roles }
+
+// FindRole finds the role that a binding's roleRef names: a predefined one by
+// kind ClusterRole, an older name by kind Role.
+func FindRole(kind, name string) (*Role, bool) {
+	switch kind {
+	case "ClusterRole":
+	case "Role":
+		legacy, ok := legacyRoles[name]
+		if !ok {
+			return nil, false
+		}
+		name = legacy
+	default:
+		return nil, false
+	}
+	role, ok := roleIndex[name]
+	return role, ok
+}
+
+// Permissions lists what the role allows.
+func (r *Role) Permissions() []Permission {
+	var out []Permission
+	for i, p := range permissions {
+		if r.set.has(i) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Allows reports whether the role has a permission.
+func (r *Role) Allows(p Permission) bool {
+	i, ok := permissionIndex[p]
+	return ok && r.set.has(i)
+}
