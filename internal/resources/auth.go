@@ -86,19 +86,6 @@ func authentication(verifier Verifier) authenticator.Request {
 	})
 }
 
-// verbs maps the machinery's verbs to ours; what is not here is never allowed,
-// the many impersonation verbs among them.
-var verbs = map[string]string{
-	"get":              "describe",
-	"list":             "list",
-	"watch":            "list",
-	"create":           "create",
-	"update":           "update",
-	"patch":            "update",
-	"delete":           "delete",
-	"deletecollection": "delete",
-}
-
 // policy decides what a caller may do on this API.
 type policy struct {
 	authorizer Authorizer
@@ -118,23 +105,22 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 	if !ok {
 		return authorizer.DecisionDeny, "anonymous callers may not use the API", nil
 	}
-	verb, known := verbs[a.GetVerb()]
-	if !known {
+	permission, known := access.ForVerb(a.GetResource(), a.GetSubresource(), a.GetVerb())
+	if !known { // the many impersonation verbs among them
 		return authorizer.DecisionDeny, "verb " + a.GetVerb() + " is not served", nil
 	}
-	if slices.Contains(p.reviews, a.GetAPIGroup()) && verb == "create" {
+	if slices.Contains(p.reviews, a.GetAPIGroup()) && a.GetVerb() == "create" {
 		return authorizer.DecisionAllow, "", nil
 	}
 	if a.GetAPIGroup() != v1alpha1.GroupName {
 		return authorizer.DecisionDeny, "group " + a.GetAPIGroup() + " is not served", nil
 	}
-	if reason := p.forbid(caller, verb, a); reason != "" {
+	if reason := p.forbid(caller, a); reason != "" {
 		return authorizer.DecisionDeny, reason, nil
 	}
 	if p.cluster[a.GetResource()] {
 		return authorizer.DecisionAllow, "", nil // predefined roles are for everyone to read
 	}
-	permission := access.Permission("cloud." + a.GetResource() + "." + verb)
 	if err := p.authorizer.Allow(ctx, caller.Principal, permission, scopeOf(a)); err != nil {
 		return authorizer.DecisionDeny, err.Error(), nil //nolint:nilerr // a denial is a decision, not a fault
 	}
@@ -149,8 +135,8 @@ func isService(info user.Info) bool {
 }
 
 // forbid holds whatever a role says.
-func (p policy) forbid(caller Caller, verb string, a authorizer.Attributes) string {
-	writes := verb == "create" || verb == "update" || verb == "delete"
+func (p policy) forbid(caller Caller, a authorizer.Attributes) string {
+	writes := !a.IsReadOnly()
 	switch {
 	case writes && p.readOnly[a.GetResource()]:
 		return a.GetResource() + " come with the service and cannot be changed"

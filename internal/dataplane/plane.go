@@ -1,0 +1,267 @@
+// Package dataplane runs messaging clusters: for each one an engine of its own
+// in a folder of its own, with the broker and the schema registry on top, found
+// by the Host of a request.
+//
+// controllers/cluster says what should run; messageapi and registryapi serve
+// what does. Two clusters share the process, the disk and one block cache, and
+// nothing that a user could see.
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"freshet/internal/access"
+	"freshet/internal/engine/pebble"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/messaging"
+)
+
+// Spec is what the plane has to know of a cluster.
+type Spec struct {
+	UID          string
+	Organization string
+	Instance     string
+	InstanceType string
+	Name         string
+	Host         string // the name it answers at
+	Engine       string
+}
+
+// Options configure a plane.
+type Options struct {
+	Dir string // one folder per cluster, by UID
+	// DefaultOrganization and DefaultName pick the cluster that answers for
+	// hosts that are no cluster's name; empty for none.
+	DefaultOrganization string
+	DefaultName         string
+	// Domain is the parent of clusters' names: a host beneath it that is no
+	// cluster's name is nobody's, not the default cluster's.
+	Domain     string
+	CacheBytes int64 // block cache for all clusters together; 64 MiB when 0
+	Limits     messaging.Limits
+	Logger     *slog.Logger
+}
+
+const (
+	engineName       = "pebble"
+	defaultCache     = 64 << 20
+	graveyardSuffix  = ".deleted"
+	folderPermission = 0o700
+)
+
+// ErrNoCluster is the answer to a host that names no running cluster.
+var ErrNoCluster = errs.New(errs.NotFound, "no messaging cluster answers at this host")
+
+// Plane runs clusters.
+type Plane struct {
+	opts  Options
+	cache *pebble.Cache
+	log   *slog.Logger
+
+	mu      sync.Mutex // held while clusters are opened and closed
+	closed  bool
+	running atomic.Pointer[directory]
+}
+
+// directory is what requests look things up in; it is replaced, never changed.
+type directory struct {
+	byUID    map[string]*Cluster
+	byHost   map[string]*Cluster
+	fallback *Cluster
+}
+
+// Open makes a plane with nothing running, and buries what a deletion that was
+// cut short left behind.
+func Open(opts Options) (*Plane, error) {
+	if opts.CacheBytes == 0 {
+		opts.CacheBytes = defaultCache
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	if err := os.MkdirAll(opts.Dir, folderPermission); err != nil {
+		return nil, fmt.Errorf("making the clusters' folder: %w", err)
+	}
+	leftovers, err := filepath.Glob(filepath.Join(opts.Dir, "*"+graveyardSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("looking for deleted clusters: %w", err)
+	}
+	for _, leftover := range leftovers {
+		if err := os.RemoveAll(leftover); err != nil {
+			return nil, fmt.Errorf("removing a deleted cluster: %w", err)
+		}
+	}
+	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes), log: opts.Logger}
+	p.running.Store(&directory{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}})
+	return p, nil
+}
+
+// Provision opens the cluster, or brings an open one up to date. Calling it
+// again with the same spec changes nothing.
+func (p *Plane) Provision(ctx context.Context, spec Spec) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return errs.New(errs.Unavailable, "the server is shutting down")
+	}
+	if spec.Engine != engineName {
+		return errs.Newf(errs.Invalid, "engine %q is not built into this server", spec.Engine)
+	}
+	if old, ok := p.running.Load().byUID[spec.UID]; ok {
+		if old.Spec != spec {
+			p.publish(old.with(spec))
+		}
+		return old.Health()
+	}
+	opened, err := p.open(ctx, spec)
+	if err != nil {
+		return err
+	}
+	p.publish(opened)
+	p.log.Info("cluster is open", slog.String("cluster", spec.Organization+"/"+spec.Name), slog.String("host", spec.Host))
+	return nil
+}
+
+// publish makes requests find a cluster; the caller holds mu.
+func (p *Plane) publish(c *Cluster) {
+	old := p.running.Load()
+	next := &directory{byUID: maps.Clone(old.byUID), byHost: maps.Clone(old.byHost), fallback: old.fallback}
+	if before, ok := next.byUID[c.UID]; ok {
+		delete(next.byHost, before.Host)
+	}
+	next.byUID[c.UID] = c
+	next.byHost[c.Host] = c
+	if c.Organization == p.opts.DefaultOrganization && c.Name == p.opts.DefaultName {
+		next.fallback = c
+	}
+	p.running.Store(next)
+}
+
+// Destroy closes the cluster and removes its data; one that is not there is fine.
+func (p *Plane) Destroy(ctx context.Context, uid string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.running.Load()
+	if c, ok := old.byUID[uid]; ok {
+		next := &directory{byUID: maps.Clone(old.byUID), byHost: maps.Clone(old.byHost), fallback: old.fallback}
+		delete(next.byUID, uid)
+		delete(next.byHost, c.Host)
+		if next.fallback == c {
+			next.fallback = nil
+		}
+		p.running.Store(next)
+		if err := c.close(); err != nil {
+			// The data is to go anyway; what matters is that it goes.
+			p.log.WarnContext(ctx, "closing a cluster that is being deleted", slog.String("error", err.Error()))
+		}
+	}
+	return p.bury(uid)
+}
+
+// bury removes a cluster's folder in a way that a crash cannot leave half a
+// store under its name.
+func (p *Plane) bury(uid string) error {
+	folder := p.folder(uid)
+	grave := folder + graveyardSuffix
+	if err := os.Rename(folder, grave); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing a cluster's data: %w", err)
+	}
+	if err := os.RemoveAll(grave); err != nil {
+		return fmt.Errorf("removing a cluster's data: %w", err)
+	}
+	return nil
+}
+
+func (p *Plane) folder(uid string) string { return filepath.Join(p.opts.Dir, filepath.Base(uid)) }
+
+// Find returns the cluster that answers at a host, which may carry a port.
+func (p *Plane) Find(host string) (*Cluster, error) {
+	dir := p.running.Load()
+	if c, ok := dir.byHost[host]; ok {
+		return c, nil
+	}
+	name := strings.ToLower(strings.TrimSuffix(stripPort(host), "."))
+	if c, ok := dir.byHost[name]; ok {
+		return c, nil
+	}
+	if dir.fallback == nil || (p.opts.Domain != "" && strings.HasSuffix(name, "."+p.opts.Domain)) {
+		return nil, ErrNoCluster
+	}
+	return dir.fallback, nil
+}
+
+func stripPort(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		return host[:i]
+	}
+	return host
+}
+
+// IsDefault says whether a cluster answers for hosts that are nobody's name.
+func (p *Plane) IsDefault(c *Cluster) bool { return p.running.Load().fallback == c }
+
+// Has says whether a cluster is open.
+func (p *Plane) Has(uid string) bool {
+	_, ok := p.running.Load().byUID[uid]
+	return ok
+}
+
+// Health returns nil while every open cluster keeps its promises.
+func (p *Plane) Health() error {
+	var problems []error
+	for _, c := range p.running.Load().byUID {
+		if err := c.Health(); err != nil {
+			problems = append(problems, fmt.Errorf("cluster %s/%s: %w", c.Organization, c.Name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Drain answers every waiting consumer, now and from now on, so that a server
+// can finish its requests.
+func (p *Plane) Drain() {
+	for _, c := range p.running.Load().byUID {
+		c.Broker.Drain()
+	}
+}
+
+// Close closes every cluster. Nothing can be opened after it.
+func (p *Plane) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	old := p.running.Swap(&directory{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}})
+	var problems []error
+	for _, c := range old.byUID {
+		problems = append(problems, c.close())
+	}
+	p.cache.Close()
+	return errors.Join(problems...)
+}
+
+// scopeOf is where a cluster's things are, for access.
+func scopeOf(spec Spec) access.Scope {
+	return access.Scope{Organization: spec.Organization, Instance: spec.Instance, Cluster: spec.Name}
+}
+
+// audiencesOf are the tokens a cluster accepts: for its instance, and for the
+// whole organization.
+func audiencesOf(spec Spec) []string {
+	return []string{
+		identity.InstanceAudience(spec.Organization, spec.Instance),
+		identity.OrganizationAudience(spec.Organization),
+	}
+}

@@ -1,0 +1,40 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+
+	"freshet/internal/errs"
+	"freshet/internal/schemas"
+)
+
+// schemaIDs lets the broker ask the cluster's registry which ids belong to a
+// subject (spec 2, validation of records by topic properties).
+type schemaIDs struct{ registry *schemas.Registry }
+
+// SubjectHasID implements messaging.SchemaIDs.
+func (s schemaIDs) SubjectHasID(ctx context.Context, subject string, id int32) (bool, error) {
+	found := false
+	s.registry.HeldBy(id, func(holder string) bool {
+		found = holder == subject
+		return !found
+	})
+	if found {
+		return true, nil
+	}
+	// A miss may be a registration that this process has not applied yet.
+	usages, err := s.registry.Usages(ctx, id, true)
+	if err != nil {
+		var known *errs.Error
+		if errors.As(err, &known) && known.Kind() == errs.NotFound {
+			return false, nil
+		}
+		return false, err
+	}
+	for _, usage := range usages {
+		if usage.Subject == subject {
+			return true, nil
+		}
+	}
+	return false, nil
+}
