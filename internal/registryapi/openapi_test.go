@@ -1,8 +1,104 @@
 package registryapi_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"freshet/internal/registryapi"
 )
 
-func validate(t *testing.T, req *http.Request, reqBody string, res *http.Response, body []byte) {}
+var document = sync.OnceValues(func() (*openapi3.T, error) {
+	for _, media := range []string{"application/vnd.schemaregistry.v1+json", "application/vnd.schemaregistry+json"} {
+		openapi3filter.RegisterBodyDecoder(media, openapi3filter.JSONBodyDecoder)
+	}
+	return openapi3.NewLoader().LoadFromFile("../../api/openapi/registry.yaml")
+})
+
+func TestDocumentIsValid(t *testing.T) {
+	t.Parallel()
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDocumentHasEveryEndpoint holds the document and the routes together.
+func TestDocumentHasEveryEndpoint(t *testing.T) {
+	t.Parallel()
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]bool{}
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			described[method+" "+path] = true
+		}
+	}
+	for _, endpoint := range registryapi.Endpoints() {
+		if !described[endpoint] {
+			t.Errorf("%s is not in the document", endpoint)
+		}
+		delete(described, endpoint)
+	}
+	for endpoint := range described {
+		t.Errorf("%s is in the document and nowhere else", endpoint)
+	}
+}
+
+// validate checks a reply against the document; what is no endpoint is not in
+// it.
+func validate(t *testing.T, req *http.Request, reqBody string, res *http.Response, body []byte) {
+	t.Helper()
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, item := findPath(doc, req.URL.EscapedPath())
+	if item == nil || item.GetOperation(req.Method) == nil || strings.HasSuffix(path, "/schema") && res.StatusCode == http.StatusOK {
+		return
+	}
+	req.Body = io.NopCloser(strings.NewReader(reqBody))
+	err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: req,
+			Route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: req.Method, Operation: item.GetOperation(req.Method)},
+		},
+		Status:  res.StatusCode,
+		Header:  res.Header,
+		Body:    io.NopCloser(bytes.NewReader(body)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true},
+	})
+	if err != nil {
+		t.Errorf("%s %s: reply is not as documented: %v", req.Method, req.URL.Path, err)
+	}
+}
+
+func findPath(doc *openapi3.T, escaped string) (string, *openapi3.PathItem) {
+	segments := strings.Split(strings.TrimSuffix(strings.TrimPrefix(escaped, "/stream"), "/"), "/")
+next:
+	for path, item := range doc.Paths.Map() {
+		pattern := strings.Split(path, "/")
+		if len(pattern) != len(segments) {
+			continue
+		}
+		for i, p := range pattern {
+			if !strings.HasPrefix(p, "{") && p != segments[i] {
+				continue next
+			}
+		}
+		return path, item
+	}
+	return "", nil
+}

@@ -114,3 +114,14 @@ func (r *route) matches(segments []string) bool {
 	}
 	return true
 }
+
+// Endpoints lists every endpoint as method and pattern.
+func Endpoints() []string {
+	var endpoints []string
+	for _, group := range routes {
+		for _, r := range group {
+			endpoints = append(endpoints, r.method+" "+r.pattern)
+		}
+	}
+	return endpoints
+}
