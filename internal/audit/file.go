@@ -1,0 +1,168 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// rotated is a file of lines that is moved to path.1, path.2, ... when it has
+// grown to its limit. One goroutine writes; readers open the files by openAll.
+type rotated struct {
+	path     string
+	maxBytes int64
+	keep     int
+	warn     func(error) // told of failures that lose no record
+
+	mu      sync.Mutex // held while names and files change places
+	file    *os.File
+	size    int64
+	pending bytes.Buffer
+	encoder *json.Encoder
+	torn    bool // the file may end in half a line
+}
+
+func openRotated(path string, maxBytes int64, keep int, warn func(error)) (*rotated, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	r := &rotated{path: path, maxBytes: maxBytes, keep: keep, warn: warn}
+	r.encoder = json.NewEncoder(&r.pending)
+	r.encoder.SetEscapeHTML(false)
+	return r, r.open()
+}
+
+func (r *rotated) open() error {
+	file, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	r.file, r.size, r.torn = file, info.Size(), false
+	if r.size > 0 {
+		last := make([]byte, 1)
+		if _, err := file.ReadAt(last, r.size-1); err != nil {
+			return errors.Join(err, file.Close())
+		}
+		r.torn = last[0] != '\n'
+	}
+	return nil
+}
+
+// append adds a record to the next write.
+func (r *rotated) append(rec Record) {
+	if err := r.encoder.Encode(rec); err != nil {
+		panic("audit: a record does not marshal: " + err.Error()) // strings, numbers and a time
+	}
+}
+
+// write puts what was appended into the file, rotating first when it is full.
+// Whatever happens, nothing stays behind for the next write.
+func (r *rotated) write() error {
+	defer r.pending.Reset()
+	if r.file == nil {
+		if err := r.open(); err != nil {
+			return err
+		}
+	}
+	if r.size > 0 && r.size+int64(r.pending.Len()) > r.maxBytes {
+		if err := r.rotate(); err != nil {
+			r.warn(fmt.Errorf("rotate: %w", err)) // better a large file than no record
+		}
+		if r.file == nil {
+			return fmt.Errorf("rotate: the new file cannot be opened")
+		}
+	}
+	if r.torn {
+		// Half a line of an earlier failure ends here, and spoils no other.
+		if _, err := r.file.Write([]byte{'\n'}); err != nil {
+			return err
+		}
+		r.torn = false
+		r.size++
+	}
+	n, err := r.file.Write(r.pending.Bytes())
+	r.size += int64(n)
+	r.torn = err != nil && n > 0
+	return err
+}
+
+func (r *rotated) rotate() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.file.Sync(); err != nil {
+		return err
+	}
+	for i := r.keep - 1; i >= 0; i-- {
+		if err := os.Rename(r.name(i), r.name(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	old := r.file
+	r.file = nil
+	return errors.Join(r.open(), old.Close(), syncDir(filepath.Dir(r.path)))
+}
+
+// name is path for 0, then path.1 and so on.
+func (r *rotated) name(i int) string {
+	if i == 0 {
+		return r.path
+	}
+	return fmt.Sprintf("%s.%d", r.path, i)
+}
+
+func (r *rotated) sync() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Sync()
+}
+
+func (r *rotated) close() error {
+	if r.file == nil {
+		return nil
+	}
+	return errors.Join(r.file.Sync(), r.file.Close())
+}
+
+// openAll opens the files for reading, the newest first. Open files stay what
+// they are when names move on.
+func (r *rotated) openAll() ([]*os.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var files []*os.File
+	for i := range r.keep + 1 {
+		file, err := os.Open(r.name(i))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			closeAll(files)
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // read only
+	}
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

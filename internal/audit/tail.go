@@ -1,0 +1,161 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Limits of one Tail.
+const (
+	DefaultLimit = 100
+	MaxLimit     = 1000
+	maxScan      = 64 << 20
+	blockSize    = 64 << 10
+	maxLine      = 64 << 10
+)
+
+// Query says which records to read; empty fields mean any. A surface that reads
+// for an organization must set Organization.
+type Query struct {
+	Organization string
+	Principal    string
+	Surface      string
+	Verb         string
+	Resource     string
+	Decision     Decision
+	RequestID    string
+	Since        time.Time // inclusive
+	Until        time.Time // exclusive; the time of the last record read continues
+	Limit        int       // 0 means DefaultLimit, at most MaxLimit
+}
+
+// Tail returns the last records that match, the newest first, as this replica
+// wrote them. It sees everything recorded before the call. Of very large logs
+// it looks at the last 64 MiB.
+func (l *Log) Tail(ctx context.Context, q Query) ([]Record, error) {
+	select {
+	case l.reading <- struct{}{}:
+		defer func() { <-l.reading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := l.Flush(ctx); err != nil {
+		return nil, fmt.Errorf("read audit log: %w", err)
+	}
+	files, err := l.file.openAll()
+	if err != nil {
+		return nil, fmt.Errorf("read audit log: %w", err)
+	}
+	defer closeAll(files)
+	if q.Limit <= 0 {
+		q.Limit = DefaultLimit
+	}
+	s := scan{query: q, limit: min(q.Limit, MaxLimit), budget: maxScan}
+	for _, file := range files {
+		if err := s.backwards(ctx, file); err != nil {
+			return nil, fmt.Errorf("read audit log: %w", err)
+		}
+		if s.done() {
+			break
+		}
+	}
+	return s.found, nil
+}
+
+// scan reads files from their ends.
+type scan struct {
+	query  Query
+	limit  int
+	budget int64
+	found  []Record
+	past   bool // the records are older than asked for
+}
+
+func (s *scan) done() bool { return s.past || len(s.found) >= s.limit || s.budget <= 0 }
+
+// backwards takes one file's lines, the last first.
+func (s *scan) backwards(ctx context.Context, file *os.File) error {
+	end, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, blockSize)
+	var rest []byte // the beginning of a line whose end was in a later block
+	for end > 0 && !s.done() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := min(end, blockSize)
+		end -= n
+		s.budget -= n
+		if _, err := file.ReadAt(block[:n], end); err != nil {
+			return err
+		}
+		data := append(bytes.Clone(block[:n]), rest...)
+		first := bytes.IndexByte(data, '\n')
+		if end > 0 && first < 0 {
+			rest = data
+			if len(rest) > maxLine {
+				rest = nil // not a line of ours
+			}
+			continue
+		}
+		if end == 0 {
+			first = -1
+		}
+		rest = bytes.Clone(data[:first+1])
+		s.lines(data[first+1:])
+	}
+	return nil
+}
+
+// lines takes whole lines, the last first.
+func (s *scan) lines(data []byte) {
+	data = bytes.TrimRight(data, "\n")
+	for len(data) > 0 && !s.done() {
+		i := bytes.LastIndexByte(data, '\n')
+		s.line(data[i+1:])
+		data = data[:max(i, 0)]
+	}
+}
+
+func (s *scan) line(line []byte) {
+	// Most lines of a busy log are somebody else's: look before decoding.
+	if !mentions(line, s.query.Organization) || !mentions(line, s.query.Principal) || !mentions(line, s.query.RequestID) {
+		return
+	}
+	var r Record
+	if json.Unmarshal(line, &r) != nil {
+		return // torn by a crash
+	}
+	switch {
+	case !s.query.Since.IsZero() && r.Time.Before(s.query.Since.Add(-time.Minute)):
+		s.past = true // records are nearly in order of time; a minute covers "nearly"
+	case s.query.matches(&r):
+		s.found = append(s.found, r)
+	}
+}
+
+// mentions is a cheap test that may say yes wrongly, never no. JSON escapes
+// some characters, so texts with such ones are not looked for.
+func mentions(line []byte, text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return true
+		}
+	}
+	return bytes.Contains(line, []byte(text))
+}
+
+func (q *Query) matches(r *Record) bool {
+	same := func(want, got string) bool { return want == "" || want == got }
+	return same(q.Organization, r.Organization) && same(q.Principal, r.Principal) && same(q.Surface, r.Surface) &&
+		same(q.Verb, r.Verb) && same(q.Resource, r.Resource) && same(string(q.Decision), string(r.Decision)) &&
+		same(q.RequestID, r.RequestID) &&
+		(q.Since.IsZero() || !r.Time.Before(q.Since)) && (q.Until.IsZero() || r.Time.Before(q.Until))
+}
