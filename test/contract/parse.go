@@ -1,0 +1,89 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+)
+
+// Parse reads a conversation; beside holds the files that it may refer to.
+func Parse(text []byte, beside fs.FS) (*Conversation, error) {
+	archive := txtar.Parse(text)
+	c := &Conversation{About: strings.TrimSpace(string(archive.Comment))}
+	if c.About == "" {
+		return nil, errors.New("the conversation does not say what it is about")
+	}
+	names := map[string]bool{}
+	for _, f := range archive.Files {
+		if names[f.Name] {
+			return nil, fmt.Errorf("two steps are named %q", f.Name)
+		}
+		names[f.Name] = true
+		if file, ok := caseFile(f); ok {
+			data := f.Data
+			if file != "" {
+				var err error
+				if data, err = fs.ReadFile(beside, file); err != nil {
+					return nil, fmt.Errorf("cases: %w", err)
+				}
+			}
+			cases, err := parseCases(data)
+			if err != nil {
+				return nil, err
+			}
+			c.Cases = append(c.Cases, cases...)
+			continue
+		}
+		if file, ok := strings.CutPrefix(f.Name, "include "); ok {
+			if err := c.include(file, beside); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		step, err := parseStep(f.Name, string(f.Data))
+		if err != nil {
+			return nil, fmt.Errorf("step %q: %w", f.Name, err)
+		}
+		c.Steps = append(c.Steps, step)
+	}
+	return c, c.checkSteps()
+}
+
+// include takes over the steps of another file.
+func (c *Conversation) include(file string, beside fs.FS) error {
+	text, err := fs.ReadFile(beside, file)
+	if err != nil {
+		return fmt.Errorf("include: %w", err)
+	}
+	for _, f := range txtar.Parse(text).Files {
+		step, err := parseStep(file+": "+f.Name, string(f.Data))
+		if err != nil {
+			return fmt.Errorf("%s: step %q: %w", file, f.Name, err)
+		}
+		c.Steps = append(c.Steps, step)
+	}
+	return nil
+}
+
+func (c *Conversation) checkSteps() error {
+	if len(c.Steps) == 0 {
+		return errors.New("the conversation has no steps")
+	}
+	for i, step := range c.Steps {
+		if step.Again != "" && c.find(step.Again) >= i {
+			return fmt.Errorf("step %q goes back to %q, which does not come before it", step.Name, step.Again)
+		}
+		if step.Again != "" && c.find(step.Again) < 0 {
+			return fmt.Errorf("step %q goes back to %q, which is not there", step.Name, step.Again)
+		}
+	}
+	return nil
+}
+
+func (c *Conversation) find(name string) int {
+	return slices.IndexFunc(c.Steps, func(s Step) bool { return s.Name == name })
+}

@@ -1,0 +1,215 @@
+// Package testserver starts the real freshet binary for tests: with a data
+// directory of its own, on free ports, waited for until it is ready. It knows
+// the command line and nothing of what the server does; contract and e2e tests
+// share it.
+package testserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Server is a running process.
+type Server struct {
+	// URL is the HTTP base URL, HTTPS the other one, Ops that of the metrics.
+	URL, HTTPS, Ops string
+	// DataDir is the process's data directory.
+	DataDir string
+	// Token is the system administrator's.
+	Token string
+
+	process *exec.Cmd
+	log     string
+	exited  chan struct{}
+	exitErr error
+}
+
+// Options changes how a server is started. The zero value is a fresh one.
+type Options struct {
+	// DataDir is used instead of a new one, and then outlives the server.
+	DataDir string
+	// Args are further arguments of serve.
+	Args []string
+	// Env are further environment variables.
+	Env []string
+	// Ready is how long the server may take; a minute when zero.
+	Ready time.Duration
+}
+
+// Binary returns the path of the freshet binary: FRESHET_BIN, or one built now
+// into dir.
+func Binary(ctx context.Context, dir string) (string, error) {
+	if path := os.Getenv("FRESHET_BIN"); path != "" {
+		return path, nil
+	}
+	path := filepath.Join(dir, "freshet")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "freshet/cmd/freshet")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building freshet: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// Start runs `binary serve` in a folder under dir and returns once it is ready.
+// Whoever starts a server stops it.
+func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
+	if o.Ready == 0 {
+		o.Ready = time.Minute
+	}
+	if o.DataDir == "" {
+		data, err := os.MkdirTemp(dir, "data-")
+		if err != nil {
+			return nil, err
+		}
+		o.DataDir = data
+	}
+	addresses, err := freeAddresses(3)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		URL: "http://" + addresses[0], HTTPS: "https://" + addresses[1], Ops: "http://" + addresses[2],
+		DataDir: o.DataDir, log: filepath.Join(dir, filepath.Base(o.DataDir)+".log"), exited: make(chan struct{}),
+	}
+	args := append([]string{
+		"serve", "--data-dir", o.DataDir, "--http", addresses[0], "--https", addresses[1], "--ops", addresses[2],
+	}, o.Args...)
+	// Not CommandContext: the caller's context bounds the start, not the life.
+	s.process = exec.Command(binary, args...)
+	s.process.Env = append(os.Environ(), o.Env...)
+	if err := s.launch(); err != nil {
+		return nil, err
+	}
+	if err := s.awaitReady(ctx, o.Ready); err != nil {
+		s.Kill()
+		return nil, fmt.Errorf("%w\n%s", err, s.Log())
+	}
+	token, err := os.ReadFile(filepath.Join(o.DataDir, "admin.token"))
+	if err != nil {
+		s.Kill()
+		return nil, err
+	}
+	s.Token = strings.TrimSpace(string(token))
+	return s, nil
+}
+
+func (s *Server) launch() error {
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := s.process.Start(); err != nil {
+		return errors.Join(err, log.Close())
+	}
+	go func() {
+		s.exitErr = s.process.Wait()
+		_ = log.Close() // the process had its own handle
+		close(s.exited)
+	}()
+	return nil
+}
+
+func (s *Server) awaitReady(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		if isReady(ctx, s.URL) {
+			return nil
+		}
+		select {
+		case <-s.exited:
+			return fmt.Errorf("the server ended before it was ready: %w", s.exitErr)
+		case <-ctx.Done():
+			return fmt.Errorf("the server was not ready after %s", patience)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func isReady(ctx context.Context, base string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close() // its status is all we want
+	return response.StatusCode == http.StatusOK
+}
+
+// PID is the process's id.
+func (s *Server) PID() int { return s.process.Process.Pid }
+
+// Stop asks the server to end and waits until it has. An error means that it
+// had to be killed or ended badly.
+func (s *Server) Stop(patience time.Duration) error {
+	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-s.exited:
+		if s.exitErr != nil {
+			return fmt.Errorf("the server ended badly: %w\n%s", s.exitErr, s.Log())
+		}
+		return nil
+	case <-time.After(patience):
+		s.Kill()
+		return fmt.Errorf("the server did not end within %s\n%s", patience, s.Log())
+	}
+}
+
+// Kill ends the process without warning, as a crash would.
+func (s *Server) Kill() {
+	_ = s.process.Process.Kill() // it may be gone already
+	<-s.exited
+}
+
+// Exited is closed when the process has ended.
+func (s *Server) Exited() <-chan struct{} { return s.exited }
+
+// maxLog is how much of the log is shown.
+const maxLog = 8 << 10
+
+// Log returns the end of what the server wrote.
+func (s *Server) Log() string {
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		return err.Error()
+	}
+	if len(text) > maxLog {
+		text = text[len(text)-maxLog:]
+		if _, rest, ok := bytes.Cut(text, []byte("\n")); ok {
+			text = rest
+		}
+	}
+	return string(text)
+}
+
+// freeAddresses finds ports that are free now. Somebody else may take one
+// before the server does; nothing portable prevents that.
+func freeAddresses(n int) ([]string, error) {
+	addresses := make([]string, 0, n)
+	for range n {
+		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = listener.Close() }() // only its address was wanted
+		addresses = append(addresses, listener.Addr().String())
+	}
+	return addresses, nil
+}
