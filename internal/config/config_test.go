@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"freshet/internal/config"
 	"freshet/internal/errs"
@@ -323,4 +324,35 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestDocumentedDefaults keeps the reference page true: the file printed there
+// names every field and says what the default is.
+func TestDocumentedDefaults(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("the page has no YAML")
+	}
+	got, err := config.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(config.Default(), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-default +documented):\n%s", diff)
+	}
+	var printed bytes.Buffer
+	if err := config.Print(&printed, config.Default()); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(printed.String()) {
+		if key, _, _ := strings.Cut(strings.TrimLeft(line, " -"), ":"); !strings.Contains(text, key+":") {
+			t.Errorf("the page does not mention %s", key)
+		}
+	}
 }
