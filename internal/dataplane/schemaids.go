@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"context"
-	"errors"
 
 	"freshet/internal/errs"
 	"freshet/internal/schemas"
@@ -25,8 +24,7 @@ func (s schemaIDs) SubjectHasID(ctx context.Context, subject string, id int32) (
 	// A miss may be a registration that this process has not applied yet.
 	usages, err := s.registry.Usages(ctx, id, true)
 	if err != nil {
-		var known *errs.Error
-		if errors.As(err, &known) && known.Kind() == errs.NotFound {
+		if errs.KindOf(err) == errs.NotFound {
 			return false, nil
 		}
 		return false, err

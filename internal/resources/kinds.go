@@ -23,6 +23,7 @@ type KindOptions struct {
 	Plan     *placement.Plan
 	Issuing  apikey.Issuing
 	Rules    rolebinding.Rules
+	Guard    serviceaccount.Guard
 	Accounts registry.Observer[*v1alpha1.ServiceAccount]
 	Keys     registry.Observer[*v1alpha1.APIKey]
 	Bindings registry.Observer[*v1alpha1.RoleBinding]
@@ -41,7 +42,7 @@ func Kinds(opts KindOptions) []registry.Definition {
 	instances = messaginginstance.Definition(opts.Plan, clustersOf, registry.Observer[*v1alpha1.MessagingInstance]{})
 	clusters = messagingcluster.Definition(opts.Plan, instanceOf, registry.Observer[*v1alpha1.MessagingCluster]{})
 	return []registry.Definition{
-		serviceaccount.Definition(opts.Accounts),
+		serviceaccount.Definition(opts.Guard, opts.Accounts),
 		serviceaccountbinding.Definition(),
 		user.Definition(),
 		instances,

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -27,6 +28,7 @@ import (
 // Config is what the resource API is made of.
 type Config struct {
 	Etcd       etcd.Endpoints
+	Prefix     string // of every key; /freshet when empty
 	Kinds      []registry.Definition
 	Groups     []Group // besides cloud.vendor.io: reviews
 	Verifier   Verifier
@@ -34,7 +36,7 @@ type Config struct {
 	// Transformers encrypt resources at rest, by resource name.
 	Transformers storagevalue.ResourceTransformers
 	// Ready are checks that /readyz and /healthz ask besides the library's own.
-	Ready []healthz.HealthChecker
+	Ready []Check
 	// Address is what discovery tells clients, host:port.
 	Address string
 	// Version of the product, shown in the OpenAPI documents.
@@ -44,13 +46,22 @@ type Config struct {
 	CompactionInterval time.Duration
 	// MaxBody bounds a request body; 2 MiB when zero.
 	MaxBody int64
+	// MaxReads and MaxWrites bound the requests in flight; 400 and 200 when zero.
+	MaxReads  int
+	MaxWrites int
+}
+
+// Check is something that readiness depends on.
+type Check struct {
+	Name    string
+	Healthy func() error
 }
 
 // Group is one more API group to serve.
 type Group = genericapiserver.APIGroupInfo
 
 const (
-	etcdPrefix         = "/freshet/resources"
+	defaultPrefix      = "/freshet"
 	defaultMaxBody     = 2 << 20
 	requestTimeout     = 60 * time.Second
 	maxReads           = 400
@@ -124,17 +135,17 @@ func tune(config *genericapiserver.Config, cfg Config) {
 	config.EnableMetrics = false
 	config.EnableIndex = false
 	config.FlowControl = nil // priority and fairness wants objects of a core cluster
-	config.MaxRequestsInFlight = maxReads
-	config.MaxMutatingRequestsInFlight = maxWrites
+	config.MaxRequestsInFlight = cmp.Or(cfg.MaxReads, maxReads)
+	config.MaxMutatingRequestsInFlight = cmp.Or(cfg.MaxWrites, maxWrites)
 	config.RequestTimeout = requestTimeout
 	config.ShutdownDelayDuration = 0
 	config.ShutdownWatchTerminationGracePeriod = watchDrain
-	config.MaxRequestBodyBytes = cfg.MaxBody
-	if config.MaxRequestBodyBytes == 0 {
-		config.MaxRequestBodyBytes = defaultMaxBody
+	config.MaxRequestBodyBytes = cmp.Or(cfg.MaxBody, defaultMaxBody)
+	for _, check := range cfg.Ready {
+		checker := healthz.NamedCheck(check.Name, func(*http.Request) error { return check.Healthy() })
+		config.ReadyzChecks = append(config.ReadyzChecks, checker)
+		config.HealthzChecks = append(config.HealthzChecks, checker)
 	}
-	config.ReadyzChecks = append(config.ReadyzChecks, cfg.Ready...)
-	config.HealthzChecks = append(config.HealthzChecks, cfg.Ready...)
 }
 
 func newPolicy(cfg Config) policy {
@@ -191,7 +202,11 @@ func (s *Server) Stop(ctx context.Context) error {
 }
 
 func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
-	backend := storagebackend.NewDefaultConfig(etcdPrefix, codec)
+	prefix := cfg.Prefix
+	if prefix == "" {
+		prefix = defaultPrefix
+	}
+	backend := storagebackend.NewDefaultConfig(prefix+"/resources", codec)
 	backend.Transport.ServerList = cfg.Etcd.URLs
 	backend.Transport.TrustedCAFile = cfg.Etcd.CAFile
 	backend.Transport.CertFile = cfg.Etcd.CertFile

@@ -7,6 +7,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,12 +54,14 @@ func (e Endpoints) Client(log *zap.Logger) (*clientv3.Client, error) {
 type Options struct {
 	// Logger of the member; nothing is logged when nil.
 	Logger *zap.Logger
+	// QuotaBytes bounds the store; 8 GiB when zero.
+	QuotaBytes int64
 	// Unsafe leaves out fsync. For tests that do not look at durability.
 	Unsafe bool
 }
 
 const (
-	quotaBytes      = 8 << 30
+	defaultQuota    = 8 << 30
 	maxRequestBytes = 2 << 20
 	startTimeout    = 60 * time.Second
 )
@@ -133,7 +136,7 @@ func configure(dir, sockets string, opts Options) (*embed.Config, string, error)
 	cfg.InitialCluster = cfg.Name + "=" + advertised.String()
 	// One member elects itself: short ticks make that quick.
 	cfg.TickMs, cfg.ElectionMs = 10, 50
-	cfg.QuotaBackendBytes = quotaBytes
+	cfg.QuotaBackendBytes = cmp.Or(opts.QuotaBytes, defaultQuota)
 	cfg.MaxRequestBytes = maxRequestBytes
 	cfg.AutoCompactionRetention = "0" // the resource API compacts
 	cfg.UnsafeNoFsync = opts.Unsafe

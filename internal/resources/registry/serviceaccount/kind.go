@@ -19,8 +19,14 @@ const Finalizer = "serviceaccount.finalizers.cloud.vendor.io"
 
 type object = v1alpha1.ServiceAccount
 
+// Guard decides who may make an account and who may see its secret.
+type Guard struct {
+	MayCreate func(ctx context.Context, o *object) *field.Error
+	Redact    func(ctx context.Context, o *object) *object
+}
+
 // Definition describes the kind.
-func Definition(observer registry.Observer[*object]) registry.Definition {
+func Definition(guard Guard, observer registry.Observer[*object]) registry.Definition {
 	return registry.Define(registry.Kind[*object]{
 		Kind: "ServiceAccount", Plural: "serviceaccounts", Singular: "serviceaccount",
 		ShortNames: []string{"sa"},
@@ -31,6 +37,15 @@ func Definition(observer registry.Observer[*object]) registry.Definition {
 		Status:     func(o *object) any { return &o.Status },
 		Validate: func(_ context.Context, o *object) field.ErrorList {
 			return validation.OneOf(rolePath(), role(o), v1alpha1.ServiceAccountRoleAdmin)
+		},
+		ValidateCreate: func(ctx context.Context, o *object) field.ErrorList {
+			if guard.MayCreate == nil {
+				return nil
+			}
+			if err := guard.MayCreate(ctx, o); err != nil {
+				return field.ErrorList{err}
+			}
+			return nil
 		},
 		ValidateUpdate: func(_ context.Context, o, old *object) field.ErrorList {
 			// Who may rule the organization is decided once, at creation.
@@ -43,6 +58,7 @@ func Definition(observer registry.Observer[*object]) registry.Definition {
 				Value: func(o runtime.Object) any { return IsAdmin(o.(*object)) },
 			},
 		),
+		Redact:   guard.Redact,
 		Observer: observer,
 	})
 }

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/config"
+	"freshet/internal/controllers/conditions"
+	"freshet/internal/kubeconfig"
+	"freshet/internal/resources/placement"
+)
+
+const bootstrapTimeout = 30 * time.Second
+
+// bootstrap makes what a first start makes, and finds it there on the next
+// ones: the default instance and cluster, the system administrator, and the
+// files that let its owner in. A user who deleted the instance or the cluster
+// does not get them back: that is remembered by the administrator's existence.
+func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan) error {
+	ctx, cancel := context.WithTimeout(ctx, bootstrapTimeout)
+	defer cancel()
+	fresh, err := ensureAdmin(ctx, cfg, client)
+	if err != nil {
+		return fmt.Errorf("making the system administrator: %w", err)
+	}
+	if fresh {
+		if err := ensureDefaults(ctx, cfg, client, plan); err != nil {
+			return fmt.Errorf("making the default instance and cluster: %w", err)
+		}
+	}
+	return writeAdminFiles(ctx, cfg, client)
+}
+
+// ensureAdmin makes the administrator's account; fresh says that it was not there.
+func ensureAdmin(ctx context.Context, cfg *config.Config, client versioned.Interface) (fresh bool, err error) {
+	_, err = client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Create(ctx, &v1alpha1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        cfg.Admin.ServiceAccount,
+			Annotations: map[string]string{v1alpha1.AnnotationServiceAccountRole: v1alpha1.ServiceAccountRoleAdmin},
+		},
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan) error {
+	organization, name, ok := strings.Cut(cfg.DefaultCluster, "/")
+	if !ok || len(plan.Pools) == 0 || len(plan.Pools[0].Members) == 0 {
+		return nil
+	}
+	_, err := client.CloudV1alpha1().MessagingInstances(organization).Create(ctx, &v1alpha1.MessagingInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.MessagingInstanceSpec{PoolRef: plan.DefaultPool()},
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	_, err = client.CloudV1alpha1().MessagingClusters(organization).Create(ctx, &v1alpha1.MessagingCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.MessagingClusterSpec{
+			InstanceName: name,
+			Location:     plan.Pools[0].Members[0].Location,
+		},
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// writeAdminFiles waits for the administrator's credentials and puts them,
+// with a kubeconfig that uses them, into the data directory.
+func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.Interface) error {
+	credentials, err := adminCredentials(ctx, cfg, client)
+	if err != nil {
+		return fmt.Errorf("waiting for the administrator's credentials: %w", err)
+	}
+	if err := writeChanged(cfg.Path("admin.json"), credentials); err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return fmt.Errorf("finding the data directory: %w", err)
+	}
+	options := kubeconfig.Options{
+		Server:    cfg.PublicURL(),
+		TokenFile: filepath.Join(dir, "admin.token"),
+		Namespace: cfg.Admin.Organization,
+	}
+	if strings.HasPrefix(options.Server, "https:") && cfg.TLS.CertFile == "" {
+		options.CAFile = filepath.Join(dir, "tls", "ca.crt")
+	}
+	text, err := kubeconfig.Marshal(options)
+	if err != nil {
+		return err
+	}
+	return writeChanged(cfg.Path("kubeconfig"), text)
+}
+
+func adminCredentials(ctx context.Context, cfg *config.Config, client versioned.Interface) ([]byte, error) {
+	watcher, err := client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + cfg.Admin.ServiceAccount,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer watcher.Stop()
+	for {
+		select {
+		case event, ok := <-watcher.ResultChan():
+			if !ok {
+				return nil, errors.New("the watch ended")
+			}
+			sa, isAccount := event.Object.(*v1alpha1.ServiceAccount)
+			if isAccount && sa.Status.PrivateKeyData != "" && conditions.IsReady(sa.Status.Conditions, sa.Generation) {
+				return base64.StdEncoding.DecodeString(sa.Status.PrivateKeyData)
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// writeChanged leaves a file alone that already says the same.
+func writeChanged(path string, data []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	return writeSecret(path, data)
+}

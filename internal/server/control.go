@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/internal/controllers"
+	"freshet/internal/controllers/apikey"
+	"freshet/internal/controllers/conditions"
+	"freshet/internal/controllers/rolebinding"
+	"freshet/internal/controllers/serviceaccount"
+	"freshet/internal/resources"
+	"freshet/internal/version"
+)
+
+// feeds connects the resources to identity and access.
+type feeds struct {
+	accounts serviceaccount.Feed
+	keys     apikey.Feed
+	issuer   *apikey.Issuer
+	bindings rolebinding.Feed
+}
+
+func (s *server) feeds() feeds {
+	return feeds{
+		accounts: serviceaccount.Feed{
+			Directory: s.people.directory, Sealer: s.people.sealer, Log: s.log,
+			System: func(organization, name string) bool {
+				return organization == s.cfg.Admin.Organization && name == s.cfg.Admin.ServiceAccount
+			},
+		},
+		keys:     apikey.Feed{Directory: s.people.directory},
+		issuer:   &apikey.Issuer{Issuer: s.people.issuer, Directory: s.people.directory, Log: s.log},
+		bindings: rolebinding.Feed{Policy: s.people.policy},
+	}
+}
+
+// openResources builds the resource API and the controllers over it; both share
+// the feeds.
+func (s *server) openResources(context.Context) (err error) {
+	f := s.feeds()
+	s.api, err = resources.New(resources.Config{
+		Etcd:   s.endpoints(),
+		Prefix: s.cfg.Etcd.Prefix,
+		Kinds: resources.Kinds(resources.KindOptions{
+			Plan:     s.plan,
+			Issuing:  f.issuer.Issuing(),
+			Rules:    f.bindings.Rules(),
+			Accounts: f.accounts.Observer(),
+			Keys:     f.keys.Observer(),
+			Bindings: f.bindings.Observer(),
+			Guard:    f.accounts.Guard(s.people.policy),
+		}),
+		Verifier:           s.people,
+		Authorizer:         s.people,
+		Transformers:       resources.AtRest(s.people.sealer),
+		Ready:              s.checks(),
+		Address:            s.cfg.HTTP,
+		Version:            version.Get().Version,
+		CompactionInterval: s.cfg.Etcd.CompactionInterval.Std(),
+		MaxBody:            int64(s.cfg.Limits.ResourceBody),
+		MaxReads:           s.cfg.Limits.ReadsInFlight,
+		MaxWrites:          s.cfg.Limits.WritesInFlight,
+	})
+	if err != nil {
+		return err
+	}
+	s.api.Start()
+	s.loops, err = controllers.New(controllers.Config{
+		Loopback: s.api.Loopback(), Plan: s.plan, Plane: s.plane,
+		Accounts: f.accounts, Keys: f.keys, KeyIssuer: f.issuer, Bindings: f.bindings,
+		Log: s.log,
+	})
+	return err
+}
+
+const keyTending = time.Minute
+
+// openControllers brings accounts, keys and bindings into force and starts the
+// loops; from here on, closing must wait for them.
+func (s *server) openControllers(ctx context.Context) error {
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.background = cancel
+	if err := s.loops.Load(background); err != nil {
+		close(s.ended)
+		return err
+	}
+	go s.people.keys.Run(background, keyTending, s.log)
+	go func() {
+		defer close(s.ended)
+		if err := s.loops.Run(background); err != nil && background.Err() == nil {
+			s.failed <- fmt.Errorf("controllers: %w", err)
+		}
+	}()
+	return nil
+}
+
+// firstStart makes what a first start makes, and waits until every cluster that
+// is stored answers: readiness means that nothing has to be waited for.
+func (s *server) firstStart(ctx context.Context) error {
+	client := s.loops.Client()
+	if err := seed(ctx, client, s.plan); err != nil {
+		return err
+	}
+	if err := bootstrap(ctx, s.cfg, client, s.plan); err != nil {
+		return err
+	}
+	return s.awaitClusters(ctx)
+}
+
+const clustersTimeout = 2 * time.Minute
+
+// awaitClusters waits for every cluster to be open, or to have said why not.
+func (s *server) awaitClusters(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, clustersTimeout, errors.New("a cluster did not open in time"))
+	defer cancel()
+	api := s.loops.Client().CloudV1alpha1().MessagingClusters("")
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		list, err := api.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return fmt.Errorf("waiting for the clusters: %w", err)
+		}
+		waiting := false
+		for _, cluster := range list.Items {
+			ready, known := conditions.Find(cluster.Status.Conditions, "Ready")
+			settled := known && (ready.Reason == "ProvisioningFailed" || ready.Reason == "InstanceNotFound")
+			waiting = waiting || (cluster.DeletionTimestamp == nil && !settled && !s.plane.Has(string(cluster.UID)))
+		}
+		if !waiting {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the clusters: %w", context.Cause(ctx))
+		}
+	}
+}

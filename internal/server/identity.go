@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/access"
+	"freshet/internal/config"
+	"freshet/internal/identity"
+)
+
+// people is who may call and what they may do: everything of identity and
+// access that the surfaces share.
+type people struct {
+	sealer    *identity.Sealer
+	keys      *identity.Keyring
+	issuer    *identity.Issuer
+	directory *identity.Directory
+	verifier  *identity.Verifier
+	policy    *access.Policy
+
+	operator     *identity.Principal // the holder of DIR/admin.token
+	operatorHash [sha256.Size]byte
+	audiences    []string // of the resource API
+}
+
+// openPeople reads or makes the keys.
+func openPeople(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*people, error) {
+	path := cfg.EncryptionKey.File
+	if path == "" {
+		path = cfg.Path("encryption.key")
+	}
+	sealer, err := identity.OpenSealer(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the encryption key: %w", err)
+	}
+	store := identity.SealedStore(keyStore{etcd, cfg.Etcd.Prefix + "/signing-keys"}, sealer, "signing-keys")
+	keys, err := identity.OpenKeyring(ctx, store, cfg.Tokens.KeyRotation.Std())
+	if err != nil {
+		return nil, fmt.Errorf("opening the signing keys: %w", err)
+	}
+	issuer, err := identity.NewIssuer(cfg.Issuer(), keys)
+	if err != nil {
+		return nil, fmt.Errorf("issuer: %w", err)
+	}
+	directory := identity.NewDirectory()
+	p := &people{
+		sealer: sealer, keys: keys, issuer: issuer, directory: directory,
+		verifier:  identity.NewVerifier(issuer, directory, identity.VerifierOptions{}),
+		policy:    access.NewPolicy(),
+		audiences: audiences(cfg),
+	}
+	return p, p.openOperator(cfg)
+}
+
+// openOperator reads the token that works whatever happened to the accounts:
+// who can read the data directory is the system administrator.
+func (p *people) openOperator(cfg *config.Config) error {
+	token, err := secretFile(cfg.Path("admin.token"))
+	if err != nil {
+		return err
+	}
+	p.operatorHash = sha256.Sum256([]byte(token))
+	p.operator = &identity.Principal{
+		Name:           p.issuer.PrincipalName(cfg.Admin.Organization, cfg.Admin.ServiceAccount),
+		Organization:   cfg.Admin.Organization,
+		ServiceAccount: cfg.Admin.ServiceAccount,
+		System:         true,
+	}
+	return nil
+}
+
+// audiences are the names under which the resource API accepts tokens: its base
+// URL, and every address it listens on.
+func audiences(cfg *config.Config) []string {
+	list := []string{cfg.PublicURL(), cfg.Issuer(), identity.AnyOrganization}
+	if cfg.HTTP != config.Off {
+		list = append(list, "http://"+cfg.HTTP)
+	}
+	if cfg.HTTPS != config.Off {
+		list = append(list, "https://"+cfg.HTTPS)
+	}
+	for _, url := range list {
+		list = append(list, identity.CanonicalURL(url))
+	}
+	return list
+}
+
+// VerifyToken implements resources.Verifier.
+func (p *people) VerifyToken(ctx context.Context, token string) (*identity.Principal, error) {
+	return p.Verify(ctx, token, p.audiences...)
+}
+
+// Verify implements messageapi.Verifier: the operator's token is good on every
+// surface, others for their audience.
+func (p *people) Verify(ctx context.Context, token string, audiences ...string) (*identity.Principal, error) {
+	if hash := sha256.Sum256([]byte(token)); subtle.ConstantTimeCompare(hash[:], p.operatorHash[:]) == 1 {
+		return p.operator, nil
+	}
+	return p.verifier.Verify(ctx, token, audiences...)
+}
+
+// Allow implements resources.Authorizer.
+func (p *people) Allow(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) error {
+	_, err := p.policy.Authorize(ctx, who, permission, scope)
+	return err
+}
+
+// keyStore keeps one value in etcd.
+type keyStore struct {
+	etcd *clientv3.Client
+	key  string
+}
+
+// Load implements identity.KeyStore.
+func (s keyStore) Load(ctx context.Context) ([]byte, int64, error) {
+	res, err := s.etcd.Get(ctx, s.key)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(res.Kvs) == 0 {
+		return nil, 0, nil
+	}
+	return res.Kvs[0].Value, res.Kvs[0].ModRevision, nil
+}
+
+// Save implements identity.KeyStore.
+func (s keyStore) Save(ctx context.Context, data []byte, revision int64) error {
+	res, err := s.etcd.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(s.key), "=", revision)).
+		Then(clientv3.OpPut(s.key, string(data))).
+		Commit()
+	if err != nil {
+		return err
+	}
+	if !res.Succeeded {
+		return identity.ErrKeysChanged
+	}
+	return nil
+}

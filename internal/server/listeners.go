@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"golang.org/x/net/netutil"
+
+	"freshet/internal/config"
+)
+
+// listeners are the open ports. They are opened first, so that a port that is
+// taken is told before anything else happens, and served last.
+type listeners struct {
+	http, https, ops net.Listener
+	servers          []*http.Server
+}
+
+// listen opens the ports and writes the real addresses back into the
+// configuration, for ports that were given as 0.
+func listen(ctx context.Context, cfg *config.Config) (*listeners, error) {
+	l := &listeners{}
+	for _, port := range []struct {
+		name    string
+		address *string
+		to      *net.Listener
+	}{{"http", &cfg.HTTP, &l.http}, {"https", &cfg.HTTPS, &l.https}, {"ops", &cfg.Ops, &l.ops}} {
+		if *port.address == config.Off {
+			continue
+		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *port.address)
+		if err != nil {
+			l.close()
+			return nil, fmt.Errorf("opening the %s port: %w; choose another one with --%s", port.name, err, port.name)
+		}
+		*port.to = netutil.LimitListener(listener, cfg.Limits.Connections)
+		*port.address = withPort(*port.address, listener.Addr())
+	}
+	return l, nil
+}
+
+// withPort keeps the host of a configured address and takes the port that was
+// really opened.
+func withPort(address string, real net.Addr) string {
+	host, _, err := net.SplitHostPort(address)
+	tcp, ok := real.(*net.TCPAddr)
+	if err != nil || !ok {
+		return real.String()
+	}
+	return net.JoinHostPort(host, fmt.Sprint(tcp.Port))
+}
+
+// close gives the ports back.
+func (l *listeners) close() {
+	for _, listener := range []net.Listener{l.http, l.https, l.ops} {
+		if listener != nil {
+			_ = listener.Close() // closed by its server already, most of the time
+		}
+	}
+}
+
+// serve starts answering: main on HTTP and HTTPS, ops on its own port. Failures
+// end up in failed.
+func (l *listeners) serve(cfg *config.Config, main, ops http.Handler, tlsConfig *tls.Config, log *slog.Logger, failed chan<- error) {
+	if l.ops != nil {
+		l.start(newHTTPServer(cfg, ops, log), l.ops, failed)
+	}
+	if l.http != nil {
+		server := newHTTPServer(cfg, main, log)
+		server.Protocols = new(http.Protocols)
+		server.Protocols.SetHTTP1(true)
+		server.Protocols.SetUnencryptedHTTP2(true)
+		l.start(server, l.http, failed)
+	}
+	if l.https != nil {
+		server := newHTTPServer(cfg, main, log)
+		server.TLSConfig = tlsConfig
+		l.start(server, tls.NewListener(l.https, tlsConfig), failed)
+	}
+}
+
+func (l *listeners) start(server *http.Server, listener net.Listener, failed chan<- error) {
+	l.servers = append(l.servers, server)
+	go func() {
+		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("serving on %s: %w", listener.Addr(), err)
+		}
+	}()
+}
+
+func newHTTPServer(cfg *config.Config, handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: cfg.Timeouts.ReadHeader.Std(),
+		IdleTimeout:       cfg.Timeouts.Idle.Std(),
+		MaxHeaderBytes:    int(cfg.Limits.HeaderSize),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// shutdown stops accepting and waits for the running requests.
+func (l *listeners) shutdown(ctx context.Context) error {
+	var problems []error
+	for _, server := range l.servers {
+		if err := server.Shutdown(ctx); err != nil {
+			problems = append(problems, err, server.Close())
+		}
+	}
+	return errors.Join(problems...)
+}

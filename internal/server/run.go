@@ -1,0 +1,208 @@
+// Package server puts the service together: stores, identity, the resource API
+// with its controllers, the data plane, and one mux over all surfaces.
+//
+// It is the only package that knows all the others. Run is a list of phases;
+// each phase stands in a file of its own and can be closed again, and closing
+// happens in the opposite order: first nobody new comes in, then waiting
+// callers get their answer, then controllers, the resource API, the clusters,
+// and etcd last.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/config"
+	"freshet/internal/controllers"
+	"freshet/internal/dataplane"
+	"freshet/internal/resources"
+	"freshet/internal/resources/etcd"
+	"freshet/internal/resources/placement"
+	"freshet/internal/telemetry"
+	"freshet/internal/version"
+)
+
+// server is everything that runs.
+type server struct {
+	cfg     *config.Config
+	log     *slog.Logger
+	metrics *telemetry.Metrics
+	plan    *placement.Plan
+
+	lock      *lock
+	ports     *listeners
+	member    *etcd.Member
+	etcd      *clientv3.Client
+	people    *people
+	plane     *dataplane.Plane
+	api       *resources.Server
+	loops     *controllers.Set
+	readiness readiness
+
+	background context.CancelFunc
+	ended      chan struct{} // controllers have stopped
+	failed     chan error
+	closers    []func() error // in the order of opening
+}
+
+// Run serves until the context ends, then stops in good order.
+func Run(ctx context.Context, cfg *config.Config, out io.Writer) error {
+	started := time.Now()
+	log, err := telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)
+	if err != nil {
+		return err
+	}
+	telemetry.LimitMemory()
+	telemetry.BridgeKlog(log)
+	s := &server{
+		cfg: cfg, log: log, plan: planOf(cfg),
+		metrics: telemetry.NewMetrics(version.Get()),
+		failed:  make(chan error, 4),
+		ended:   make(chan struct{}),
+	}
+	if err := s.open(ctx); err != nil {
+		return errors.Join(err, s.close())
+	}
+	greet(out, cfg, time.Since(started))
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+		err = nil
+	case err = <-s.failed:
+		log.Error("stopping after a failure", slog.String("error", err.Error()))
+	}
+	return errors.Join(err, s.close())
+}
+
+// open goes through the phases; what is open when one fails is closed by Run.
+func (s *server) open(ctx context.Context) error {
+	for _, phase := range []struct {
+		name string
+		open func(context.Context) error
+	}{
+		{"data directory", s.openDirectory},
+		{"ports", s.openPorts},
+		{"etcd", s.openEtcd},
+		{"identity", s.openIdentity},
+		{"data plane", s.openPlane},
+		{"resource API", s.openResources},
+		{"surfaces", s.openSurfaces},
+		{"controllers", s.openControllers},
+		{"first start", s.firstStart},
+	} {
+		began := time.Now()
+		if err := phase.open(ctx); err != nil {
+			return err
+		}
+		s.log.Debug("phase done", slog.String("phase", phase.name), slog.Duration("took", time.Since(began)))
+	}
+	s.readiness.set()
+	return nil
+}
+
+func (s *server) openDirectory(context.Context) (err error) {
+	if s.lock, err = lockDir(s.cfg.DataDir); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.lock.release)
+	return nil
+}
+
+func (s *server) openPorts(ctx context.Context) (err error) {
+	if s.ports, err = listen(ctx, s.cfg); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, func() error { s.ports.close(); return nil })
+	return nil
+}
+
+// openEtcd starts the embedded member, or connects to the external ones;
+// nothing behind this asks which.
+func (s *server) openEtcd(ctx context.Context) error {
+	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
+	if !s.cfg.Etcd.External() {
+		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{Logger: zap, QuotaBytes: int64(s.cfg.Etcd.Quota)})
+		if err != nil {
+			return err
+		}
+		s.member = member
+		s.closers = append(s.closers, member.Close)
+		go func() {
+			if err, ok := <-member.Failed(); ok && err != nil {
+				s.failed <- fmt.Errorf("embedded etcd: %w", err)
+			}
+		}()
+	}
+	client, err := s.endpoints().Client(zap)
+	if err != nil {
+		return fmt.Errorf("connecting to etcd: %w", err)
+	}
+	s.etcd = client
+	s.closers = append(s.closers, client.Close)
+	return nil
+}
+
+func (s *server) openIdentity(ctx context.Context) (err error) {
+	s.people, err = openPeople(ctx, s.cfg, s.etcd)
+	return err
+}
+
+func (s *server) openPlane(context.Context) (err error) {
+	if s.plane, err = dataplane.Open(s.planeOptions()); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.plane.Close)
+	return nil
+}
+
+// close stops everything, last opened first.
+func (s *server) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeouts.Drain.Std()+5*time.Second)
+	defer cancel()
+	s.readiness.unset()
+	var problems []error
+	if s.plane != nil {
+		s.plane.Drain()
+	}
+	if s.ports != nil {
+		drain, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Drain.Std())
+		problems = append(problems, s.ports.shutdown(drain))
+		cancel()
+	}
+	if s.background != nil {
+		s.background()
+		<-s.ended
+	}
+	if s.api != nil {
+		problems = append(problems, s.api.Stop(ctx))
+	}
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		problems = append(problems, s.closers[i]())
+	}
+	return errors.Join(problems...)
+}
+
+// checks are what /readyz asks besides the library's own.
+func (s *server) checks() []resources.Check {
+	return []resources.Check{
+		{Name: "startup", Healthy: s.readiness.check},
+		{Name: "clusters", Healthy: s.plane.Health},
+	}
+}
+
+// endpoints says how to reach etcd, wherever it runs.
+func (s *server) endpoints() etcd.Endpoints {
+	if s.member != nil {
+		return s.member.Endpoints()
+	}
+	return etcd.Endpoints{
+		URLs: s.cfg.Etcd.Endpoints, CAFile: s.cfg.Etcd.CAFile, CertFile: s.cfg.Etcd.CertFile, KeyFile: s.cfg.Etcd.KeyFile,
+	}
+}
