@@ -44,8 +44,12 @@ func (c *checker) compare(at *place, token string, r, w *node) *outcome {
 		return nil
 	}
 	at = at.down(token)
-	if r.kind.primitive() && w.kind.primitive() {
+	switch {
+	case r.kind.primitive() && w.kind.primitive():
 		return c.primitives(at, r, w)
+	case r.kind.primitive() && !w.kind.named() || w.kind.primitive() && !r.kind.named():
+		// Such nodes have one place each, so there is nothing to remember.
+		return c.calculate(at, r, w)
 	}
 	key := pair{r, w}
 	if known, ok := c.memo[key]; ok {

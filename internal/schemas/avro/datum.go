@@ -10,7 +10,7 @@ import (
 // binary form. It builds nothing: its memory does not depend on the lengths
 // that the data claims, and its work is bounded by the bytes there are.
 func (s *Schema) DecodeDatum(data []byte) error {
-	d := decoder{data: data, widths: s.widths(), budget: datumWorkBase + datumWorkByte*len(data)}
+	d := decoder{data: data, budget: datumWorkBase + datumWorkByte*len(data)}
 	if err := d.datum(s.root); err != nil {
 		return err
 	}
@@ -20,47 +20,51 @@ func (s *Schema) DecodeDatum(data []byte) error {
 	return nil
 }
 
-// widths tells which types take no bytes in binary form, and names the fields
-// of a record that do: what costs no bytes must cost no time.
-type widths struct {
-	empty  map[*node]bool
-	fields map[*node][]*node
-}
-
-// measure computes the widths of a schema.
-func measure(s *Schema) widths {
-	w := widths{empty: map[*node]bool{}, fields: map[*node][]*node{}}
-	for _, t := range s.types {
-		w.isEmpty(t)
+// measure finds out which of the new types take no bytes in binary form, and
+// which fields of the others do: what costs no bytes must cost no time.
+func measure(types []*node) {
+	m := measurer{}
+	for _, t := range types {
+		m[t] = false
 	}
-	return w
+	for _, t := range types {
+		m.empty(t)
+	}
 }
 
-// isEmpty reports whether a type takes no bytes. A record that cannot do
-// without itself has no end, so it is not empty.
-func (w widths) isEmpty(n *node) bool {
+// measurer holds the types that are not measured yet; true is being measured.
+type measurer map[*node]bool
+
+// empty reports whether a type takes no bytes. A record that cannot do without
+// itself has no end, so it is not empty.
+func (m measurer) empty(n *node) bool {
+	busy, open := m[n]
+	if busy {
+		return false
+	}
+	if open && n.kind == kindRecord {
+		m[n] = true
+		for _, f := range n.named.fields {
+			if !m.empty(f.node) {
+				n.named.solid = append(n.named.solid, f.node)
+			}
+		}
+		delete(m, n)
+	}
+	return n.empty()
+}
+
+// empty reports whether a type that has been measured takes no bytes.
+func (n *node) empty() bool {
 	switch n.kind {
 	case kindNull:
 		return true
 	case kindFixed:
 		return n.named.size == 0
 	case kindRecord:
-	default:
-		return false
+		return len(n.named.solid) == 0
 	}
-	if empty, ok := w.empty[n]; ok {
-		return empty
-	}
-	w.empty[n] = false
-	var fields []*node
-	for _, f := range n.named.fields {
-		if !w.isEmpty(f.node) {
-			fields = append(fields, f.node)
-		}
-	}
-	w.empty[n] = len(fields) == 0
-	w.fields[n] = fields
-	return len(fields) == 0
+	return false
 }
 
 // decoder walks over a datum.
@@ -69,7 +73,6 @@ type decoder struct {
 	pos    int
 	depth  int
 	budget int
-	widths widths
 }
 
 // datum passes one datum of type n.
@@ -114,7 +117,12 @@ func (d *decoder) nested(n *node) error {
 	if d.depth++; d.depth > maxDatumDepth {
 		return d.fail("the datum is nested more than %d levels deep", maxDatumDepth)
 	}
-	defer func() { d.depth-- }()
+	err := d.parts(n)
+	d.depth--
+	return err
+}
+
+func (d *decoder) parts(n *node) error {
 	switch n.kind {
 	case kindUnion:
 		i, err := d.index(len(n.branches), "branches of a union")
@@ -123,7 +131,7 @@ func (d *decoder) nested(n *node) error {
 		}
 		return d.datum(n.branches[i])
 	case kindRecord:
-		for _, f := range d.widths.fields[n] {
+		for _, f := range n.named.solid {
 			if err := d.datum(f); err != nil {
 				return err
 			}
@@ -163,7 +171,7 @@ func (d *decoder) blocks(n *node) error {
 
 // items passes the items of one block.
 func (d *decoder) items(n *node, count int64) error {
-	if n.kind == kindArray && d.widths.isEmpty(n.elem) {
+	if n.kind == kindArray && n.elem.empty() {
 		return nil
 	}
 	if count > int64(len(d.data)-d.pos) {

@@ -14,7 +14,7 @@ const (
 	maxDefaultWork  = 4 << 20 // steps spent on validating default values
 	maxDefaultDepth = 10_000
 
-	maxCheckPairs    = 1 << 20 // remembered pairs of one compatibility check
+	maxCheckPairs    = 1 << 19 // remembered pairs of one compatibility check
 	maxCheckWork     = 16 << 20
 	maxCheckDepth    = 10_000
 	maxCheckProblems = 10_000  // problems reported by one check
@@ -23,7 +23,7 @@ const (
 
 	maxDatumDepth = 10_000
 	datumWorkBase = 1 << 20 // steps allowed for a message of no bytes ...
-	datumWorkByte = 100     // ... and for each of its bytes
+	datumWorkByte = 32      // ... and for each of its bytes
 
 	maxQuotedBytes  = 400       // of the input quoted in an error
 	maxQuotedSchema = 10 * 1024 // of a schema quoted in a compatibility message

@@ -45,6 +45,7 @@ func (p *parser) put(n *node, place **node) error {
 	if known == nil {
 		p.byName[full] = n
 		p.types = append(p.types, n)
+		p.defined = append(p.defined, n)
 		*place = n
 		return nil
 	}

@@ -91,6 +91,7 @@ type named struct {
 	fields  []*field // of a record
 	byName  map[string]*field
 	isError bool
+	solid   []*node // types of the fields that take bytes; see measure
 
 	symbols     []string // of an enum
 	bySymbol    map[string]int

@@ -82,7 +82,7 @@ func (p *printer) typedValue(v *value, n *node) {
 		return
 	}
 	if n != nil && n.kind == kindUnion {
-		n = defaultBranch(v, n)
+		n = p.defaultBranch(v, n)
 	}
 	switch {
 	case n == nil:
@@ -129,9 +129,10 @@ func (p *printer) typedObject(v *value, n *node) {
 func (p *printer) raw(s string) { p.buf = append(p.buf, s...) }
 
 // defaultBranch picks the branch of a union whose form a default takes: the
-// first, null apart, that can take a value of that kind at all. Quirk: for an
-// object that is the first branch of any type, as in Java.
-func defaultBranch(v *value, union *node) *node {
+// first that can take a value of that kind at all, and of several records the
+// first that the value is valid for. Quirk: an object keeps its form where a
+// branch that is neither map nor record comes first, as in Java.
+func (p *printer) defaultBranch(v *value, union *node) *node {
 	for _, b := range union.branches {
 		fits := false
 		switch v.kind {
@@ -144,7 +145,10 @@ func defaultBranch(v *value, union *node) *node {
 		case valueArray:
 			fits = b.kind == kindArray
 		case valueObject:
-			fits = b.kind != kindNull
+			if b.kind != kindNull && b.kind != kindMap && b.kind != kindRecord {
+				return nil
+			}
+			fits = p.defaults.valid(v, b)
 		}
 		if fits {
 			return b

@@ -8,8 +8,11 @@ import "strings"
 type parser struct {
 	byName    map[string]*node
 	types     []*node // the values of byName in the order of definition
+	defined   []*node // those of them that this parser has made
 	foreign   map[string]struct{}
 	nameBytes int
+
+	references map[string]struct{} // names of references that have been used
 
 	open      []openName       // names to resolve
 	unions    []*node          // to check for nested and repeated branches
@@ -31,7 +34,7 @@ type fieldOf struct{ field *field }
 type redefinedTypes struct{ known, again *node }
 
 func newParser() *parser {
-	return &parser{byName: map[string]*node{}}
+	return &parser{byName: map[string]*node{}, references: map[string]struct{}{}}
 }
 
 // sealReferences marks all types known so far as coming from references.

@@ -7,7 +7,8 @@ type printer struct {
 	normalize bool                // see Normalized
 	only      *node               // if set, the only type to define, without docs and aliases
 
-	written map[string]struct{}
+	written  map[string]struct{}
+	defaults defaultChecker
 }
 
 // print runs a printer over the whole schema.

@@ -1,10 +1,15 @@
 package avro
 
 // addReferences makes the types of the references known, in the order listed.
+// As in Java every text is read once, and the first that comes under a name
+// wins, be it that of a reference of a reference.
 func (p *parser) addReferences(refs []Reference) error {
 	for _, ref := range refs {
 		if ref.Schema == nil {
 			return invalid("No schema reference found for %q", ref.Name)
+		}
+		if !p.firstUse(ref) {
+			continue
 		}
 		if err := p.addReference(ref.Schema); err != nil {
 			return err
@@ -13,28 +18,44 @@ func (p *parser) addReferences(refs []Reference) error {
 	return nil
 }
 
-// addReference makes the types of one referenced schema known. Where two
-// references bring different versions of a third one, the first wins, as in
-// Java, where every text is read once and in order: the second is then read
-// anew, so that it means the version that is already known.
-func (p *parser) addReference(s *Schema) error {
-	if !p.conflicts(s) {
-		for _, t := range s.types {
-			if full := t.named.name.full; p.byName[full] == nil {
-				p.byName[full] = t
-				p.types = append(p.types, t)
-			}
-		}
-		return nil
+// firstUse reports whether a reference comes for the first time under its name.
+func (p *parser) firstUse(ref Reference) bool {
+	if _, seen := p.references[ref.Name]; seen && ref.Name != "" {
+		return false
 	}
-	for _, ref := range s.refs {
-		if err := p.addReference(ref.Schema); err != nil {
+	p.references[ref.Name] = struct{}{}
+	return true
+}
+
+// addReference makes the types of one referenced schema known. Where one of
+// them already means another version, the text is read anew, so that it means
+// the version that is known.
+func (p *parser) addReference(s *Schema) error {
+	if p.conflicts(s) {
+		if err := p.addReferences(s.refs); err != nil {
 			return err
 		}
+		p.sealReferences()
+		_, err := p.document(s.text)
+		return err
 	}
-	p.sealReferences()
-	_, err := p.document(s.text)
-	return err
+	p.adopt(s)
+	for _, t := range s.types {
+		if full := t.named.name.full; p.byName[full] == nil {
+			p.byName[full] = t
+			p.types = append(p.types, t)
+		}
+	}
+	return nil
+}
+
+// adopt counts the references of a schema as used.
+func (p *parser) adopt(s *Schema) {
+	for _, ref := range s.refs {
+		if ref.Name != "" && p.firstUse(ref) {
+			p.adopt(ref.Schema)
+		}
+	}
 }
 
 // conflicts reports whether s knows a type by a name that means another here.

@@ -26,7 +26,6 @@ type Schema struct {
 	canonical  string
 	normalized func() string
 	resolved   func() string
-	widths     func() widths
 }
 
 // invalid makes an error for the caller who sent a bad schema or datum. Most
@@ -53,13 +52,13 @@ func Parse(text string, refs []Reference) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	measure(p.defined)
 	s := &Schema{text: text, refs: refs, root: root, types: p.types, foreign: p.foreign}
 	if s.canonical, err = s.print(printer{foreign: s.foreign}); err != nil {
 		return nil, err
 	}
 	s.normalized = sync.OnceValue(func() string { return s.printOr(printer{foreign: s.foreign, normalize: true}) })
 	s.resolved = sync.OnceValue(func() string { return s.printOr(printer{}) })
-	s.widths = sync.OnceValue(func() widths { return measure(s) })
 	return s, nil
 }
 
