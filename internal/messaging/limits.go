@@ -6,7 +6,7 @@ import "time"
 // default.
 type Limits struct {
 	MessageBytes  int           // payload of one message; 5 MiB
-	MetadataBytes int           // key, properties and producer of one message; 16 KiB
+	MetadataBytes int           // key, properties and producer of one message; 8 KiB
 	Batch         int           // messages or ids in one call; 1000
 	BatchBytes    int           // payload bytes in one call; 8 MiB
 	Wait          time.Duration // longest a consumer waits; 60 s
@@ -25,7 +25,7 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	setDefault(&l.MessageBytes, 5<<20)
-	setDefault(&l.MetadataBytes, 16<<10)
+	setDefault(&l.MetadataBytes, 8<<10)
 	setDefault(&l.Batch, 1000)
 	setDefault(&l.BatchBytes, 8<<20)
 	setDefault(&l.Wait, 60*time.Second)

@@ -49,13 +49,33 @@ func (b *Broker) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Ta
 		}
 	}
 	if from.After != nil {
-		id, err := t.engineID(*from.After)
-		if err != nil {
+		if err := tail.resume(ctx, *from.After); err != nil {
 			return nil, err
 		}
-		tail.next[id.Partition-tail.first] = id.Entry + 1
 	}
 	return tail, nil
+}
+
+// resume continues behind a message. On the other partitions that means behind
+// what was published before it; what was published with it may come again.
+func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
+	id, err := t.target.engineID(last)
+	if err != nil {
+		return err
+	}
+	if len(t.next) > 1 {
+		records, err := t.b.read(ctx, t.target.id, engine.ReadRequest{Partition: id.Partition, From: id.Entry, Max: 1})
+		if err != nil {
+			return err
+		}
+		if len(records) > 0 {
+			if err := t.seek(ctx, time.UnixMilli(records[0].PublishTime)); err != nil {
+				return err
+			}
+		}
+	}
+	t.next[id.Partition-t.first] = id.Entry + 1
+	return nil
 }
 
 func (t *Tail) seek(ctx context.Context, since time.Time) error {

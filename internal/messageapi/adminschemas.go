@@ -1,0 +1,157 @@
+package messageapi
+
+import (
+	"errors"
+	"net/http"
+
+	"freshet/internal/access"
+	"freshet/internal/messaging"
+)
+
+// schemaBody is Pulsar's PostSchemaPayload.
+type schemaBody struct {
+	Type       string            `json:"type"`
+	Schema     string            `json:"schema"`
+	Properties map[string]string `json:"properties"`
+}
+
+func (c *call) schemaOf() (messaging.Schema, error) {
+	var body schemaBody
+	if ok, err := c.decode(&body, maxAdminBody); err != nil {
+		return messaging.Schema{}, err
+	} else if !ok {
+		return messaging.Schema{}, badBody("it must be an object with type and schema")
+	}
+	return messaging.Schema{Type: messaging.SchemaType(body.Type), Text: body.Schema, Properties: body.Properties}, nil
+}
+
+// version is Pulsar's LongSchemaVersion.
+type version struct {
+	Version int64 `json:"version"`
+}
+
+func (c *call) addSchema() error {
+	s, err := c.schemaOf()
+	if err != nil {
+		return err
+	}
+	// Where only administrators may add versions, managing is what it takes.
+	_, denied := c.api.opts.Policy.Authorize(c.r.Context(), c.principal, access.Permission("messaging.schemas.manage"), c.scope())
+	administrator := denied == nil || c.granted("messaging.schemas.manage")
+	v, err := c.broker().AddSchema(c.r.Context(), c.topic, s, administrator)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, struct {
+		Version version `json:"version"`
+	}{version{v}})
+}
+
+// schemaResponse is Pulsar's GetSchemaResponse.
+type schemaResponse struct {
+	Version    int64                `json:"version"`
+	Type       messaging.SchemaType `json:"type"`
+	Timestamp  int64                `json:"timestamp"`
+	Data       string               `json:"data"`
+	Properties map[string]string    `json:"properties"`
+}
+
+func renderSchema(v *messaging.SchemaVersion) schemaResponse {
+	return schemaResponse{
+		Version: v.Version, Type: v.Type, Timestamp: v.At, Data: v.Text, Properties: orEmpty(v.Properties),
+	}
+}
+
+func (c *call) latestSchema() error {
+	v, err := c.broker().LatestSchema(c.r.Context(), c.topic)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, renderSchema(&v))
+}
+
+func (c *call) schemaVersion() error {
+	n, err := c.number(0, "version")
+	if err != nil {
+		return err
+	}
+	v, err := c.broker().SchemaByVersion(c.r.Context(), c.topic, n)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, renderSchema(&v))
+}
+
+func (c *call) listSchemas() error {
+	all, err := c.broker().Schemas(c.r.Context(), c.topic)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		List []schemaResponse `json:"getSchemaResponses"`
+	}{make([]schemaResponse, len(all))}
+	for i := range all {
+		out.List[i] = renderSchema(&all[i])
+	}
+	return c.json(http.StatusOK, out)
+}
+
+func (c *call) deleteSchema() error {
+	v, err := c.broker().DeleteSchema(c.r.Context(), c.topic, c.flag("force"))
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, version{v})
+}
+
+func (c *call) testSchema() error {
+	s, err := c.schemaOf()
+	if err != nil {
+		return err
+	}
+	strategy, err := c.broker().TestSchema(c.r.Context(), c.topic, s)
+	if err != nil && !errors.Is(err, messaging.ErrIncompatibleSchema) {
+		return err
+	}
+	// Quirk: 202, as in Pulsar.
+	return c.json(http.StatusAccepted, struct {
+		Compatibility bool               `json:"compatibility"`
+		Strategy      messaging.Strategy `json:"schemaCompatibilityStrategy"`
+	}{err == nil, strategy})
+}
+
+func (c *call) findSchema() error {
+	s, err := c.schemaOf()
+	if err != nil {
+		return err
+	}
+	v, err := c.broker().FindSchema(c.r.Context(), c.topic, s)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, version{v})
+}
+
+// schemaMetadata lists versions without their texts.
+func (c *call) schemaMetadata() error {
+	all, err := c.broker().Schemas(c.r.Context(), c.topic)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return messaging.ErrNoSchema
+	}
+	type info struct {
+		Version   int64                `json:"version"`
+		Type      messaging.SchemaType `json:"type"`
+		Timestamp int64                `json:"timestamp"`
+	}
+	list := make([]info, len(all))
+	for i := range all {
+		list[i] = info{all[i].Version, all[i].Type, all[i].At}
+	}
+	return c.json(http.StatusOK, struct {
+		Info  info   `json:"info"`
+		Index []info `json:"index"`
+	}{list[len(list)-1], list})
+}

@@ -1,0 +1,151 @@
+package messageapi
+
+import (
+	"net/http"
+	"slices"
+
+	"freshet/internal/access"
+	"freshet/internal/errs"
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+)
+
+var errForce = errs.New(errs.Precondition, "deleting a tenant with all its namespaces is not allowed; delete these first")
+
+// visible asks whether the caller may do something with a thing beneath what
+// the call is about, and remembers that the whole was allowed.
+type visible struct {
+	c   *call
+	all bool
+	why error
+}
+
+// see prepares to show things of one kind: those who may list all of them see
+// all, others what they may describe.
+func (c *call) see(resource string) (*visible, error) {
+	err := c.authorize(access.Permission("messaging." + resource + ".list"))
+	if err != nil && errs.KindOf(err) != errs.Denied {
+		return nil, err
+	}
+	return &visible{c: c, all: err == nil, why: err}, nil
+}
+
+// names reports whether the thing that the fields of sub name may be seen.
+func (v *visible) allows(sub call, wanted ...access.Permission) bool {
+	return v.all || sub.authorize(wanted...) == nil
+}
+
+// none is the error of a list of which nothing may be seen.
+func (v *visible) none(shown int) error {
+	if shown == 0 && !v.all {
+		return v.why
+	}
+	return nil
+}
+
+// beneath is the call on something smaller.
+func (c *call) beneath(tenant string, ns names.Namespace, topic names.Topic) call {
+	return call{
+		api: c.api, w: c.w, r: c.r, cluster: c.cluster, principal: c.principal,
+		tenant: tenant, namespace: ns, topic: topic,
+	}
+}
+
+// clusterNames are the names a tenant may give to this cluster. Pulsar calls a
+// cluster of one machine standalone, and so do many scripts.
+func (c *call) clusterNames() []string {
+	list := []string{"standalone"}
+	if name := c.cluster.Scope.Cluster; name != "" && name != "standalone" {
+		list = []string{name, "standalone"}
+	}
+	return list
+}
+
+func (c *call) listClusters() error { return c.json(http.StatusOK, c.clusterNames()[:1]) }
+
+func (c *call) listTenants() error {
+	seen, err := c.see("tenants")
+	if err != nil {
+		return err
+	}
+	all, err := c.broker().Tenants(c.r.Context())
+	if err != nil {
+		return err
+	}
+	list := []string{}
+	for _, name := range all {
+		if seen.allows(c.beneath(name, names.Namespace{}, names.Topic{}), need("tenants", "describe")...) {
+			list = append(list, name)
+		}
+	}
+	if err := seen.none(len(list)); err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, list)
+}
+
+// tenantBody is Pulsar's TenantInfo.
+type tenantBody struct {
+	AdminRoles      []string `json:"adminRoles"`
+	AllowedClusters []string `json:"allowedClusters"`
+}
+
+func (c *call) getTenant() error {
+	t, err := c.broker().Tenant(c.r.Context(), c.tenant)
+	if err != nil {
+		return err
+	}
+	body := tenantBody{AdminRoles: t.AdminRoles, AllowedClusters: t.AllowedClusters}
+	if body.AdminRoles == nil {
+		body.AdminRoles = []string{}
+	}
+	if len(body.AllowedClusters) == 0 {
+		body.AllowedClusters = c.clusterNames()[:1]
+	}
+	return c.json(http.StatusOK, body)
+}
+
+// tenantOf reads a tenant out of the body. No body at all means the defaults;
+// one without clusters, or with others than this, is refused as in Pulsar.
+func (c *call) tenantOf() (messaging.Tenant, error) {
+	var body tenantBody
+	ok, err := c.decode(&body, maxAdminBody)
+	if err != nil {
+		return messaging.Tenant{}, err
+	}
+	if !ok {
+		body.AllowedClusters = c.clusterNames()[:1]
+	}
+	if len(body.AllowedClusters) == 0 {
+		return messaging.Tenant{}, errs.Newf(errs.Precondition, "%w: clusters can not be empty", messaging.ErrPolicy)
+	}
+	for _, cluster := range body.AllowedClusters {
+		if !slices.Contains(c.clusterNames(), cluster) {
+			return messaging.Tenant{}, errs.Newf(errs.Precondition, "%w: cluster %q does not exist", messaging.ErrPolicy, cluster)
+		}
+	}
+	return messaging.Tenant{Name: c.tenant, AdminRoles: body.AdminRoles, AllowedClusters: body.AllowedClusters}, nil
+}
+
+func (c *call) createTenant() error {
+	t, err := c.tenantOf()
+	if err != nil {
+		return err
+	}
+	return c.done(c.broker().CreateTenant(c.r.Context(), t))
+}
+
+func (c *call) updateTenant() error {
+	t, err := c.tenantOf()
+	if err != nil {
+		return err
+	}
+	return c.done(c.broker().UpdateTenant(c.r.Context(), t))
+}
+
+func (c *call) deleteTenant() error {
+	if c.flag("force") {
+		return errForce
+	}
+	return c.done(c.broker().DeleteTenant(c.r.Context(), c.tenant))
+}

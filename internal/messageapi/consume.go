@@ -1,0 +1,234 @@
+package messageapi
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"freshet/internal/errs"
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+	"freshet/internal/web"
+)
+
+// consume is POST …/{subscription}/message. It answers at the first message
+// there is, and costs no goroutine but the connection's while it waits.
+func (c *call) consume() error {
+	body, err := c.body(maxSmallBody)
+	if err != nil {
+		return err
+	}
+	opts := messaging.ReceiveOptions{Wait: defaultWait, Max: 1}
+	if len(body) > 0 {
+		if opts, err = parseReceive(body); err != nil {
+			return err
+		}
+		opts.Max = 1
+	}
+	received, err := c.broker().Receive(c.r.Context(), c.topic, c.subscription, opts)
+	if err != nil {
+		return err
+	}
+	if len(received) == 0 {
+		c.noContent()
+		return nil
+	}
+	return c.handOver(received, func() error {
+		m := &received[0]
+		h := c.w.Header()
+		writeHeaders(h, m)
+		h["Content-Type"] = valueBinary
+		h["Content-Length"] = []string{strconv.Itoa(len(m.Payload))}
+		c.began = true
+		c.w.WriteHeader(http.StatusOK)
+		_, err := c.w.Write(m.Payload)
+		return err
+	})
+}
+
+// handOver writes a response with leased messages. When it cannot be sent, or
+// the client has left, they go back at once for somebody else.
+func (c *call) handOver(received []messaging.Received, write func() error) error {
+	err := c.r.Context().Err()
+	if err == nil {
+		if err = write(); err == nil {
+			err = flush(c.w)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if back := c.broker().GiveBack(c.topic, c.subscription, received); back != nil {
+		slog.LogAttrs(c.r.Context(), slog.LevelWarn, "giving undelivered messages back failed; they return when their lease ends",
+			slog.String("topic", c.topic.String()), slog.String("error", back.Error()))
+	}
+	return err
+}
+
+func (c *call) noContent() {
+	c.began = true
+	c.w.WriteHeader(http.StatusNoContent)
+}
+
+// consumeBatch is POST …/{subscription}/messages, an extension.
+func (c *call) consumeBatch() error {
+	var body struct {
+		receiveBody
+		Encoding string `json:"encoding"`
+	}
+	if _, err := c.decode(&body, maxSmallBody); err != nil {
+		return err
+	}
+	wanted, err := parseEncoding(body.Encoding)
+	if err != nil {
+		return err
+	}
+	opts, err := body.options()
+	if err != nil {
+		return err
+	}
+	if body.MaxMessages == nil {
+		opts.Max = defaultBatch
+	}
+	received, err := c.broker().Receive(c.r.Context(), c.topic, c.subscription, opts)
+	if err != nil {
+		return err
+	}
+	if len(received) == 0 {
+		c.noContent()
+		return nil
+	}
+	return c.handOver(received, func() error {
+		out := struct {
+			Messages []receivedMessage `json:"messages"`
+		}{make([]receivedMessage, len(received))}
+		for i := range received {
+			out.Messages[i] = render(&received[i], wanted)
+		}
+		b, err := web.MarshalJSON(out)
+		if err != nil {
+			return err
+		}
+		h := c.w.Header()
+		h["Content-Type"] = valueJSON
+		h["Content-Length"] = []string{strconv.Itoa(len(b))}
+		c.began = true
+		c.w.WriteHeader(http.StatusOK)
+		_, err = c.w.Write(b)
+		return err
+	})
+}
+
+const defaultBatch = 100
+
+// ack is PUT …/{subscription}/message.
+func (c *call) ack() error {
+	body, err := c.body(maxSmallBody)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		return badBody("it must hold a message id")
+	}
+	id, err := parseID(body)
+	if err != nil {
+		return err
+	}
+	return c.settle(messaging.Settlement{ID: id, Action: messaging.Ack})
+}
+
+func (c *call) settle(settlements ...messaging.Settlement) error {
+	if err := c.broker().Settle(c.r.Context(), c.topic, c.subscription, settlements...); err != nil {
+		return err
+	}
+	c.noContent()
+	return nil
+}
+
+// settleAll reads ids and applies one action to all of them.
+func (c *call) settleAll(action messaging.SettleAction, delay func(*settleBody) (time.Duration, error)) error {
+	limit := c.broker().Limits().Batch
+	body, err := c.body(int64(limit)*idBytes + maxSmallBody)
+	if err != nil {
+		return err
+	}
+	ids, said, err := parseIDs(body, limit)
+	if err != nil {
+		return err
+	}
+	d, err := delay(&said)
+	if err != nil {
+		return err
+	}
+	settlements := make([]messaging.Settlement, len(ids))
+	for i, id := range ids {
+		settlements[i] = messaging.Settlement{ID: id, Action: action, Delay: d}
+	}
+	return c.settle(settlements...)
+}
+
+func noDelay(*settleBody) (time.Duration, error) { return 0, nil }
+
+// ackBatch is PUT …/{subscription}/messages, an extension.
+func (c *call) ackBatch() error { return c.settleAll(messaging.Ack, noDelay) }
+
+// ackCumulative is PUT …/{subscription}/message/cumulative, an extension: it
+// acknowledges a message and all before it on its partition.
+func (c *call) ackCumulative() error { return c.settleAll(messaging.AckTo, noDelay) }
+
+// nack is POST …/{subscription}/message/nack, an extension.
+func (c *call) nack() error {
+	return c.settleAll(messaging.Nack, func(b *settleBody) (time.Duration, error) {
+		if b.DelayMillis == nil {
+			return 0, nil
+		}
+		return millis("delayMillis", *b.DelayMillis)
+	})
+}
+
+// extend is POST …/{subscription}/message/extend, an extension.
+func (c *call) extend() error {
+	return c.settleAll(messaging.Extend, func(b *settleBody) (time.Duration, error) {
+		if b.AckTimeoutMillis == nil {
+			return 0, badBody("ackTimeoutMillis is missing")
+		}
+		return millis("ackTimeoutMillis", *b.AckTimeoutMillis)
+	})
+}
+
+// idOfQuery reads a message id out of the query.
+func (c *call) idOfQuery(name string) (*names.MessageID, error) {
+	text := c.r.URL.Query().Get(name)
+	if text == "" {
+		return nil, nil
+	}
+	id, err := parseID([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return &id, nil
+}
+
+// numberOfQuery reads a number out of the query, or out of a header.
+func (c *call) numberOfQuery(name, header string) (int64, bool, error) {
+	text := c.r.URL.Query().Get(name)
+	if text == "" && header != "" {
+		text = c.r.Header.Get(header)
+	}
+	if text == "" {
+		return 0, false, nil
+	}
+	n, err := parseMillis(text)
+	if err != nil {
+		return 0, false, badQuery("%s must be a number of at least 0", name)
+	}
+	return n, true, nil
+}
+
+var errQuery = errs.New(errs.Invalid, "query is not valid")
+
+func badQuery(format string, args ...any) error {
+	return errs.Newf(errs.Invalid, "%w: %w", errQuery, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,109 @@
+package messageapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"unicode/utf8"
+
+	"freshet/internal/messaging"
+)
+
+// encoding says how a payload stands in JSON.
+type encoding string
+
+const (
+	encodeBase64 encoding = "base64" // the default
+	encodeText   encoding = "text"   // a string with the payload's UTF-8
+	encodeJSON   encoding = "json"   // the payload's own JSON
+)
+
+// rawPayload is a payload as it stands in a request.
+type rawPayload = json.RawMessage
+
+func (e encoding) decode(raw rawPayload) ([]byte, error) {
+	switch e {
+	case "", encodeBase64, encodeText:
+		if len(raw) == 0 || string(raw) == "null" {
+			return nil, nil
+		}
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return nil, badBody("payload must be a string")
+		}
+		if e == encodeText {
+			return []byte(s), nil
+		}
+		b, err := base64.StdEncoding.DecodeString(s)
+		if err != nil {
+			return nil, badBody("payload is not base64; say \"encoding\": \"text\" for plain text")
+		}
+		return b, nil
+	case encodeJSON:
+		if len(raw) == 0 {
+			return nil, badBody("payload is missing")
+		}
+		return raw, nil
+	}
+	return nil, badBody("encoding %q is unknown", e)
+}
+
+func parseEncoding(s string) (encoding, error) {
+	switch e := encoding(s); e {
+	case "":
+		return encodeBase64, nil
+	case encodeBase64, encodeText, encodeJSON:
+		return e, nil
+	}
+	return "", badBody("encoding %q is unknown", s)
+}
+
+// receivedMessage is a message in a JSON response or an event.
+type receivedMessage struct {
+	MessageID       string            `json:"messageId"`
+	MessageStringID string            `json:"messageStringId"`
+	Payload         json.RawMessage   `json:"payload"`
+	Encoding        encoding          `json:"encoding"`
+	Key             string            `json:"key,omitempty"`
+	Properties      map[string]string `json:"properties,omitempty"`
+	PublishTime     int64             `json:"publishTime"`
+	EventTime       int64             `json:"eventTime,omitempty"`
+	SequenceID      uint64            `json:"sequenceId"`
+	ProducerName    string            `json:"producerName,omitempty"`
+	SchemaVersion   *int64            `json:"schemaVersion,omitempty"`
+	RedeliveryCount uint32            `json:"redeliveryCount"`
+}
+
+// render makes the JSON form of a message. A payload that does not have the
+// form that was asked for comes in base64, and says so.
+func render(m *messaging.Received, wanted encoding) receivedMessage {
+	out := receivedMessage{
+		Key: m.Key, PublishTime: m.PublishTime, EventTime: m.EventTime, SequenceID: m.Sequence,
+		ProducerName: m.Producer, RedeliveryCount: m.Redeliveries,
+	}
+	out.MessageID, out.MessageStringID = idForms(m.ID)
+	if m.SchemaVersion >= 0 {
+		out.SchemaVersion = &m.SchemaVersion
+	}
+	if len(m.Properties) > 0 {
+		out.Properties = make(map[string]string, len(m.Properties))
+		for _, p := range m.Properties {
+			out.Properties[p.Key] = p.Value
+		}
+	}
+	out.Payload, out.Encoding = encodePayload(m.Payload, wanted)
+	return out
+}
+
+func encodePayload(b []byte, wanted encoding) (json.RawMessage, encoding) {
+	switch {
+	case wanted == encodeJSON && json.Valid(b):
+		var compact bytes.Buffer // without line breaks, which would end an event
+		if err := json.Compact(&compact, b); err == nil {
+			return compact.Bytes(), encodeJSON
+		}
+	case wanted == encodeText && utf8.Valid(b):
+		return quote(string(b)), encodeText
+	}
+	return quote(base64.StdEncoding.EncodeToString(b)), encodeBase64
+}

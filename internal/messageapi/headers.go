@@ -1,0 +1,333 @@
+package messageapi
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"freshet/internal/errs"
+	"freshet/internal/messaging"
+	"freshet/internal/web"
+)
+
+// Names of headers as net/http spells them. On input X-Pulsar- may stand for
+// X-Msg-; on output only X-Msg- is used.
+const (
+	prefixMsg    = "X-Msg-"
+	prefixPulsar = "X-Pulsar-"
+
+	nameProperty = "Property-" // behind a prefix; the key follows
+
+	headerMessageID     = "X-Msg-Message-Id"
+	headerStringID      = "X-Msg-Message-String-Id"
+	headerBase64Schema  = "X-Msg-Base64-Schema-Version"
+	headerLongSchema    = "X-Msg-Long-Schema-Version"
+	headerSequence      = "X-Msg-Sequence-Id"
+	headerEventTime     = "X-Msg-Event-Time"
+	headerPublishTime   = "X-Msg-Publish-Time"
+	headerPartitionKey  = "X-Msg-Partition-Key"
+	headerRedeliveries  = "X-Msg-Redelivery-Count"
+	headerProducer      = "X-Msg-Producer-Name"
+	headerDuplicate     = "X-Msg-Duplicate"
+	headerProperties    = "X-Msg-Properties"
+	headerPropertyStart = "X-Msg-Property-"
+	headerMaxUnacked    = "X-Max-Unacked"
+)
+
+// exposedHeaders are those a page in a browser may read; property headers are
+// added as they come.
+var exposedHeaders = []string{
+	headerMessageID, headerStringID, headerBase64Schema, headerLongSchema, headerSequence, headerEventTime,
+	headerPublishTime, headerPartitionKey, headerRedeliveries, headerProducer, headerDuplicate, headerProperties,
+}
+
+const (
+	contentJSON   = "application/json"
+	contentBinary = "application/octet-stream"
+	contentText   = "text/plain; charset=utf-8"
+	contentEvents = "text/event-stream"
+)
+
+// Header values that are the same in many responses. They are shared, so
+// nothing may append to them.
+var (
+	valueJSON   = []string{contentJSON}
+	valueBinary = []string{contentBinary}
+	valueZero   = []string{"0"}
+)
+
+const (
+	maxIdempotencyKey = 255
+	maxProperties     = 256
+)
+
+func badHeader(name string, want string) error {
+	return errs.Newf(errs.Invalid, "%w: header %s must be %s", messaging.ErrMessage, name, want)
+}
+
+// readHeaders takes a message's metadata out of a request. A message without a
+// schema version leaves the choice to the broker.
+func readHeaders(h http.Header, m *messaging.Message) error {
+	m.SchemaVersion = messaging.NoSchema
+	after := int64(-1)
+	var exact string
+	for name, values := range h {
+		if len(values) == 0 {
+			continue
+		}
+		field, ok := strings.CutPrefix(name, prefixMsg)
+		if !ok {
+			if field, ok = strings.CutPrefix(name, prefixPulsar); !ok || has(h, prefixMsg+field) {
+				continue // foreign, or said again in our own words
+			}
+		}
+		value := values[0]
+		var err error
+		switch field {
+		case "Sequence-Id":
+			m.HasSequence = true
+			if m.Sequence, err = strconv.ParseUint(value, 10, 64); err != nil {
+				return badHeader(name, "a number of at least 0")
+			}
+		case "Event-Time":
+			if m.EventTime, err = parseMillis(value); err != nil {
+				return badHeader(name, "a time in milliseconds since 1970")
+			}
+		case "Long-Schema-Version":
+			if m.SchemaVersion, err = parseMillis(value); err != nil {
+				return badHeader(name, "a number of at least 0")
+			}
+		case "Base64-Schema-Version":
+			if has(h, headerLongSchema) {
+				continue
+			}
+			if m.SchemaVersion, err = parseBase64Version(value); err != nil {
+				return badHeader(name, "eight bytes in base64")
+			}
+		case "Partition-Key":
+			m.Key = value
+		case "Producer-Name":
+			m.Producer = value
+		case "Deliver-At":
+			if m.DeliverAt, err = parseMillis(value); err != nil {
+				return badHeader(name, "a time in milliseconds since 1970")
+			}
+		case "Deliver-After-Ms":
+			if after, err = parseMillis(value); err != nil {
+				return badHeader(name, "a number of milliseconds")
+			}
+		case "Properties":
+			exact = value
+		default:
+			if key, ok := strings.CutPrefix(field, nameProperty); ok && key != "" {
+				// HTTP does not keep the case of names, so there is only one.
+				m.Properties = append(m.Properties, messaging.Property{
+					Key: strings.ToLower(key), Value: strings.Join(values, ","),
+				})
+			}
+		}
+	}
+	if exact != "" {
+		if err := readProperties(exact, m); err != nil {
+			return err
+		}
+	}
+	return finishHeaders(h, m, after)
+}
+
+func has(h http.Header, name string) bool { return len(h[name]) > 0 }
+
+func finishHeaders(h http.Header, m *messaging.Message, after int64) error {
+	if keys := h["Idempotency-Key"]; len(keys) > 0 && keys[0] != "" {
+		if m.IdempotencyKey = keys[0]; len(m.IdempotencyKey) > maxIdempotencyKey {
+			return badHeader("Idempotency-Key", "at most 255 bytes long")
+		}
+	}
+	if after >= 0 {
+		if m.DeliverAt != 0 {
+			return badHeader("X-Msg-Deliver-After-Ms", "absent when X-Msg-Deliver-At is given")
+		}
+		m.DeliverAt = deliverAfter(after)
+	}
+	if len(m.Properties) > 1 {
+		// Headers come in no order; what is stored has one.
+		slices.SortFunc(m.Properties, func(a, b messaging.Property) int { return strings.Compare(a.Key, b.Key) })
+	}
+	if len(m.Properties) > maxProperties {
+		return errs.Newf(errs.Invalid, "%w: more than %d properties", messaging.ErrMessage, maxProperties)
+	}
+	return checkText(m)
+}
+
+// checkText demands UTF-8, since all of it must fit into JSON again.
+func checkText(m *messaging.Message) error {
+	ok := utf8.ValidString(m.Key) && utf8.ValidString(m.Producer) && utf8.ValidString(m.IdempotencyKey)
+	for i := range m.Properties {
+		ok = ok && utf8.ValidString(m.Properties[i].Key) && utf8.ValidString(m.Properties[i].Value)
+	}
+	if !ok {
+		return errs.Newf(errs.Invalid, "%w: key, producer and properties must be UTF-8", messaging.ErrMessage)
+	}
+	return nil
+}
+
+// deliverAfter turns a delay into a time. A delay past all bounds stays past
+// them and is refused further down.
+func deliverAfter(millis int64) int64 {
+	at := time.Now().UnixMilli()
+	if millis > 1<<62 {
+		return 1 << 62
+	}
+	return at + millis
+}
+
+func parseMillis(s string) (int64, error) {
+	n, err := strconv.ParseUint(s, 10, 63)
+	return int64(n), err
+}
+
+func parseBase64Version(s string) (int64, error) {
+	raw, err := base64.StdEncoding.DecodeString(s)
+	if err != nil || len(raw) != 8 {
+		return 0, strconv.ErrSyntax
+	}
+	n := int64(binary.BigEndian.Uint64(raw))
+	if n < 0 {
+		return 0, strconv.ErrRange
+	}
+	return n, nil
+}
+
+// readProperties reads X-Msg-Properties: base64 of a JSON object whose values
+// are strings. Its keys keep their case and win over property headers.
+func readProperties(value string, m *messaging.Message) error {
+	const want = "base64 of a JSON object of strings"
+	raw, err := base64.StdEncoding.DecodeString(value)
+	if err != nil {
+		if raw, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(value, "=")); err != nil {
+			return badHeader(headerProperties, want)
+		}
+	}
+	var object map[string]string
+	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
+		return badHeader(headerProperties, want)
+	}
+	kept := m.Properties[:0]
+	for _, p := range m.Properties {
+		if _, again := object[p.Key]; !again {
+			kept = append(kept, p)
+		}
+	}
+	m.Properties = kept
+	for k, v := range object {
+		m.Properties = append(m.Properties, messaging.Property{Key: k, Value: v})
+	}
+	return nil
+}
+
+// writeHeaders puts a received message's metadata into a response.
+func writeHeaders(h http.Header, m *messaging.Received) {
+	var buf [128]byte
+	h[headerMessageID] = []string{string(m.ID.AppendBase64(buf[:0]))}
+	h[headerStringID] = []string{string(m.ID.AppendText(buf[:0]))}
+	h[headerSequence] = []string{strconv.FormatUint(m.Sequence, 10)}
+	h[headerPublishTime] = []string{strconv.FormatInt(m.PublishTime, 10)}
+	if m.Redeliveries == 0 {
+		h[headerRedeliveries] = valueZero
+	} else {
+		h[headerRedeliveries] = []string{strconv.FormatUint(uint64(m.Redeliveries), 10)}
+	}
+	if m.SchemaVersion >= 0 {
+		writeSchema(h, m.SchemaVersion)
+	}
+	if m.EventTime != 0 {
+		h[headerEventTime] = []string{strconv.FormatInt(m.EventTime, 10)}
+	}
+	if m.Key != "" {
+		h[headerPartitionKey] = []string{m.Key}
+	}
+	if m.Producer != "" {
+		h[headerProducer] = []string{m.Producer}
+	}
+	if len(m.Properties) > 0 {
+		writeProperties(h, m.Properties)
+	}
+}
+
+func writeSchema(h http.Header, version int64) {
+	h[headerLongSchema] = []string{strconv.FormatInt(version, 10)}
+	h[headerBase64Schema] = []string{base64Version(version)}
+}
+
+// base64Version is a version in the eight bytes that Pulsar sends.
+func base64Version(version int64) string {
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], uint64(version))
+	return base64.StdEncoding.EncodeToString(raw[:])
+}
+
+// writeProperties sends each property in a header of its own as far as HTTP
+// can carry it, and all of them exactly in X-Msg-Properties when it cannot.
+func writeProperties(h http.Header, properties []messaging.Property) {
+	exact := true
+	for i := range properties {
+		p := &properties[i]
+		name, sameName := headerName(p.Key)
+		value, sameValue := headerValue(p.Value)
+		exact = exact && sameName && sameValue
+		if name && value {
+			h[headerPropertyStart+p.Key] = []string{p.Value}
+			web.Expose(h, headerPropertyStart+p.Key)
+		}
+	}
+	if exact {
+		return
+	}
+	object := make(map[string]string, len(properties))
+	for i := range properties {
+		object[properties[i].Key] = properties[i].Value
+	}
+	if b, err := web.MarshalJSON(object); err == nil {
+		h[headerProperties] = []string{base64.StdEncoding.EncodeToString(b)}
+	}
+}
+
+// headerName reports whether a property's key can be part of a header's name,
+// and whether nothing of it is lost there.
+func headerName(key string) (ok, exact bool) {
+	exact = true
+	for i := range len(key) {
+		c := key[i]
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		case 'A' <= c && c <= 'Z':
+			exact = false
+		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false, false
+		}
+	}
+	return true, exact
+}
+
+// headerValue reports whether a value can be sent in a header, and whether
+// every client reads it the same: bytes past ASCII are taken for Latin-1 by
+// some, and blanks at the ends are dropped.
+func headerValue(s string) (ok, exact bool) {
+	exact = s == "" || s[0] != ' ' && s[len(s)-1] != ' '
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ' || c == 0x7f:
+			return false, false
+		case c > '~':
+			exact = false
+		}
+	}
+	return true, exact
+}

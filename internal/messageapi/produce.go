@@ -1,0 +1,189 @@
+package messageapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+	"freshet/internal/web"
+)
+
+// produce is POST …/{topic}/message.
+func (c *call) produce() error {
+	var m messaging.Message
+	if err := readHeaders(c.r.Header, &m); err != nil {
+		return err
+	}
+	payload, err := c.body(int64(c.broker().Limits().MessageBytes))
+	if err != nil {
+		return err
+	}
+	m.Payload = payload
+	produced, err := c.broker().Produce(c.r.Context(), c.topic, &m)
+	if err != nil {
+		return err
+	}
+	c.created(&produced)
+	return nil
+}
+
+// created answers with the id of a new message (decision M3).
+func (c *call) created(p *messaging.Produced) {
+	var buf [128]byte
+	text := p.ID.AppendText(append(buf[:0], '"'))
+	text = append(text, '"')
+	h := c.w.Header()
+	h[headerStringID] = []string{string(text[1 : len(text)-1])}
+	h[headerMessageID] = []string{p.ID.Base64()}
+	if p.SchemaVersion >= 0 {
+		writeSchema(h, p.SchemaVersion)
+	}
+	if p.Duplicate {
+		h[headerDuplicate] = []string{"true"}
+	}
+	h["Content-Type"] = valueJSON
+	if wantsText(c.r.Header["Accept"]) {
+		h["Content-Type"] = []string{contentText}
+		text = text[1 : len(text)-1]
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(text))}
+	c.began = true
+	c.w.WriteHeader(http.StatusCreated)
+	_, _ = c.w.Write(text) // the message is stored whether or not the client hears of it
+}
+
+// wantsText reports whether a client prefers text/plain to JSON. Accept is a
+// hint here and never a reason to refuse.
+func wantsText(accept []string) bool {
+	if len(accept) == 0 {
+		return false
+	}
+	if len(accept) == 1 {
+		switch accept[0] {
+		case contentJSON, "*/*", "":
+			return false
+		case "text/plain":
+			return true
+		}
+	}
+	offer, ok := web.Accepts(accept, contentJSON, "text/plain")
+	return ok && offer == "text/plain"
+}
+
+// batchBody is the body of a batch produce.
+type batchBody struct {
+	ProducerName string         `json:"producerName"`
+	Encoding     encoding       `json:"encoding"`
+	Messages     []batchMessage `json:"messages"`
+}
+
+// batchMessage is one message of it.
+type batchMessage struct {
+	Payload            rawPayload        `json:"payload"`
+	Encoding           encoding          `json:"encoding"`
+	Key                string            `json:"key"`
+	Properties         map[string]string `json:"properties"`
+	EventTime          int64             `json:"eventTime"`
+	SequenceID         *uint64           `json:"sequenceId"`
+	SchemaVersion      *int64            `json:"schemaVersion"`
+	DeliverAt          int64             `json:"deliverAt"`
+	DeliverAfterMillis *int64            `json:"deliverAfterMillis"`
+	IdempotencyKey     string            `json:"idempotencyKey"`
+}
+
+// batchResult is what became of it.
+type batchResult struct {
+	MessageID       string `json:"messageId,omitempty"`
+	MessageStringID string `json:"messageStringId,omitempty"`
+	SchemaVersion   *int64 `json:"schemaVersion,omitempty"`
+	Duplicate       bool   `json:"duplicate,omitempty"`
+	Status          int    `json:"status"`
+	Reason          string `json:"reason,omitempty"`
+}
+
+// produceBatch is POST …/{topic}/messages, an extension. Its answer is 201
+// when every message is stored, and else 207 with a status for each.
+func (c *call) produceBatch() error {
+	limits := c.broker().Limits()
+	var body batchBody
+	// base64 makes payloads a third larger.
+	limit := int64(limits.BatchBytes)*4/3 + int64(limits.Batch*limits.MetadataBytes)/4 + maxSmallBody
+	if ok, err := c.decode(&body, limit); err != nil {
+		return err
+	} else if !ok || len(body.Messages) == 0 {
+		return badBody("it must be an object with messages")
+	}
+	msgs := make([]messaging.Message, len(body.Messages))
+	for i := range body.Messages {
+		if err := body.Messages[i].fill(&msgs[i], &body); err != nil {
+			return badBody("message %d: %w", i, err)
+		}
+	}
+	results, err := c.broker().ProduceBatch(c.r.Context(), c.topic, msgs)
+	if err != nil {
+		return err
+	}
+	return c.batchProduced(results)
+}
+
+func (m *batchMessage) fill(out *messaging.Message, body *batchBody) error {
+	enc := m.Encoding
+	if enc == "" {
+		enc = body.Encoding
+	}
+	payload, err := enc.decode(m.Payload)
+	if err != nil {
+		return err
+	}
+	*out = messaging.Message{
+		Payload: payload, Key: m.Key, EventTime: m.EventTime, SchemaVersion: messaging.NoSchema,
+		Producer: body.ProducerName, DeliverAt: m.DeliverAt, IdempotencyKey: m.IdempotencyKey,
+	}
+	if m.SequenceID != nil {
+		out.Sequence, out.HasSequence = *m.SequenceID, true
+	}
+	if m.SchemaVersion != nil {
+		if *m.SchemaVersion < 0 {
+			return badBody("schemaVersion must not be negative")
+		}
+		out.SchemaVersion = *m.SchemaVersion
+	}
+	after := int64(-1)
+	if m.DeliverAfterMillis != nil {
+		if after = *m.DeliverAfterMillis; after < 0 {
+			return badBody("deliverAfterMillis must not be negative")
+		}
+	}
+	for k, v := range m.Properties {
+		out.Properties = append(out.Properties, messaging.Property{Key: k, Value: v})
+	}
+	return finishHeaders(nil, out, after)
+}
+
+func (c *call) batchProduced(results []messaging.Result) error {
+	out := struct {
+		Results []batchResult `json:"results"`
+	}{make([]batchResult, len(results))}
+	code := http.StatusCreated
+	for i := range results {
+		r, o := &results[i], &out.Results[i]
+		if r.Err != nil {
+			code = http.StatusMultiStatus
+			o.Status, o.Reason = statusOf(r.Err, messages), r.Err.Error()
+			if o.Status == http.StatusInternalServerError {
+				web.RecordOf(c.r.Context()).Fail(r.Err)
+				o.Reason = "internal error"
+			}
+			continue
+		}
+		o.Status, o.Duplicate = http.StatusCreated, r.Duplicate
+		o.MessageID, o.MessageStringID = idForms(r.ID)
+		if r.SchemaVersion >= 0 {
+			o.SchemaVersion = &r.SchemaVersion
+		}
+	}
+	return web.WriteJSON(c.w, code, contentJSON, out)
+}
+
+func idForms(id names.MessageID) (encoded, text string) { return id.Base64(), id.String() }

@@ -1,0 +1,189 @@
+package messageapi
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"time"
+
+	"freshet/internal/messaging"
+	"freshet/internal/web"
+)
+
+// Server-sent events. A page reads them with EventSource or fetch, a shell with
+// curl -N.
+const (
+	eventBeat    = 15 * time.Second // a comment, so that proxies keep the line open
+	eventTimeout = 30 * time.Second // for a client to take what is sent
+)
+
+// events writes server-sent events to a client.
+type events struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     []byte
+}
+
+func (c *call) startEvents() (*events, error) {
+	h := c.w.Header()
+	h["Content-Type"] = []string{contentEvents}
+	h["Cache-Control"] = []string{"no-store"}
+	h["X-Accel-Buffering"] = []string{"no"} // nginx would collect them
+	c.began = true
+	c.w.WriteHeader(http.StatusOK)
+	e := &events{w: c.w, control: http.NewResponseController(c.w)}
+	e.buf = append(e.buf, "retry: 1000\n\n"...)
+	return e, e.send()
+}
+
+// message adds one message as an event to what is to be sent.
+func (e *events) message(m *messaging.Received, wanted encoding) error {
+	b, err := web.MarshalJSON(render(m, wanted))
+	if err != nil {
+		return err
+	}
+	e.buf = append(e.buf, "event: message\nid: "...)
+	e.buf = m.ID.AppendBase64(e.buf)
+	e.buf = append(e.buf, "\ndata: "...)
+	e.buf = append(e.buf, b...)
+	e.buf = append(e.buf, "\n\n"...)
+	return nil
+}
+
+// send writes and flushes. A client that does not read loses its connection.
+func (e *events) send() error {
+	// Not every writer has deadlines; then the server's own apply.
+	_ = e.control.SetWriteDeadline(time.Now().Add(eventTimeout))
+	_, err := e.w.Write(e.buf)
+	e.buf = e.buf[:0]
+	if err != nil {
+		return err
+	}
+	return flush(e.w)
+}
+
+// release gives the connection back without the deadline of the last event.
+func (e *events) release() { _ = e.control.SetWriteDeadline(time.Time{}) }
+
+func (e *events) beat() error {
+	e.buf = append(e.buf, ":\n\n"...)
+	return e.send()
+}
+
+// source is where events come from.
+type source interface {
+	Next(ctx context.Context, wait time.Duration) ([]messaging.Received, error)
+}
+
+// pump sends events until the client leaves or the broker drains.
+func (c *call) pump(from source, wanted encoding) error {
+	out, err := c.startEvents()
+	if err != nil {
+		return err
+	}
+	defer out.release()
+	for {
+		received, err := from.Next(c.r.Context(), eventBeat)
+		switch {
+		case errors.Is(err, messaging.ErrClosing), c.r.Context().Err() != nil:
+			return nil // a clean end: the client connects again, here or elsewhere
+		case err != nil:
+			out.buf = append(out.buf, "event: error\ndata: {\"reason\":"...)
+			out.buf = append(out.buf, quote(publicReason(err))...)
+			out.buf = append(out.buf, "}\n\n"...)
+			return errors.Join(err, out.send())
+		case len(received) == 0:
+			err = out.beat()
+		default:
+			for i := range received {
+				if err = out.message(&received[i], wanted); err != nil {
+					return err
+				}
+			}
+			err = out.send()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// publicReason is an error's text, unless it is a fault of ours.
+func publicReason(err error) string {
+	if statusOf(err, messages) == http.StatusInternalServerError {
+		return "internal error"
+	}
+	return err.Error()
+}
+
+// stream is GET …/{subscription}/messages, an extension: messages as they
+// come, at most as many unacknowledged as the caller gives credit for. They
+// are acknowledged by PUT, as those of a consume; what is not when the line
+// breaks goes back at once.
+func (c *call) stream() error {
+	credits, _, err := c.numberOfQuery("credits", headerMaxUnacked)
+	if err != nil {
+		return err
+	}
+	lease, leased, err := c.numberOfQuery("ackTimeoutMillis", "")
+	if err != nil {
+		return err
+	}
+	wanted, err := parseEncoding(c.r.URL.Query().Get("encoding"))
+	if err != nil {
+		return err
+	}
+	opts := messaging.StreamOptions{Credits: int(min(credits, math.MaxInt32))}
+	if leased {
+		if opts.Lease, err = millis("ackTimeoutMillis", lease); err != nil {
+			return err
+		}
+	}
+	s, err := c.broker().Stream(c.r.Context(), c.topic, c.subscription, opts)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.pump(s, wanted), s.Close())
+}
+
+// tail is GET …/{topic}/tail, an extension: a topic's messages as they come,
+// without any subscription noticing.
+func (c *call) tail() error {
+	query := c.r.URL.Query()
+	wanted, err := parseEncoding(query.Get("encoding"))
+	if err != nil {
+		return err
+	}
+	var from messaging.TailFrom
+	switch query.Get("from") {
+	case "", "latest":
+	case "earliest":
+		from.Earliest = true
+	default:
+		return badQuery("from must be earliest or latest")
+	}
+	since, ok, err := c.numberOfQuery("since", "")
+	if err != nil {
+		return err
+	}
+	if ok {
+		from.Since = time.UnixMilli(since)
+	}
+	if from.After, err = c.idOfQuery("after"); err != nil {
+		return err
+	}
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" && from.After == nil {
+		// A page that lost its line goes on where it was.
+		id, err := parseID([]byte(last))
+		if err != nil {
+			return err
+		}
+		from.After = &id
+	}
+	t, err := c.broker().Tail(c.r.Context(), c.topic, from)
+	if err != nil {
+		return err
+	}
+	return c.pump(t, wanted)
+}
