@@ -1,0 +1,280 @@
+package jsonschema
+
+import (
+	"fmt"
+	"slices"
+)
+
+// maxNodes bounds the model of one schema with all that it references.
+const maxNodes = 4 << 20
+
+// builder turns schemas into nodes. It works off a queue, not by recursion:
+// references make the graph as deep as anyone likes.
+type builder struct {
+	nodes map[*value]*node
+	metas map[string]*node
+	queue []work
+	refs  []*node
+}
+
+type work struct {
+	node *node
+	from site
+}
+
+// buildModel makes the model of a document whose references all resolve.
+func buildModel(doc *document) (*node, error) {
+	b := &builder{nodes: map[*value]*node{}, metas: map[string]*node{}}
+	root := b.at(site{doc: doc, value: doc.root})
+	for len(b.queue) > 0 {
+		next := b.queue[len(b.queue)-1]
+		b.queue = b.queue[:len(b.queue)-1]
+		if err := b.fill(next.node, next.from); err != nil {
+			return nil, err
+		}
+		if len(b.nodes) > maxNodes {
+			return nil, fmt.Errorf("schema and its references have more than %d parts", maxNodes)
+		}
+	}
+	b.followRefs()
+	return root, nil
+}
+
+// at returns the node of the schema at s, which may still have to be filled.
+func (b *builder) at(s site) *node {
+	if s.meta != "" {
+		n, ok := b.metas[s.meta]
+		if !ok {
+			n = &node{kind: kindMeta, body: s.meta}
+			b.metas[s.meta] = n
+		}
+		return n
+	}
+	n, ok := b.nodes[s.value]
+	if !ok {
+		n = &node{draft: s.doc.draft, src: s.value}
+		b.nodes[s.value] = n
+		b.queue = append(b.queue, work{n, s})
+	}
+	return n
+}
+
+// followRefs finds where each chain of references ends.
+func (b *builder) followRefs() {
+	for _, n := range b.refs {
+		first := n.body.(*refBody)
+		if first.target.kind != kindRef {
+			first.end = first.target
+			continue
+		}
+		chain := []*refBody{first}
+		seen := map[*refBody]bool{first: true}
+		end := first.target
+		for end.kind == kindRef {
+			link := end.body.(*refBody)
+			if seen[link] {
+				end = emptyNode
+				break
+			}
+			if link.end != nil {
+				end = link.end
+				break
+			}
+			seen[link] = true
+			chain = append(chain, link)
+			end = link.target
+		}
+		for _, link := range chain {
+			link.end = end
+		}
+	}
+}
+
+// facets is a schema object being taken apart: each extractor takes the
+// keywords it understands, in the order of spec 3, and the families of keywords
+// that a type has not used up become facets of their own.
+type facets struct {
+	b     *builder
+	from  site
+	v     *value
+	found []*node
+	used  [len(families)]bool
+}
+
+func (f *facets) add(k kind, body any) *node {
+	n := &node{kind: k, draft: f.from.doc.draft, body: body}
+	if k == kindRef {
+		f.b.refs = append(f.b.refs, n)
+	}
+	f.found = append(f.found, n)
+	return n
+}
+
+// child returns the node of a schema directly inside this one.
+func (f *facets) child(v *value) *node {
+	return f.b.at(site{doc: f.from.doc, value: v, base: f.from.inner()})
+}
+
+func (b *builder) fill(n *node, s site) error {
+	v := s.value
+	if v.kind != objectValue {
+		n.kind = kindEmpty
+		if v.kind == boolValue && !v.truth {
+			n.kind = kindFalse
+		}
+		return nil
+	}
+	f := &facets{b: b, from: s, v: v}
+	if err := f.references(); err != nil {
+		return err
+	}
+	// Before 2019-09 a $ref stands alone, whatever is written beside it.
+	if len(f.found) == 0 || s.doc.draft.modern() {
+		f.combinations()
+		f.types()
+		f.sniff()
+	}
+	n.meta = f.about()
+	switch len(f.found) {
+	case 0:
+		n.kind = kindEmpty
+	case 1:
+		n.kind, n.body = f.found[0].kind, f.found[0].body
+	default:
+		n.kind, n.body = kindCombined, &combinedBody{criterion: allOf, branches: f.found, unique: positions(len(f.found))}
+	}
+	return nil
+}
+
+func (f *facets) about() *meta {
+	var m meta
+	if !f.from.doc.draft.modern() {
+		m.id, _ = f.v.str(f.from.doc.draft.idKeyword())
+	}
+	m.title, _ = f.v.str("title")
+	m.description, _ = f.v.str("description")
+	m.fallback = f.v.get("default")
+	connect, _ := f.v.str("connect.type")
+	m.connectBytes = connect == "bytes"
+	if m == *noMeta {
+		return nil
+	}
+	return &m
+}
+
+func (f *facets) references() error {
+	keywords := []string{"$ref"}
+	if f.from.doc.draft.modern() {
+		keywords = append(keywords, "$dynamicRef", "$recursiveRef")
+	}
+	for _, keyword := range keywords {
+		ref, ok := f.v.str(keyword)
+		if !ok {
+			continue
+		}
+		target, err := f.from.resolve(ref)
+		if err != nil {
+			return err
+		}
+		f.add(kindRef, &refBody{target: f.b.at(target)})
+	}
+	return nil
+}
+
+// combinations takes enum, allOf, anyOf, oneOf, not and const.
+func (f *facets) combinations() {
+	if e := f.v.get("enum"); e != nil && e.kind == arrayValue {
+		f.add(kindEnum, e.items)
+	}
+	for c, keyword := range criterionNames {
+		list := f.v.get(keyword)
+		if list == nil || list.kind != arrayValue {
+			continue
+		}
+		body := &combinedBody{criterion: criterion(c)}
+		seen := map[uint64]bool{}
+		for i, item := range list.items {
+			body.branches = append(body.branches, f.child(item))
+			if !seen[item.hash] {
+				seen[item.hash] = true
+				body.unique = append(body.unique, i)
+			}
+		}
+		f.add(kindCombined, body)
+	}
+	if not := f.v.get("not"); not != nil {
+		f.add(kindNot, f.child(not))
+	}
+	if c := f.v.get("const"); c != nil && f.from.doc.draft > draft4 {
+		f.add(kindConst, c)
+	}
+}
+
+// types takes type, and with it the keywords of the families it names.
+func (f *facets) types() {
+	t := f.v.get("type")
+	switch {
+	case t == nil:
+	case t.kind == stringValue:
+		f.typed(t.text)
+	case t.kind == arrayValue:
+		inner := &facets{b: f.b, from: f.from, v: f.v}
+		for _, item := range t.items {
+			inner.typed(item.text)
+		}
+		f.used = inner.used
+		f.add(kindCombined, &combinedBody{criterion: anyOf, branches: inner.found, unique: positions(len(inner.found))})
+	}
+}
+
+func (f *facets) typed(name string) {
+	switch name {
+	case "string":
+		f.family(stringFamily)
+	case "integer", "number":
+		f.family(numberFamily)
+		f.found[len(f.found)-1].body.(*numberBody).integer = name == "integer"
+	case "boolean":
+		f.add(kindBoolean, nil)
+	case "null":
+		f.add(kindNull, nil)
+	case "array":
+		f.family(arrayFamily)
+	case "object":
+		f.family(objectFamily)
+	}
+}
+
+// sniff makes facets of the keyword families that are still there, also when
+// the schema has a type: {"type": "string", "minimum": 1} speaks of both.
+func (f *facets) sniff() {
+	for _, fam := range []family{arrayFamily, objectFamily, numberFamily, stringFamily} {
+		if !f.used[fam] && f.has(fam) {
+			f.family(fam)
+		}
+	}
+	conditional := f.v.get("if") != nil
+	if f.from.doc.draft == draft7 {
+		conditional = conditional || f.v.get("then") != nil || f.v.get("else") != nil
+	}
+	if conditional && f.from.doc.draft >= draft7 {
+		f.add(kindConditional, nil)
+	}
+}
+
+func positions(n int) []int {
+	unique := make([]int, n)
+	for i := range unique {
+		unique[i] = i
+	}
+	return unique
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

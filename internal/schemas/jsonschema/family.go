@@ -1,0 +1,235 @@
+package jsonschema
+
+// family is a group of keywords that speak of one type of document.
+type family uint8
+
+const (
+	stringFamily family = iota
+	numberFamily
+	objectFamily
+	arrayFamily
+)
+
+// keywordSpan is a keyword and the drafts in which it belongs to its family.
+type keywordSpan struct {
+	name        string
+	first, last draft
+	// filled means that an empty object does not count: the parser of the
+	// modern drafts keeps such a keyword as an empty map and forgets it.
+	filled bool
+}
+
+var families = [...][]keywordSpan{
+	stringFamily: {
+		{name: "minLength", last: draft2020}, {name: "maxLength", last: draft2020},
+		{name: "pattern", last: draft2020}, {name: "format", last: draft2020},
+	},
+	numberFamily: {
+		{name: "minimum", last: draft2020}, {name: "maximum", last: draft2020},
+		{name: "exclusiveMinimum", last: draft2020}, {name: "exclusiveMaximum", last: draft2020},
+		{name: "multipleOf", last: draft2020},
+	},
+	objectFamily: {
+		{name: "properties", last: draft7}, {name: "properties", first: draft2019, last: draft2020, filled: true},
+		{name: "required", last: draft2020},
+		{name: "minProperties", last: draft2020}, {name: "maxProperties", last: draft2020},
+		{name: "patternProperties", last: draft7}, {name: "patternProperties", first: draft2019, last: draft2020, filled: true},
+		{name: "additionalProperties", last: draft2020},
+		{name: "propertyNames", first: draft6, last: draft2020},
+		{name: "dependencies", last: draft7},
+		{name: "dependentRequired", first: draft2019, last: draft2020},
+		{name: "dependentSchemas", first: draft2019, last: draft2020},
+		{name: "unevaluatedProperties", first: draft2019, last: draft2020},
+	},
+	arrayFamily: {
+		{name: "items", last: draft2020}, {name: "additionalItems", last: draft2019},
+		{name: "prefixItems", first: draft2020, last: draft2020},
+		{name: "minItems", last: draft2020}, {name: "maxItems", last: draft2020},
+		{name: "uniqueItems", last: draft2020},
+		{name: "contains", first: draft6, last: draft2020},
+		{name: "unevaluatedItems", first: draft2019, last: draft2020},
+	},
+}
+
+// has says whether the schema uses a keyword of the family.
+func (f *facets) has(fam family) bool {
+	d := f.from.doc.draft
+	for _, span := range families[fam] {
+		if d < span.first || d > span.last {
+			continue
+		}
+		if v := f.v.get(span.name); v != nil && (!span.filled || len(v.items) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// family adds the facet of one family and marks its keywords as used.
+func (f *facets) family(fam family) {
+	f.used[fam] = true
+	switch fam {
+	case stringFamily:
+		f.add(kindString, &stringBody{
+			minLength: f.number("minLength"),
+			maxLength: f.number("maxLength"),
+			pattern:   f.text("pattern"),
+		})
+	case numberFamily:
+		f.add(kindNumber, f.numberBody())
+	case objectFamily:
+		f.add(kindObject, f.objectBody())
+	case arrayFamily:
+		f.add(kindArray, f.arrayBody())
+	}
+}
+
+func (f *facets) number(keyword string) *value {
+	if v := f.v.get(keyword); v != nil && v.kind == numberValue {
+		return v
+	}
+	return nil
+}
+
+func (f *facets) text(keyword string) *value {
+	if v := f.v.get(keyword); v != nil && v.kind == stringValue {
+		return v
+	}
+	return nil
+}
+
+func (f *facets) flag(keyword string) bool {
+	v := f.v.get(keyword)
+	return v != nil && v.kind == boolValue && v.truth
+}
+
+func (f *facets) numberBody() *numberBody {
+	body := &numberBody{
+		minimum:          f.number("minimum"),
+		maximum:          f.number("maximum"),
+		exclusiveMinimum: f.number("exclusiveMinimum"),
+		exclusiveMaximum: f.number("exclusiveMaximum"),
+		multipleOf:       f.number("multipleOf"),
+	}
+	if f.from.doc.draft == draft4 {
+		// Draft 4 writes {"maximum": 5, "exclusiveMaximum": true}.
+		if f.flag("exclusiveMinimum") {
+			body.exclusiveMinimum = body.minimum
+		}
+		if f.flag("exclusiveMaximum") {
+			body.exclusiveMaximum = body.maximum
+		}
+	}
+	return body
+}
+
+// members visits the members of an object-valued keyword.
+func (f *facets) members(keyword string, visit func(name string, v *value)) {
+	if v := f.v.get(keyword); v != nil && v.kind == objectValue {
+		for i, name := range v.keys {
+			visit(name, v.items[i])
+		}
+	}
+}
+
+func (f *facets) objectBody() *objectBody {
+	d := f.from.doc.draft
+	body := &objectBody{
+		required:   map[string]bool{},
+		properties: map[string]*node{},
+		arrays:     map[string][]string{},
+		schemas:    map[string]*node{},
+		additional: f.rest("additionalProperties"),
+		minimum:    f.number("minProperties"),
+		maximum:    f.number("maxProperties"),
+	}
+	f.members("properties", func(name string, v *value) { body.properties[name] = f.child(v) })
+	body.names = sortedKeys(body.properties)
+	if list := f.v.get("required"); list != nil {
+		for _, item := range list.items {
+			body.required[item.text] = true
+		}
+	}
+	f.members("patternProperties", func(text string, v *value) {
+		if p := f.from.doc.pattern(text); p != nil {
+			body.patterns = append(body.patterns, patternProperty{p, f.child(v)})
+		}
+	})
+	names := func(name string, v *value) {
+		for _, item := range v.items {
+			body.arrays[name] = append(body.arrays[name], item.text)
+		}
+	}
+	if d.modern() {
+		f.members("dependentRequired", names)
+		f.members("dependentSchemas", func(name string, v *value) { body.schemas[name] = f.child(v) })
+		body.unmatched = f.rest("unevaluatedProperties")
+		return body
+	}
+	f.members("dependencies", func(name string, v *value) {
+		if v.kind == arrayValue {
+			names(name, v)
+		} else {
+			body.schemas[name] = f.child(v)
+		}
+	})
+	return body
+}
+
+func (f *facets) arrayBody() *arrayBody {
+	d := f.from.doc.draft
+	body := &arrayBody{
+		minimum: f.number("minItems"),
+		maximum: f.number("maxItems"),
+		unique:  f.flag("uniqueItems"),
+	}
+	items := f.v.get("items")
+	tuple := items
+	if d == draft2020 {
+		tuple = f.v.get("prefixItems")
+	}
+	if tuple != nil && tuple.kind == arrayValue {
+		for _, item := range tuple.items {
+			body.tuple = append(body.tuple, f.child(item))
+		}
+	}
+	switch {
+	case d != draft2020:
+		body.additional = f.rest("additionalItems")
+		if items != nil && items.kind != arrayValue {
+			body.all = f.child(items)
+		}
+	case items != nil && (items.kind == boolValue || len(body.tuple) > 0):
+		// In 2020-12 items is what additionalItems was, if there is a prefix; and
+		// a boolean says nothing of the items but whether there may be any.
+		body.additional = f.rest("items")
+	case items != nil && items.kind == objectValue:
+		body.all = f.child(items)
+	}
+	if d.modern() {
+		body.unmatched = f.rest("unevaluatedItems")
+		if f.v.get("contains") != nil {
+			body.minContains = f.number("minContains")
+			body.maxContains = f.number("maxContains")
+			if body.minContains == nil {
+				body.minContains = one
+			}
+		}
+	}
+	return body
+}
+
+// one is what contains asks for when minContains does not say.
+var one = &value{kind: numberValue, text: "1", hash: hashText('n', parseDecimal("1").key())}
+
+// rest reads a keyword that is a boolean or a schema for whatever is not named.
+func (f *facets) rest(keyword string) rest {
+	v := f.v.get(keyword)
+	switch {
+	case v == nil:
+		return rest{}
+	case v.kind == boolValue:
+		return rest{forbidden: !v.truth}
+	}
+	return rest{schema: f.child(v)}
+}

@@ -1,0 +1,141 @@
+package jsonschema
+
+// kind is the class of a node. Compatibility compares only nodes of one class.
+type kind uint8
+
+const (
+	kindEmpty       kind = iota // {} or true: everything is valid
+	kindFalse                   // false: nothing is
+	kindString                  // body *stringBody
+	kindNumber                  // body *numberBody; integer is a flag
+	kindBoolean                 // no body
+	kindNull                    // no body
+	kindEnum                    // body []*value
+	kindConst                   // body *value
+	kindNot                     // body *node
+	kindObject                  // body *objectBody
+	kindArray                   // body *arrayBody
+	kindCombined                // body *combinedBody
+	kindConditional             // if/then/else, never compared
+	kindRef                     // body *refBody
+	kindMeta                    // body string: the address of a published metaschema
+)
+
+// node is one element of the model that compatibility is defined on. A schema
+// object becomes one node; if it speaks of several things at once (say, a type
+// and an enum), those become facets under a combined node.
+type node struct {
+	kind  kind
+	draft draft
+	src   *value // the schema it was made from; nil for facets
+	meta  *meta  // nil when there is nothing in it
+	body  any
+}
+
+// meta is what a node says about itself rather than about documents.
+type meta struct {
+	id, title, description string
+	fallback               *value // default
+	connectBytes           bool   // connect.type is bytes
+}
+
+var noMeta = &meta{}
+
+func (n *node) about() *meta {
+	if n.meta == nil {
+		return noMeta
+	}
+	return n.meta
+}
+
+// end follows references to the node that says something.
+func (n *node) end() *node {
+	if n.kind == kindRef {
+		return n.body.(*refBody).end
+	}
+	return n
+}
+
+// hasDefault says whether a property of this schema has a default, on itself or
+// behind its reference.
+func (n *node) hasDefault() bool {
+	return n.about().fallback != nil || n.end().about().fallback != nil
+}
+
+type stringBody struct {
+	minLength, maxLength *value
+	pattern              *value
+}
+
+type numberBody struct {
+	minimum, maximum                   *value
+	exclusiveMinimum, exclusiveMaximum *value
+	multipleOf                         *value
+	integer                            bool
+}
+
+type objectBody struct {
+	names      []string // of the properties, sorted
+	properties map[string]*node
+	required   map[string]bool
+	patterns   []patternProperty
+	additional rest
+	unmatched  rest // unevaluatedProperties
+	minimum    *value
+	maximum    *value
+	arrays     map[string][]string // dependencies on names
+	schemas    map[string]*node    // dependencies on schemas
+}
+
+type patternProperty struct {
+	pattern *pattern
+	node    *node
+}
+
+type arrayBody struct {
+	all         *node   // the schema of every item
+	tuple       []*node // the schemas of the first items
+	additional  rest
+	unmatched   rest // unevaluatedItems
+	minimum     *value
+	maximum     *value
+	minContains *value
+	maxContains *value
+	unique      bool
+}
+
+// rest is what a schema says of properties or items it does not name.
+type rest struct {
+	forbidden bool  // the keyword is false
+	schema    *node // the keyword is a schema
+}
+
+// open says whether anything goes.
+func (r rest) open() bool { return !r.forbidden && r.schema == nil }
+
+// criterion is the keyword of a combined node.
+type criterion uint8
+
+const (
+	allOf criterion = iota
+	anyOf
+	oneOf
+)
+
+var criterionNames = [...]string{allOf: "allOf", anyOf: "anyOf", oneOf: "oneOf"}
+
+func (c criterion) String() string { return criterionNames[c] }
+
+type combinedBody struct {
+	criterion criterion
+	branches  []*node
+	unique    []int // positions of the branches left when duplicates go
+}
+
+type refBody struct {
+	target *node
+	end    *node // the target behind all references; set when the model is done
+}
+
+// emptyNode stands for a reference that leads only to itself.
+var emptyNode = &node{kind: kindEmpty}

@@ -1,0 +1,73 @@
+package jsonschema
+
+func (p *pass) arrays(old, new *arrayBody) {
+	p.maybe(old.all, new.all, key("items"))
+	for i := range max(len(old.tuple), len(new.tuple)) {
+		switch {
+		case i >= len(new.tuple):
+			p.itemRemoved(old.tuple[i], new, i)
+		case i >= len(old.tuple):
+			p.itemAdded(old, new.tuple[i], i)
+		default:
+			p.descend(old.tuple[i], new.tuple[i], element("items", i))
+		}
+	}
+	p.rests(additionalItems, old.additional, new.additional, "additionalItems")
+	p.rests(unevaluatedItems, old.unmatched, new.unmatched, "unevaluatedItems")
+	p.limit(maxItems, old.maximum, new.maximum, "maxItems")
+	p.limit(minItems, old.minimum, new.minimum, "minItems")
+	p.limit(maxContains, old.maxContains, new.maxContains, "maxContains")
+	p.limit(minContains, old.minContains, new.minContains, "minContains")
+	switch {
+	case old.unique && !new.unique:
+		p.note("UNIQUE_ITEMS_REMOVED", key("uniqueItems"))
+	case !old.unique && new.unique:
+		p.note("UNIQUE_ITEMS_ADDED", key("uniqueItems"))
+	}
+}
+
+// open says whether the array takes any item after those it names.
+func (a *arrayBody) open() bool { return a.additional.open() && a.unmatched.open() }
+
+// cover returns the schema for items that are not named, or nil if there may be
+// none.
+func (a *arrayBody) cover() *node {
+	if a.additional.schema != nil {
+		return a.additional.schema
+	}
+	return a.unmatched.schema
+}
+
+func (p *pass) itemRemoved(was *node, new *arrayBody, i int) {
+	below := element("items", i)
+	cover := new.cover()
+	switch {
+	case new.open():
+		p.note("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", below)
+	case cover != nil && p.covered(was, cover, below):
+		p.note("ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", below)
+	case cover != nil:
+		p.note("ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", below)
+	case was.end().kind == kindFalse:
+		p.note("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", below)
+	default:
+		p.note("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", below)
+	}
+}
+
+func (p *pass) itemAdded(old *arrayBody, is *node, i int) {
+	below := element("items", i)
+	cover := old.cover()
+	switch {
+	case old.open() && is.end().kind == kindEmpty:
+		p.note("ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL", below)
+	case old.open():
+		p.note("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", below)
+	case cover == nil:
+		p.note("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", below)
+	case p.covered(cover, is, below):
+		p.note("ITEM_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", below)
+	default:
+		p.note("ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", below)
+	}
+}

@@ -1,0 +1,155 @@
+package jsonschema
+
+// combined compares two combined nodes: the criteria, then the number of
+// branches that are not duplicates, then the branches themselves.
+func (p *pass) combined(old, new *combinedBody) {
+	if old.criterion != new.criterion {
+		if !criterionExtended(old, new) {
+			p.note("COMBINED_TYPE_CHANGED", step{})
+			return
+		}
+		p.note("COMBINED_TYPE_EXTENDED", step{})
+	}
+	was, is := len(old.unique), len(new.unique)
+	switch {
+	case was < is && new.criterion == allOf:
+		p.note("PRODUCT_TYPE_EXTENDED", step{})
+	case was < is:
+		p.note("SUM_TYPE_EXTENDED", step{})
+	case was > is && old.criterion == allOf:
+		p.note("PRODUCT_TYPE_NARROWED", step{})
+	case was > is:
+		p.note("SUM_TYPE_NARROWED", step{})
+	}
+	partners, matched := p.match(old, new)
+	for i, j := range partners {
+		if j >= 0 && p.record != nil {
+			position := old.unique[i]
+			p.descend(old.branches[position], new.branches[new.unique[j]], element(old.criterion.String(), position))
+		}
+	}
+	if matched < min(was, is) {
+		p.note("COMBINED_TYPE_SUBSCHEMAS_CHANGED", step{})
+	}
+}
+
+// criterionExtended says whether a change of criterion lets all old documents
+// through, as far as the criterion goes.
+func criterionExtended(old, new *combinedBody) bool {
+	oldSingle, newSingle := len(old.branches) == 1, len(new.branches) == 1
+	return new.criterion == anyOf ||
+		(oldSingle && newSingle) ||
+		(oldSingle && new.criterion == oneOf) ||
+		(old.criterion == allOf && newSingle)
+}
+
+// match finds a maximum matching of compatible branches. It returns for each
+// old branch the new one it is matched with, or -1, and the number of matches.
+func (p *pass) match(old, new *combinedBody) ([]int, int) {
+	m := &matching{
+		partners: filled(len(old.unique), -1),
+		owners:   filled(len(new.unique), -1),
+	}
+	p.matchAlike(m, old, new)
+	most := min(len(old.unique), len(new.unique))
+	if m.size == most {
+		return m.partners, m.size
+	}
+	m.edges = make([][]int, len(old.unique))
+	for i, o := range old.unique {
+		if p.c.err != nil {
+			return m.partners, m.size
+		}
+		for j, n := range new.unique {
+			if p.ok(old.branches[o], new.branches[n]) {
+				m.edges[i] = append(m.edges[i], j)
+			}
+		}
+	}
+	if p.waiting() {
+		// Some pairs are not judged yet; the solver will come back.
+		return m.partners, m.size
+	}
+	for i := range m.partners {
+		if m.partners[i] >= 0 || m.size == most || p.c.err != nil {
+			continue
+		}
+		visited := make([]bool, len(m.owners))
+		if m.augment(i, visited, p.c) {
+			m.size++
+		}
+	}
+	return m.partners, m.size
+}
+
+// matchAlike pairs branches that are written alike. Nearly all of a large union
+// stays as it was, and a matching may start anywhere: growing it by augmenting
+// paths ends at the same size.
+func (p *pass) matchAlike(m *matching, old, new *combinedBody) {
+	alike := make(map[uint64]int, len(new.unique))
+	for j, n := range new.unique {
+		if src := new.branches[n].src; src != nil {
+			alike[src.hash] = j
+		}
+	}
+	for i, o := range old.unique {
+		src := old.branches[o].src
+		if src == nil {
+			continue
+		}
+		j, found := alike[src.hash]
+		if found && m.owners[j] < 0 && p.ok(old.branches[o], new.branches[new.unique[j]]) {
+			m.partners[i], m.owners[j] = j, i
+			m.size++
+		}
+	}
+}
+
+// matching is a bipartite matching that grows by augmenting paths.
+type matching struct {
+	edges    [][]int
+	partners []int // old to new
+	owners   []int // new to old
+	size     int
+}
+
+// augment looks for a path from an unmatched old branch to an unmatched new
+// one, and flips it. It walks with a stack of its own: a path may be as long as
+// the union has branches.
+func (m *matching) augment(start int, visited []bool, c *comparer) bool {
+	type frame struct{ old, next int }
+	stack := []frame{{old: start}}
+	for len(stack) > 0 {
+		top := &stack[len(stack)-1]
+		if top.next == len(m.edges[top.old]) {
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		j := m.edges[top.old][top.next]
+		top.next++
+		c.tick()
+		if visited[j] {
+			continue
+		}
+		visited[j] = true
+		if m.owners[j] >= 0 {
+			stack = append(stack, frame{old: m.owners[j]})
+			continue
+		}
+		for k := len(stack) - 1; k >= 0; k-- {
+			old := stack[k].old
+			taken := m.edges[old][stack[k].next-1]
+			m.partners[old], m.owners[taken] = taken, old
+		}
+		return true
+	}
+	return false
+}
+
+func filled(n, with int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = with
+	}
+	return list
+}

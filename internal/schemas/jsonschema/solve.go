@@ -1,0 +1,195 @@
+package jsonschema
+
+import (
+	"fmt"
+	"time"
+)
+
+// The work one comparison may take. The first two make the limit the same on
+// every machine; the clock is the last resort.
+const (
+	maxPairs    = 1_000_000
+	maxWork     = 50_000_000
+	compareTime = 5 * time.Second
+)
+
+// Compare returns all differences between two schemas in the backward
+// direction: new is meant to accept what old accepted. The schemas are
+// compatible when no difference is incompatible. It fails with ErrTooComplex
+// when the comparison would take too much work.
+//
+// Compatibility of recursive schemas is a greatest fixed point: a pair of nodes
+// counts as compatible until a rule says otherwise, and when it does, every
+// pair that relied on it is judged again. This takes each pair once in the
+// common case, whatever the order, and never recurses.
+func Compare(old, new *Schema) ([]Difference, error) {
+	c := &comparer{states: map[pair]*state{}, deadline: time.Now().Add(compareTime)}
+	root := pair{old.root.end(), new.root.end()}
+	if same(root.old, root.new) {
+		return nil, nil
+	}
+	c.solve(root)
+	if c.err != nil {
+		return nil, c.err
+	}
+	differences := c.report(root)
+	return differences, c.err
+}
+
+// pair is an old node to be compared with a new one; both are ends of references.
+type pair struct{ old, new *node }
+
+// state is what is known of a pair.
+type state struct {
+	pair
+	judged     bool     // it went through the rules at least once
+	bad        bool     // it is incompatible; this never changes back
+	dirty      bool     // it waits to be judged again
+	dependents []*state // the pairs whose verdict relied on this one
+}
+
+type comparer struct {
+	states   map[pair]*state
+	stack    []*state // pairs being judged, each above the one that needs it
+	dirty    []*state
+	missing  []*state // pairs the current pass met for the first time
+	work     int
+	deadline time.Time
+	err      error
+}
+
+// solve judges the root and everything below it until nothing changes.
+func (c *comparer) solve(root pair) {
+	first := &state{pair: root}
+	c.states[root] = first
+	c.stack = append(c.stack, first)
+	for c.err == nil {
+		if len(c.stack) == 0 {
+			if len(c.dirty) == 0 {
+				return
+			}
+			again := c.dirty[len(c.dirty)-1]
+			c.dirty = c.dirty[:len(c.dirty)-1]
+			again.dirty = false
+			if !again.bad {
+				c.stack = append(c.stack, again)
+			}
+			continue
+		}
+		s := c.stack[len(c.stack)-1]
+		p := &pass{c: c, owner: s}
+		c.missing = c.missing[:0]
+		p.apply(s.old, s.new)
+		if len(c.missing) > 0 {
+			c.stack = append(c.stack, c.missing...)
+			continue
+		}
+		c.stack = c.stack[:len(c.stack)-1]
+		s.judged = true
+		if p.broken && !s.bad {
+			c.condemn(s)
+		}
+	}
+}
+
+// condemn makes a pair incompatible and has its dependents judged again.
+func (c *comparer) condemn(s *state) {
+	s.bad = true
+	for _, d := range s.dependents {
+		if d.judged && !d.bad && !d.dirty {
+			d.dirty = true
+			c.dirty = append(c.dirty, d)
+		}
+	}
+	s.dependents = nil
+}
+
+// ok says whether a pair is compatible as far as is known.
+func (p *pass) ok(old, new *node) bool {
+	p.c.tick()
+	if p.c.err != nil {
+		return true
+	}
+	old, new = old.end(), new.end()
+	if same(old, new) {
+		return true
+	}
+	if isLeaf(old, new) {
+		leaf := &pass{c: p.c}
+		leaf.apply(old, new)
+		return !leaf.broken
+	}
+	s, known := p.c.states[pair{old, new}]
+	switch {
+	case known && s.bad:
+		return false
+	case known && p.owner != nil:
+		s.dependents = append(s.dependents, p.owner)
+	case !known && p.owner != nil:
+		p.c.discover(pair{old, new})
+	}
+	return true
+}
+
+func (c *comparer) discover(at pair) {
+	if len(c.states) >= maxPairs {
+		c.fail("comparing takes more than %d pairs of subschemas", maxPairs)
+		return
+	}
+	s := &state{pair: at}
+	c.states[at] = s
+	c.missing = append(c.missing, s)
+}
+
+// waiting says whether the current pass met pairs that are not judged yet, so
+// that its outcome does not count.
+func (p *pass) waiting() bool { return len(p.c.missing) > 0 }
+
+// same says that two nodes cannot differ: they were written alike and refer to
+// nothing whose meaning depends on the document around them.
+func same(old, new *node) bool {
+	return old == new || (old.src != nil && new.src != nil && old.src.hash == new.src.hash &&
+		!old.src.refs && old.draft == new.draft)
+}
+
+// isLeaf says whether a pair is judged without looking at any other pair.
+func isLeaf(old, new *node) bool {
+	if old.kind == kindCombined || new.kind == kindCombined {
+		return false
+	}
+	if old.kind != new.kind {
+		return true
+	}
+	return old.kind != kindObject && old.kind != kindArray && old.kind != kindNot
+}
+
+// matches asks whether a name fits a patternProperties expression.
+func (c *comparer) matches(p *pattern, name string) bool {
+	c.spend(1 + len(name)/64)
+	found, err := p.find(name)
+	if err != nil {
+		c.fail("%v", err)
+	}
+	return found
+}
+
+func (c *comparer) tick() { c.spend(1) }
+
+// spend accounts for work and looks at the clock now and then.
+func (c *comparer) spend(work int) {
+	const clockEvery = 1 << 12
+	before := c.work / clockEvery
+	c.work += work
+	if c.work > maxWork {
+		c.fail("comparing takes more than %d steps", maxWork)
+	}
+	if c.work/clockEvery != before && time.Now().After(c.deadline) {
+		c.fail("comparing takes more than %s", compareTime)
+	}
+}
+
+func (c *comparer) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%w: %s", ErrTooComplex, fmt.Sprintf(format, args...))
+	}
+}
