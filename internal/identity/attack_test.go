@@ -294,7 +294,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	f := newForge(t)
 	credentials := f.Issuer.NewCredentials("acme", "x")
 	key, keyToken := f.Key(f.account, "prod")
-	access, _, err := f.Issuer.AccessToken(f.account, api, time.Hour)
+	access, _, err := f.Issuer.AccessToken(f.account, time.Hour, api)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,9 +134,9 @@ func marshalClaims(c any) ([]byte, error) {
 	return payload, nil
 }
 
-// AccessToken issues a token for the account, good for one audience. A lifetime
+// AccessToken issues a token for the account, good for the audiences. A lifetime
 // of 0 means DefaultTokenLifetime; longer ones than MaxTokenLifetime are cut.
-func (i *Issuer) AccessToken(account *Account, aud string, lifetime time.Duration) (Secret, time.Time, error) {
+func (i *Issuer) AccessToken(account *Account, lifetime time.Duration, audiences ...string) (Secret, time.Time, error) {
 	switch {
 	case lifetime <= 0:
 		lifetime = DefaultTokenLifetime
@@ -149,7 +149,7 @@ func (i *Issuer) AccessToken(account *Account, aud string, lifetime time.Duratio
 	token, err := i.keys.sign(claims{
 		Issuer:   i.url,
 		Subject:  account.ClientID + clientsSuffix,
-		Audience: audience{aud},
+		Audience: audiences,
 		IssuedAt: now.Unix(),
 		Expiry:   expires.Unix(),
 		ID:       randomText(16),

@@ -42,7 +42,7 @@ func TestAccessTokenClaims(t *testing.T) {
 	w := identitytest.New(t)
 	account, _ := w.Account("acme", "ci", func(a *identity.Account) { a.Admin = true })
 	start := time.Now().Truncate(time.Second)
-	token, expires, err := w.Issuer.AccessToken(account, "https://api.example.com", 90*time.Minute)
+	token, expires, err := w.Issuer.AccessToken(account, 90*time.Minute, "https://api.example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestAccessTokenLifetimes(t *testing.T) {
 		time.Minute:           time.Minute,
 		1000 * 24 * time.Hour: 30 * 24 * time.Hour,
 	} {
-		token, expires, err := w.Issuer.AccessToken(account, "a", lifetime)
+		token, expires, err := w.Issuer.AccessToken(account, lifetime, "a")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func newReplica(t *testing.T, store identity.KeyStore, dir *identity.Directory, 
 
 func (r replica) token(t *testing.T, a *identity.Account) string {
 	t.Helper()
-	token, _, err := r.issuer.AccessToken(a, "aud", time.Hour)
+	token, _, err := r.issuer.AccessToken(a, time.Hour, "aud")
 	if err != nil {
 		t.Fatal(err)
 	}

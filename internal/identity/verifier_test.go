@@ -324,7 +324,7 @@ func BenchmarkVerify(b *testing.B) {
 	})
 	b.Run("issue", func(b *testing.B) {
 		for b.Loop() {
-			if _, _, err := w.Issuer.AccessToken(account, plane, time.Hour); err != nil {
+			if _, _, err := w.Issuer.AccessToken(account, time.Hour, plane); err != nil {
 				b.Fatal(err)
 			}
 		}

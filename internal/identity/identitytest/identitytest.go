@@ -75,7 +75,7 @@ func (w *World) Account(organization, name string, edit ...func(*identity.Accoun
 // Token issues an access token for an hour.
 func (w *World) Token(account *identity.Account, audience string) string {
 	w.t.Helper()
-	token, _, err := w.Issuer.AccessToken(account, audience, time.Hour)
+	token, _, err := w.Issuer.AccessToken(account, time.Hour, audience)
 	if err != nil {
 		w.t.Fatal(err)
 	}

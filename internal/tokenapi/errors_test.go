@@ -1,0 +1,52 @@
+package tokenapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/web"
+)
+
+func TestEveryKindAndSentinelIsMapped(t *testing.T) {
+	t.Parallel()
+	for _, kind := range errs.Kinds() {
+		if row, ok := kinds[kind]; !ok || row.status == 0 || row.code == "" {
+			t.Errorf("kind %v is not mapped", kind)
+		}
+	}
+	tests := map[error]struct {
+		status int
+		code   string
+	}{
+		identity.ErrInvalidClient:                         {401, "invalid_client"},
+		identity.ErrKeysUnavailable:                       {503, "temporarily_unavailable"},
+		web.ErrBodyTooLarge:                               {413, "invalid_request"},
+		errors.New("disk on fire"):                        {500, "server_error"},
+		fmt.Errorf("reading: %w", errors.New("s3cr3t")):   {500, "server_error"},
+		errs.New(errs.Invalid, "the body ended too soon"): {400, "invalid_request"},
+	}
+	for err, want := range tests {
+		rec := &web.Record{RequestID: "R77"}
+		r := httptest.NewRequest(http.MethodPost, "/oauth/token", nil).WithContext(web.WithRecord(context.Background(), rec))
+		w := httptest.NewRecorder()
+		writeError(w, r, err)
+		var body map[string]string
+		if jsonErr := json.Unmarshal(w.Body.Bytes(), &body); jsonErr != nil {
+			t.Fatal(jsonErr)
+		}
+		if w.Code != want.status || body["error"] != want.code {
+			t.Errorf("%v: status %d %v", err, w.Code, body)
+		}
+		if want.status == 500 && (!strings.Contains(body["error_description"], "R77") || strings.Contains(w.Body.String(), "fire") || strings.Contains(w.Body.String(), "s3cr3t")) {
+			t.Errorf("%v: body %v", err, body)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package tokenapi
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Rate is how often something may happen: Burst times at once, then PerSecond.
+// The zero value is the default, a negative PerSecond is no limit.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// Limits bound token requests.
+type Limits struct {
+	Client     Rate // per client id
+	Address    Rate // per address of the caller; IPv6 by /64
+	Failures   Rate // wrong secrets per client id and address
+	Remembered int  // clients and addresses remembered at most, each; the least recent is forgotten
+}
+
+// The defaults. A client needs a token per audience and day, so even a fleet
+// that restarts at once under one client id passes.
+func (l *Limits) complete() {
+	l.Client.complete(Rate{PerSecond: 10, Burst: 100})
+	l.Address.complete(Rate{PerSecond: 100, Burst: 400})
+	l.Failures.complete(Rate{PerSecond: 0.5, Burst: 20})
+	if l.Remembered <= 0 {
+		l.Remembered = 20_000
+	}
+}
+
+func (r *Rate) complete(to Rate) {
+	if r.PerSecond == 0 {
+		*r = to
+	}
+	if r.Burst <= 0 {
+		r.Burst = 1
+	}
+}
+
+// limiter has a token bucket per key, for a bounded number of keys.
+type limiter struct {
+	rate    Rate
+	max     int
+	mu      sync.Mutex
+	buckets map[string]*list.Element
+	recent  *list.List // of *bucket, the most recently used first
+}
+
+type bucket struct {
+	key     string
+	limiter *rate.Limiter
+}
+
+func newLimiter(r Rate, maxKeys int) *limiter {
+	return &limiter{rate: r, max: maxKeys, buckets: make(map[string]*list.Element), recent: list.New()}
+}
+
+// take uses up one, or says how long to wait for it.
+func (l *limiter) take(key string) time.Duration {
+	if l.rate.PerSecond < 0 {
+		return 0
+	}
+	now := time.Now()
+	reservation := l.bucket(key).ReserveN(now, 1)
+	wait := reservation.DelayFrom(now)
+	if wait > 0 {
+		reservation.CancelAt(now) // a refused request does not push the next one back
+	}
+	return wait
+}
+
+// peek says how long to wait, and uses nothing up.
+func (l *limiter) peek(key string) time.Duration {
+	if l.rate.PerSecond < 0 {
+		return 0
+	}
+	missing := 1 - l.bucket(key).TokensAt(time.Now())
+	if missing <= 0 {
+		return 0
+	}
+	return time.Duration(missing / l.rate.PerSecond * float64(time.Second))
+}
+
+func (l *limiter) bucket(key string) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if element, ok := l.buckets[key]; ok {
+		l.recent.MoveToFront(element)
+		return element.Value.(*bucket).limiter
+	}
+	if l.recent.Len() >= l.max {
+		oldest := l.recent.Back()
+		l.recent.Remove(oldest)
+		delete(l.buckets, oldest.Value.(*bucket).key)
+	}
+	b := &bucket{key: key, limiter: rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst)}
+	l.buckets[key] = l.recent.PushFront(b)
+	return b.limiter
+}
+
+// addressKey names the network a caller comes from: an IPv4 address, or the /64
+// of an IPv6 one, of which a single host has them all.
+func addressKey(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		host = remote
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	if address = address.Unmap(); address.Is6() {
+		if prefix, err := address.WithZone("").Prefix(64); err == nil {
+			return prefix.String()
+		}
+	}
+	return address.String()
+}

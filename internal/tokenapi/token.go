@@ -1,0 +1,145 @@
+package tokenapi
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"freshet/internal/audit"
+	"freshet/internal/identity"
+	"freshet/internal/web"
+)
+
+// response is what a client gets (spec 1, Authentication 3).
+type response struct {
+	AccessToken string `json:"access_token"` // in clear: this is the one place for it
+	TokenType   string `json:"token_type"`
+	ExpiresIn   int64  `json:"expires_in"`
+	Scope       string `json:"scope"`
+}
+
+// token serves POST /oauth/token.
+func (a *API) token(w http.ResponseWriter, r *http.Request) error {
+	address := addressKey(a.opts.Source(r))
+	if wait := a.addresses.take(address); wait > 0 {
+		return tooMany(wait)
+	}
+	req, err := parseRequest(w, r)
+	if err != nil {
+		return err
+	}
+	switch req.grantType {
+	case "client_credentials":
+	case "":
+		return invalidRequest("parameter grant_type is missing")
+	default:
+		return unsupportedGrant()
+	}
+	account, err := a.authenticate(r, req, address)
+	if err != nil {
+		return err
+	}
+	audiences, lifetime, err := a.audience(r, account, req.audience)
+	if err != nil {
+		a.record(r, account, req.audience, audit.Denied, http.StatusForbidden)
+		return err
+	}
+	token, expires, err := a.opts.Issuer.AccessToken(account, lifetime, audiences...)
+	if err != nil {
+		return err
+	}
+	a.record(r, account, audiences[0], audit.Allowed, http.StatusOK)
+	rec := web.RecordOf(r.Context())
+	rec.Principal = a.opts.Issuer.PrincipalName(account.Organization, account.Name)
+	rec.Audience = audiences[0]
+	noStore(w.Header())
+	return web.WriteJSON(w, http.StatusOK, jsonType, response{
+		AccessToken: token.Reveal(),
+		TokenType:   "Bearer",
+		ExpiresIn:   int64(time.Until(expires).Round(time.Second) / time.Second),
+		Scope:       strings.Join(account.Scopes(), " "),
+	})
+}
+
+// authenticate finds the account. Limits come first, so that guessing is slow
+// whether or not the client exists; failures have a smaller one of their own
+// per client and address, so that nobody can lock a client out from elsewhere.
+func (a *API) authenticate(r *http.Request, req *request, address string) (*identity.Account, error) {
+	if req.clientID == "" || len(req.clientID) > maxClientID || req.clientSecret.IsZero() {
+		return nil, invalidClient(req.basic)
+	}
+	guesser := req.clientID + "\x00" + address
+	if wait := a.failures.peek(guesser); wait > 0 {
+		return nil, tooMany(wait)
+	}
+	if wait := a.clients.take(req.clientID); wait > 0 {
+		return nil, tooMany(wait)
+	}
+	account, err := identity.Authenticate(a.opts.Directory, a.opts.Sealer, req.clientID, req.clientSecret)
+	if errors.Is(err, identity.ErrInvalidClient) {
+		a.failures.take(guesser)
+		known, _ := a.opts.Directory.AccountByClientID(req.clientID)
+		a.record(r, known, "", audit.Denied, http.StatusUnauthorized)
+		return nil, invalidClient(req.basic)
+	}
+	return account, err
+}
+
+// audience decides what the token will be good for (decision R10): the resource
+// API by any of its addresses, which is also the default, or one data plane.
+func (a *API) audience(r *http.Request, account *identity.Account, wanted string) ([]string, time.Duration, error) {
+	primary := a.opts.Audiences[0]
+	if wanted == "" || wanted == primary {
+		return []string{primary}, a.opts.Lifetime, nil
+	}
+	if organization, instance, ok := identity.ParseInstanceAudience(wanted); ok {
+		if a.opts.Instances == nil || (organization != account.Organization && !account.System) {
+			return nil, 0, deniedAudience()
+		}
+		lifetime, ok := a.opts.Instances.TokenLifetime(organization, instance)
+		if !ok {
+			return nil, 0, deniedAudience()
+		}
+		return []string{wanted}, lifetime, nil
+	}
+	if a.isOurs(r, wanted) {
+		// As it was asked for, since clients compare; and the name that the
+		// resource API always answers to.
+		return []string{wanted, primary}, a.opts.Lifetime, nil
+	}
+	return nil, 0, deniedAudience()
+}
+
+// isOurs reports whether an address means the resource API: a configured one,
+// or the one at which the caller has just reached this very server.
+func (a *API) isOurs(r *http.Request, address string) bool {
+	canonical := identity.CanonicalURL(address)
+	for _, known := range a.opts.Audiences {
+		if identity.CanonicalURL(known) == canonical {
+			return true
+		}
+	}
+	u, err := url.Parse(canonical)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil &&
+		r.Host != "" && strings.EqualFold(u.Host, strings.TrimSuffix(strings.TrimSuffix(r.Host, ":80"), ":443"))
+}
+
+// record leaves an audit record. Of a client that is not known it names
+// nothing: its id may be a misplaced secret.
+func (a *API) record(r *http.Request, account *identity.Account, aud string, decision audit.Decision, status int) {
+	rec := audit.Record{
+		Time: time.Now(), Surface: surface, Verb: "create", Resource: "tokens",
+		Decision: decision, Status: status, Source: a.opts.Source(r), UserAgent: r.UserAgent(),
+		RequestID: web.RecordOf(r.Context()).RequestID,
+	}
+	if account != nil {
+		rec.Organization = account.Organization
+		rec.Principal = a.opts.Issuer.PrincipalName(account.Organization, account.Name)
+		if aud != "" {
+			rec.Scope = "audience/" + aud
+		}
+	}
+	a.opts.Audit(rec)
+}
