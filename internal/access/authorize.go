@@ -36,6 +36,12 @@ func (p *Policy) Authorize(_ context.Context, who *identity.Principal, perm Perm
 	return Decision{}, deny(who, perm, &scope, "")
 }
 
+// Allow is Authorize for callers that do not write down what allowed them.
+func (p *Policy) Allow(ctx context.Context, who *identity.Principal, perm Permission, scope Scope) error {
+	_, err := p.Authorize(ctx, who, perm, scope)
+	return err
+}
+
 // administrator settles what bindings have no say in: administrators, other
 // organizations, and credentials that are bound to an instance.
 func administrator(who *identity.Principal, scope *Scope) (decision Decision, done bool) {

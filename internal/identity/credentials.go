@@ -129,7 +129,7 @@ func parseBaseURL(text string) (*url.URL, error) {
 // unknown id costs as much as a wrong secret.
 func Authenticate(dir *Directory, sealer *Sealer, clientID string, secret Secret) (*Account, error) {
 	account, ok := dir.AccountByClientID(clientID)
-	hash := ""
+	hash := sealer.ring.Load().decoy // so that there is as much to compare
 	if ok {
 		hash = account.SecretHash
 	}

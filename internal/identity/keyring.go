@@ -15,7 +15,8 @@ import (
 // KeyStore keeps the signing keys for all replicas: one value, replaced by
 // compare and swap.
 type KeyStore interface {
-	// Load returns the value and its revision; nil and 0 when there is none.
+	// Load returns the value and its revision; nil and 0 when there is none. It
+	// sees every Save that has returned, on any replica.
 	Load(ctx context.Context) (data []byte, revision int64, err error)
 	// Save stores the value if the revision is still the stored one (0: nothing
 	// is stored yet), else fails with an error that is ErrKeysChanged.
@@ -56,6 +57,8 @@ const (
 	DefaultRotation = 90 * 24 * time.Hour
 	// maxSigningKeys bounds the ring: at the default rotation, two centuries.
 	maxSigningKeys = 1000
+	// maxSaveAttempts is more than replicas can collide by chance.
+	maxSaveAttempts = 100
 	// missReload limits how often tokens that name unknown keys make a replica
 	// look into the store.
 	missReload = time.Second
@@ -163,7 +166,7 @@ func (k *Keyring) change(ctx context.Context, edit func(*keyState) error) error 
 		return err
 	}
 	defer k.unlock()
-	for {
+	for range maxSaveAttempts {
 		state, revision := keyState{Version: keyStateVersion}, int64(0)
 		if set := k.current.Load(); set != nil {
 			state, revision = set.state.clone(), set.revision
@@ -186,11 +189,18 @@ func (k *Keyring) change(ctx context.Context, edit func(*keyState) error) error 
 			return err
 		}
 	}
+	return fmt.Errorf("save signing keys: %w, %d times in a row", ErrKeysChanged, maxSaveAttempts)
 }
 
 // Rotate retires the active key and promotes the next one, now.
 func (k *Keyring) Rotate(ctx context.Context) error {
 	return k.change(ctx, func(s *keyState) error { return s.rotate(time.Now()) })
+}
+
+// Reseal stores the keys again as they are. After the sealing key was rotated
+// this puts them under the new one, before the old one is retired.
+func (k *Keyring) Reseal(ctx context.Context) error {
+	return k.change(ctx, func(*keyState) error { return nil })
 }
 
 // Tend takes up changes and rotates when the active key has signed long enough.

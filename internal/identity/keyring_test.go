@@ -293,6 +293,48 @@ func TestDamagedKeysAreRefused(t *testing.T) {
 	}
 }
 
+func TestSigningKeysFollowTheSealingKey(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	sealer := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
+	raw := &identitytest.Store{}
+	r := newReplica(t, identity.SealedStore(raw, sealer, "keys"), oneAccount(), 0)
+	token, before := r.token(t, &someAccount), r.keys.KeyIDs()
+	old := sealer.KeyIDs()[0]
+	if _, err := sealer.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	if stored, _, _ := raw.Load(ctx); !sealer.Stale(stored) {
+		t.Error("the stored keys should be stale now")
+	}
+	if err := r.keys.Reseal(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if stored, _, _ := raw.Load(ctx); sealer.Stale(stored) {
+		t.Error("the stored keys are still under the old sealing key")
+	}
+	if err := sealer.Retire(old); err != nil {
+		t.Fatal(err)
+	}
+	again := newReplica(t, identity.SealedStore(raw, sealer, "keys"), oneAccount(), 0)
+	again.accepts(t, token)
+	if !slices.Equal(again.keys.KeyIDs(), before) {
+		t.Error("resealing changed the keys")
+	}
+}
+
+// stubbornStore is always changed by somebody else.
+type stubbornStore struct{ identitytest.Store }
+
+func (*stubbornStore) Save(context.Context, []byte, int64) error { return identity.ErrKeysChanged }
+
+func TestChangingKeysGivesUpInTheEnd(t *testing.T) {
+	t.Parallel()
+	if _, err := identity.OpenKeyring(context.Background(), &stubbornStore{}, 0); !errors.Is(err, identity.ErrKeysChanged) {
+		t.Errorf("error = %v", err)
+	}
+}
+
 // brokenStore fails on demand.
 type brokenStore struct {
 	identitytest.Store

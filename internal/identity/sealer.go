@@ -50,6 +50,7 @@ type Sealer struct {
 type sealRing struct {
 	active *sealKey
 	keys   []*sealKey // in the order of the file
+	decoy  string     // a hash that no secret has; see Authenticate
 }
 
 type sealKey struct {
@@ -67,7 +68,7 @@ func OpenSealer(path string) (*Sealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ring.Store(ring)
+	s.use(ring)
 	return s, nil
 }
 
@@ -165,9 +166,10 @@ func (s *Sealer) Stale(data []byte) bool {
 // HashSecret returns the keyed hash under which a client secret is remembered:
 // h1.<key id>.<HMAC-SHA256>. Client secrets are 32 random bytes, so a slow hash
 // would only slow down ourselves.
-func (s *Sealer) HashSecret(secret Secret) string {
-	key := s.ring.Load().active
-	return "h1." + hex.EncodeToString(key.id[:]) + "." + base64.RawURLEncoding.EncodeToString(key.sum(secret))
+func (s *Sealer) HashSecret(secret Secret) string { return s.ring.Load().active.hash(secret) }
+
+func (k *sealKey) hash(secret Secret) string {
+	return "h1." + hex.EncodeToString(k.id[:]) + "." + base64.RawURLEncoding.EncodeToString(k.sum(secret))
 }
 
 func (k *sealKey) sum(secret Secret) []byte {
@@ -176,8 +178,14 @@ func (k *sealKey) sum(secret Secret) []byte {
 	return mac.Sum(nil)
 }
 
-// CheckSecret compares in constant time. A hash that is empty, malformed or
-// made with a key that is gone costs the same as one that does not match.
+// use puts a ring into force.
+func (s *Sealer) use(ring *sealRing) {
+	ring.decoy = ring.active.hash(GenerateSecret())
+	s.ring.Store(ring)
+}
+
+// CheckSecret compares in constant time. A hash that is malformed or made with
+// a key that is gone matches nothing.
 func (s *Sealer) CheckSecret(hash string, secret Secret) bool {
 	ring := s.ring.Load()
 	key, want := ring.active, make([]byte, sha256.Size)

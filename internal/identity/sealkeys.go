@@ -99,7 +99,7 @@ func (s *Sealer) Reload() error {
 	if err != nil {
 		return err
 	}
-	s.ring.Store(ring)
+	s.use(ring)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (s *Sealer) change(edit func(*sealRing) error) error {
 	if err := replaceFile(s.path, ring.encode()); err != nil {
 		return fmt.Errorf("write key file: %w", err)
 	}
-	s.ring.Store(ring)
+	s.use(ring)
 	return nil
 }
 
