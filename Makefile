@@ -10,12 +10,12 @@ export CGO_ENABLED := 0
 BIN     := $(CURDIR)/.cache/bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
-LDFLAGS := -X freshet/internal/version.version=$(VERSION) -X freshet/internal/version.commit=$(COMMIT)
-
-# The version that kubectl shows must be the one its libraries have.
+# The version that the Kubernetes libraries show, and kubectl asks for.
 KUBE_VERSION := 1.37.2
 KUBE_LDFLAGS := -X k8s.io/component-base/version.gitVersion=v$(KUBE_VERSION) \
 	-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
+
+LDFLAGS := $(KUBE_LDFLAGS) -X freshet/internal/version.version=$(VERSION) -X freshet/internal/version.commit=$(COMMIT)
 
 # Packages that link no Kubernetes library: small enough for the race detector.
 RACE := $(patsubst %,./%/...,$(wildcard $(addprefix internal/,\

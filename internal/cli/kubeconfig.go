@@ -24,16 +24,16 @@ directory and holds no secret itself.`,
 		Example: `  # use it at once
   freshet kubeconfig > kubeconfig && kubectl --kubeconfig kubeconfig get mi
 
-  # over TLS, for another organization
-  freshet kubeconfig --server https://127.0.0.1:8443 --organization acme
+  # another port, another organization
+  freshet kubeconfig --server https://127.0.0.1:9443 --organization acme
 
   # a server with its data elsewhere
   freshet kubeconfig --data-dir /var/lib/freshet`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			base, err := url.Parse(o.server)
-			if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-				return usagef(cmd, "--server takes a URL, not %q", o.server)
+			if err != nil || base.Host == "" || base.Scheme != "https" {
+				return usagef(cmd, "--server takes an https URL, not %q: kubectl sends credentials over nothing else", o.server)
 			}
 			options, err := adminOptions(o.dataDir, base)
 			if err != nil {
@@ -50,7 +50,7 @@ directory and holds no secret itself.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.dataDir, "data-dir", defaults.DataDir, "the server's data `directory`")
-	f.StringVar(&o.server, "server", defaults.PublicURL(), "base `URL` of the server")
+	f.StringVar(&o.server, "server", defaults.SecureURL(), "HTTPS base `URL` of the server")
 	f.StringVar(&o.organization, "organization", defaults.Admin.Organization, "`organization` (namespace) of the context")
 	return cmd
 }
@@ -68,10 +68,10 @@ func adminOptions(dataDir string, base *url.URL) (kubeconfig.Options, error) {
 			"%s is not the data directory of a server that has run: %w", dataDir, err)
 	}
 	options := kubeconfig.Options{Server: base.String(), TokenFile: token}
-	if ca := filepath.Join(dir, "tls", "ca.crt"); base.Scheme == "https" {
-		if _, err := os.Stat(ca); err == nil {
-			options.CAFile = ca
-		}
+	// A server with a certificate of its own has made no authority.
+	ca := filepath.Join(dir, "tls", "ca.crt")
+	if _, err := os.Stat(ca); err == nil {
+		options.CAFile = ca
 	}
 	return options, nil
 }

@@ -10,6 +10,7 @@ package config
 import (
 	"net"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -270,6 +271,18 @@ func (c *Config) PublicURL() string {
 	default:
 		return "https://" + reachable(c.HTTPS)
 	}
+}
+
+// SecureURL is how the server is reached over TLS; "" when it is not. Kubernetes
+// clients send the credentials of a kubeconfig over nothing else.
+func (c *Config) SecureURL() string {
+	switch {
+	case strings.HasPrefix(c.BaseURL, "https:"):
+		return c.BaseURL
+	case c.HTTPS != Off:
+		return "https://" + reachable(c.HTTPS)
+	}
+	return ""
 }
 
 // Issuer is IssuerURL, or PublicURL.

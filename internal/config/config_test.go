@@ -293,6 +293,20 @@ func TestURLs(t *testing.T) {
 	}
 }
 
+func TestSecureURL(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]config.Config{
+		"https://127.0.0.1:8443": {HTTP: "127.0.0.1:8080", HTTPS: "127.0.0.1:8443"},
+		"https://a.example":      {HTTPS: ":443", BaseURL: "https://a.example"},
+		"https://localhost:443":  {HTTPS: ":443", BaseURL: "http://a.example"},
+		"":                       {HTTP: ":80", HTTPS: config.Off},
+	} {
+		if got := cfg.SecureURL(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()

@@ -97,11 +97,14 @@ func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.I
 		return fmt.Errorf("finding the data directory: %w", err)
 	}
 	options := kubeconfig.Options{
-		Server:    cfg.PublicURL(),
+		Server:    cfg.SecureURL(),
 		TokenFile: filepath.Join(dir, "admin.token"),
 		Namespace: cfg.Admin.Organization,
 	}
-	if strings.HasPrefix(options.Server, "https:") && cfg.TLS.CertFile == "" {
+	if options.Server == "" {
+		return nil // Kubernetes clients send no credentials over plain HTTP
+	}
+	if cfg.TLS.CertFile == "" {
 		options.CAFile = filepath.Join(dir, "tls", "ca.crt")
 	}
 	text, err := kubeconfig.Marshal(options)
