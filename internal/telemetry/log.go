@@ -42,6 +42,18 @@ func Library(log *slog.Logger, name string) *slog.Logger {
 	return slog.New(demoting{log.Handler()}).With(slog.String("library", name))
 }
 
+// harmless are warnings and errors of libraries that mean nothing here, and
+// that would frighten whoever starts a server for the first time.
+var harmless = map[string]bool{
+	// etcd's own client tokens, which are not used: the embedded member listens
+	// on a socket in a private directory.
+	"simple token is not cryptographically signed":                                         true,
+	"Running http and grpc server on single port. This is not recommended for production.": true,
+	// On the very first start there is no storage version yet; etcd tries again.
+	"Failed to detect schema version":  true,
+	"failed to update storage version": true,
+}
+
 type demoting struct{ slog.Handler }
 
 func demote(level slog.Level) slog.Level {
@@ -57,6 +69,12 @@ func (d demoting) Enabled(ctx context.Context, level slog.Level) bool {
 
 func (d demoting) Handle(ctx context.Context, record slog.Record) error {
 	record.Level = demote(record.Level)
+	if harmless[record.Message] {
+		record.Level = slog.LevelDebug
+		if !d.Handler.Enabled(ctx, record.Level) {
+			return nil
+		}
+	}
 	return d.Handler.Handle(ctx, record)
 }
 

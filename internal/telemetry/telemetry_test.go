@@ -50,8 +50,8 @@ func TestBridges(t *testing.T) {
 		want  []string
 		never []string
 	}{
-		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7"}, []string{"zap chats", "klog chats"}},
-		{"debug", []string{"zap chats", "klog chats", "level=DEBUG"}, []string{"level=INFO"}},
+		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7"}, []string{"zap chats", "klog chats", "simple token"}},
+		{"debug", []string{"zap chats", "simple token", "klog chats", "level=DEBUG"}, []string{"level=INFO"}},
 	} {
 		var out bytes.Buffer
 		log, err := NewLogger(&out, c.level, "text")
@@ -60,6 +60,7 @@ func TestBridges(t *testing.T) {
 		}
 		z := ZapLogger(Library(log, "etcd")).With(zap.Int("shard", 7))
 		z.Info("zap chats")
+		z.Warn("simple token is not cryptographically signed")
 		z.Warn("zap warns", zap.Namespace("raft"), zap.String("term", "2"))
 		z.Error("zap fails", zap.Error(fmt.Errorf("disk")))
 		BridgeKlog(log)
