@@ -163,7 +163,7 @@ func (p *parser) field(v *value, space string) (*field, error) {
 		return nil, err
 	}
 	if f.def != nil {
-		p.defaults = append(p.defaults, fieldOf{f})
+		p.defaults = append(p.defaults, f)
 	}
 	return f, nil
 }

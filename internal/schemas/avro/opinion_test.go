@@ -24,7 +24,7 @@ func rounds(t testing.TB, few int) uint64 {
 func TestPropertiesOfRandomSchemas(t *testing.T) {
 	t.Parallel()
 	accepted := 0
-	for seed := range rounds(t, 3000) {
+	for seed := range rounds(t, 1500) {
 		g := newGenerator(seed, true)
 		text := textOf(g.schema(5, g.pick("", "n"), false))
 		s, err := Parse(text, nil)
@@ -87,7 +87,7 @@ func ambiguous(problems []Incompatibility) bool {
 func TestSecondOpinion(t *testing.T) {
 	t.Parallel()
 	compared, incompatible := 0, 0
-	for seed := range rounds(t, 4000) {
+	for seed := range rounds(t, 1500) {
 		g := newGenerator(seed, false)
 		a := plain(g.schema(5, "", false))
 		b := clone(a)
@@ -144,7 +144,7 @@ func plain(v value) value {
 func TestDecodeDatumTakesWhatOthersEncode(t *testing.T) {
 	t.Parallel()
 	encoded := 0
-	for seed := range rounds(t, 3000) {
+	for seed := range rounds(t, 1500) {
 		g := newGenerator(seed, false)
 		text := textOf(g.schema(4, "", false))
 		s, err := Parse(text, nil)

@@ -16,7 +16,7 @@ type parser struct {
 
 	open      []openName       // names to resolve
 	unions    []*node          // to check for nested and repeated branches
-	defaults  []fieldOf        // with a default to validate
+	defaults  []*field         // with a default to validate
 	redefined []redefinedTypes // to compare
 }
 
@@ -25,9 +25,6 @@ type openName struct {
 	place **node
 	name  string
 }
-
-// fieldOf is a field with a default.
-type fieldOf struct{ field *field }
 
 // redefinedTypes is a definition in the text of a type that a reference has
 // already brought. That is fine as long as both say the same.
@@ -85,7 +82,7 @@ func (p *parser) finish() error {
 	}
 	d := defaultChecker{}
 	for _, f := range p.defaults {
-		if err := d.check(f.field); err != nil {
+		if err := d.check(f); err != nil {
 			return err
 		}
 	}
@@ -155,9 +152,9 @@ func (p *parser) object(v *value, space string, place **node) error {
 	case "fixed":
 		return p.fixed(v, space, place)
 	case "array":
-		return p.container(v, space, kindArray, "items", place)
+		return p.container(v, space, kindArray, place)
 	case "map":
-		return p.container(v, space, kindMap, "values", place)
+		return p.container(v, space, kindMap, place)
 	}
 	if k, ok := primitiveKind(name); ok {
 		*place = &node{kind: k, props: properties(v, schemaReserved)}
@@ -167,14 +164,29 @@ func (p *parser) object(v *value, space string, place **node) error {
 }
 
 // container reads an array or a map.
-func (p *parser) container(v *value, space string, k kind, key string, place **node) error {
-	elem := v.get(key)
+func (p *parser) container(v *value, space string, k kind, place **node) error {
+	elem := v.get(elemKey(k))
 	if elem == nil {
-		return invalid("%s has no %s type: %s", map[kind]string{kindArray: "Array", kindMap: "Map"}[k], key, v.quoted())
+		return invalid("%s has no %s type: %s", containerName(k), elemKey(k), v.quoted())
 	}
 	n := &node{kind: k, props: properties(v, schemaReserved)}
 	*place = n
 	return p.schema(elem, space, &n.elem)
+}
+
+// elemKey is the key under which an array or a map has its inner type.
+func elemKey(k kind) string {
+	if k == kindArray {
+		return "items"
+	}
+	return "values"
+}
+
+func containerName(k kind) string {
+	if k == kindArray {
+		return "Array"
+	}
+	return "Map"
 }
 
 // union reads a union. Its branches are checked when all names are resolved.

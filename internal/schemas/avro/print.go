@@ -40,7 +40,7 @@ func (p *printer) node(n *node, space string) {
 	case n.kind == kindArray || n.kind == kindMap:
 		p.open('{')
 		p.member("type", n.kind.String())
-		p.key(map[kind]string{kindArray: "items", kindMap: "values"}[n.kind])
+		p.key(elemKey(n.kind))
 		p.node(n.elem, space)
 		p.nodeProps(n)
 		p.close('}')
