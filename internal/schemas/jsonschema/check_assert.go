@@ -214,13 +214,22 @@ func (c *checker) evalMeta(address string, v *value) bool {
 	if !c.spend(cost + metaWork(v, 1)) {
 		return false
 	}
-	compiler := metaschema.NewCompiler()
-	compiler.UseLoader(refusal{})
-	compiler.UseRegexpEngine(lenientRegexp)
-	meta, err := compiler.Compile(address)
+	meta, err := metaschemaAt(address)
 	if err != nil {
 		c.fail("compile %s: %v", address, err)
 		return false
 	}
 	return meta.Validate(plain(v)) == nil
+}
+
+func metaschemaAt(address string) (*metaschema.Schema, error) {
+	for d, info := range draftInfo {
+		if address == info.url+"#" {
+			return metaschemas[d]()
+		}
+	}
+	compiler := metaschema.NewCompiler()
+	compiler.UseLoader(refusal{})
+	compiler.UseRegexpEngine(lenientRegexp)
+	return compiler.Compile(address)
 }

@@ -13,7 +13,7 @@ func (c *checker) inPlace(s site, v *value, seen *marks) string {
 	for _, list := range [...]struct {
 		keyword string
 		applies func(site, *value, *value, *marks) bool
-	}{{"allOf", c.all}, {"anyOf", c.any}, {"oneOf", c.one}} {
+	}{{"allOf", c.allHold}, {"anyOf", c.anyHolds}, {"oneOf", c.oneHolds}} {
 		schemas := s.value.get(list.keyword)
 		if schemas != nil && schemas.kind == arrayValue && !list.applies(s, schemas, v, seen) {
 			return list.keyword
@@ -38,7 +38,7 @@ func (c *checker) inPlace(s site, v *value, seen *marks) string {
 	return ""
 }
 
-func (c *checker) all(s site, schemas, v *value, seen *marks) bool {
+func (c *checker) allHold(s site, schemas, v *value, seen *marks) bool {
 	for _, schema := range schemas.items {
 		if !c.eval(s.sub(schema), v, seen) {
 			return false
@@ -47,7 +47,7 @@ func (c *checker) all(s site, schemas, v *value, seen *marks) bool {
 	return true
 }
 
-func (c *checker) any(s site, schemas, v *value, seen *marks) bool {
+func (c *checker) anyHolds(s site, schemas, v *value, seen *marks) bool {
 	matched := false
 	for _, schema := range schemas.items {
 		if c.eval(s.sub(schema), v, seen) {
@@ -60,7 +60,7 @@ func (c *checker) any(s site, schemas, v *value, seen *marks) bool {
 	return matched
 }
 
-func (c *checker) one(s site, schemas, v *value, seen *marks) bool {
+func (c *checker) oneHolds(s site, schemas, v *value, seen *marks) bool {
 	matched := 0
 	for _, schema := range schemas.items {
 		if c.eval(s.sub(schema), v, seen) {

@@ -16,9 +16,9 @@ func mustParse(t testing.TB, text string, refs ...Reference) *Schema {
 	return s
 }
 
-func mustCompare(t testing.TB, old, new *Schema) []Difference {
+func mustCompare(t testing.TB, old, next *Schema) []Difference {
 	t.Helper()
-	differences, err := Compare(old, new)
+	differences, err := Compare(old, next)
 	if err != nil {
 		t.Fatalf("Compare: %v", err)
 	}
@@ -44,7 +44,7 @@ func obj(properties, more string) string {
 const closed = `,"additionalProperties":false`
 
 type ruleCase struct {
-	old, new string
+	old, next string
 	// want lists the differences as "TYPE path", joined by "; ". Which of them
 	// are incompatible is checked against the table in TestVerdictOfEachChange.
 	want string
@@ -483,7 +483,7 @@ func TestRules(t *testing.T) {
 	for i, c := range ruleCases {
 		t.Run(fmt.Sprintf("%03d %s", i, c.want), func(t *testing.T) {
 			t.Parallel()
-			differences := mustCompare(t, mustParse(t, c.old), mustParse(t, c.new))
+			differences := mustCompare(t, mustParse(t, c.old), mustParse(t, c.next))
 			var got []string
 			for _, d := range differences {
 				got = append(got, d.Type+" "+d.Path)
@@ -492,7 +492,7 @@ func TestRules(t *testing.T) {
 				}
 			}
 			if text := strings.Join(got, "; "); text != c.want {
-				t.Errorf("old %s\nnew %s\ngot  %s\nwant %s", c.old, c.new, text, c.want)
+				t.Errorf("old %s\nnew %s\ngot  %s\nwant %s", c.old, c.next, text, c.want)
 			}
 		})
 	}

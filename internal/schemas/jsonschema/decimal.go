@@ -116,9 +116,7 @@ func (d decimal) multipleOf(e decimal) bool {
 	return new(big.Int).Rem(dividend, divisor).Sign() == 0
 }
 
-// sameNumber and compareNumbers look at literals by value; both must be numbers.
-func sameNumber(a, b *value) bool { return a.hash == b.hash }
-
+// compareNumbers compares two numbers by value.
 func compareNumbers(a, b *value) int {
 	return parseDecimal(a.text).compare(parseDecimal(b.text))
 }

@@ -45,7 +45,7 @@ func (b *builder) at(s site) *node {
 	if s.meta != "" {
 		n, ok := b.metas[s.meta]
 		if !ok {
-			n = &node{kind: kindMeta, body: s.meta}
+			n = &node{kind: kindMeta, body: body{other: &otherBody{address: s.meta}}}
 			b.metas[s.meta] = n
 		}
 		return n
@@ -62,7 +62,7 @@ func (b *builder) at(s site) *node {
 // followRefs finds where each chain of references ends.
 func (b *builder) followRefs() {
 	for _, n := range b.refs {
-		first := n.body.(*refBody)
+		first := n.ref
 		if first.target.kind != kindRef {
 			first.end = first.target
 			continue
@@ -71,7 +71,7 @@ func (b *builder) followRefs() {
 		seen := map[*refBody]bool{first: true}
 		end := first.target
 		for end.kind == kindRef {
-			link := end.body.(*refBody)
+			link := end.ref
 			if seen[link] {
 				end = emptyNode
 				break
@@ -101,13 +101,12 @@ type facets struct {
 	used  [len(families)]bool
 }
 
-func (f *facets) add(k kind, body any) *node {
-	n := &node{kind: k, draft: f.from.doc.draft, body: body}
+func (f *facets) add(k kind, says body) {
+	n := &node{kind: k, draft: f.from.doc.draft, body: says}
 	if k == kindRef {
 		f.b.refs = append(f.b.refs, n)
 	}
 	f.found = append(f.found, n)
-	return n
 }
 
 // child returns the node of a schema directly inside this one.
@@ -141,7 +140,8 @@ func (b *builder) fill(n *node, s site) error {
 	case 1:
 		n.kind, n.body = f.found[0].kind, f.found[0].body
 	default:
-		n.kind, n.body = kindCombined, &combinedBody{criterion: allOf, branches: f.found, unique: positions(len(f.found))}
+		n.kind = kindCombined
+		n.combined = &combinedBody{criterion: allOf, branches: f.found, unique: positions(len(f.found))}
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (f *facets) references() error {
 		if err != nil {
 			return err
 		}
-		f.add(kindRef, &refBody{target: f.b.at(target)})
+		f.add(kindRef, body{ref: &refBody{target: f.b.at(target)}})
 	}
 	return nil
 }
@@ -184,29 +184,29 @@ func (f *facets) references() error {
 // combinations takes enum, allOf, anyOf, oneOf, not and const.
 func (f *facets) combinations() {
 	if e := f.v.get("enum"); e != nil && e.kind == arrayValue {
-		f.add(kindEnum, e.items)
+		f.add(kindEnum, body{other: &otherBody{values: e.items}})
 	}
 	for c, keyword := range criterionNames {
 		list := f.v.get(keyword)
 		if list == nil || list.kind != arrayValue {
 			continue
 		}
-		body := &combinedBody{criterion: criterion(c)}
+		combined := &combinedBody{criterion: criterion(c)}
 		seen := map[uint64]bool{}
 		for i, item := range list.items {
-			body.branches = append(body.branches, f.child(item))
+			combined.branches = append(combined.branches, f.child(item))
 			if !seen[item.hash] {
 				seen[item.hash] = true
-				body.unique = append(body.unique, i)
+				combined.unique = append(combined.unique, i)
 			}
 		}
-		f.add(kindCombined, body)
+		f.add(kindCombined, body{combined: combined})
 	}
 	if not := f.v.get("not"); not != nil {
-		f.add(kindNot, f.child(not))
+		f.add(kindNot, body{not: f.child(not)})
 	}
 	if c := f.v.get("const"); c != nil && f.from.doc.draft > draft4 {
-		f.add(kindConst, c)
+		f.add(kindConst, body{other: &otherBody{values: []*value{c}}})
 	}
 }
 
@@ -223,7 +223,9 @@ func (f *facets) types() {
 			inner.typed(item.text)
 		}
 		f.used = inner.used
-		f.add(kindCombined, &combinedBody{criterion: anyOf, branches: inner.found, unique: positions(len(inner.found))})
+		f.add(kindCombined, body{combined: &combinedBody{
+			criterion: anyOf, branches: inner.found, unique: positions(len(inner.found)),
+		}})
 	}
 }
 
@@ -233,11 +235,11 @@ func (f *facets) typed(name string) {
 		f.family(stringFamily)
 	case "integer", "number":
 		f.family(numberFamily)
-		f.found[len(f.found)-1].body.(*numberBody).integer = name == "integer"
+		f.found[len(f.found)-1].number.integer = name == "integer"
 	case "boolean":
-		f.add(kindBoolean, nil)
+		f.add(kindBoolean, body{})
 	case "null":
-		f.add(kindNull, nil)
+		f.add(kindNull, body{})
 	case "array":
 		f.family(arrayFamily)
 	case "object":
@@ -258,7 +260,7 @@ func (f *facets) sniff() {
 		conditional = conditional || f.v.get("then") != nil || f.v.get("else") != nil
 	}
 	if conditional && f.from.doc.draft >= draft7 {
-		f.add(kindConditional, nil)
+		f.add(kindConditional, body{})
 	}
 }
 

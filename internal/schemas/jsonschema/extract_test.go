@@ -22,32 +22,32 @@ func (p *printer) node(n *node) string {
 	}
 	p.above = append(p.above, n)
 	defer func() { p.above = p.above[:len(p.above)-1] }()
-	switch body := n.body.(type) {
-	case *stringBody:
-		return "string" + attributes("min", body.minLength, "max", body.maxLength, "pattern", body.pattern)
-	case *numberBody:
+	switch n.kind {
+	case kindString:
+		return "string" + attributes(attribute{"min", n.text.minLength}, attribute{"max", n.text.maxLength}, attribute{"pattern", n.text.pattern})
+	case kindNumber:
 		name := "number"
-		if body.integer {
+		if n.number.integer {
 			name = "integer"
 		}
-		return name + attributes("min", body.minimum, "max", body.maximum, "xmin", body.exclusiveMinimum,
-			"xmax", body.exclusiveMaximum, "mult", body.multipleOf)
-	case *objectBody:
-		return p.object(body)
-	case *arrayBody:
-		return p.array(body)
-	case *combinedBody:
-		return body.criterion.String() + "(" + p.list(body.branches) + ")"
-	case *refBody:
-		return "ref " + p.node(body.end)
-	case []*value:
-		return fmt.Sprintf("enum%d", len(body))
-	case *value:
-		return "const " + emit(body)
-	case *node:
-		return "not(" + p.node(body) + ")"
-	case string:
-		return "meta " + body
+		return name + attributes(attribute{"min", n.number.minimum}, attribute{"max", n.number.maximum},
+			attribute{"xmin", n.number.exclusiveMinimum}, attribute{"xmax", n.number.exclusiveMaximum}, attribute{"mult", n.number.multipleOf})
+	case kindObject:
+		return p.object(n.object)
+	case kindArray:
+		return p.array(n.array)
+	case kindCombined:
+		return n.combined.criterion.String() + "(" + p.list(n.combined.branches) + ")"
+	case kindRef:
+		return "ref " + p.node(n.ref.end)
+	case kindEnum:
+		return fmt.Sprintf("enum%d", len(n.other.values))
+	case kindConst:
+		return "const " + emit(n.other.values[0])
+	case kindNot:
+		return "not(" + p.node(n.not) + ")"
+	case kindMeta:
+		return "meta " + n.other.address
 	}
 	return map[kind]string{
 		kindEmpty: "empty", kindFalse: "false", kindBoolean: "boolean", kindNull: "null", kindConditional: "conditional",
@@ -82,7 +82,7 @@ func (p *printer) object(o *objectBody) string {
 	}
 	parts = append(parts, p.rest("more", o.additional)...)
 	parts = append(parts, p.rest("unevaluated", o.unmatched)...)
-	return "object{" + strings.Join(parts, ",") + "}" + attributes("min", o.minimum, "max", o.maximum)
+	return "object{" + strings.Join(parts, ",") + "}" + attributes(attribute{"min", o.minimum}, attribute{"max", o.maximum})
 }
 
 func (p *printer) array(a *arrayBody) string {
@@ -99,7 +99,7 @@ func (p *printer) array(a *arrayBody) string {
 		parts = append(parts, "unique")
 	}
 	return "array[" + strings.Join(parts, ",") + "]" +
-		attributes("min", a.minimum, "max", a.maximum, "minC", a.minContains, "maxC", a.maxContains)
+		attributes(attribute{"min", a.minimum}, attribute{"max", a.maximum}, attribute{"minC", a.minContains}, attribute{"maxC", a.maxContains})
 }
 
 func (p *printer) rest(name string, r rest) []string {
@@ -112,11 +112,16 @@ func (p *printer) rest(name string, r rest) []string {
 	return nil
 }
 
-func attributes(pairs ...any) string {
+type attribute struct {
+	name  string
+	value *value
+}
+
+func attributes(list ...attribute) string {
 	var b strings.Builder
-	for i := 0; i < len(pairs); i += 2 {
-		if v := pairs[i+1].(*value); v != nil {
-			fmt.Fprintf(&b, " %s=%s", pairs[i], v.text)
+	for _, a := range list {
+		if a.value != nil {
+			b.WriteString(" " + a.name + "=" + a.value.text)
 		}
 	}
 	return b.String()

@@ -70,17 +70,17 @@ func (f *facets) family(fam family) {
 	f.used[fam] = true
 	switch fam {
 	case stringFamily:
-		f.add(kindString, &stringBody{
+		f.add(kindString, body{text: &stringBody{
 			minLength: f.number("minLength"),
 			maxLength: f.number("maxLength"),
 			pattern:   f.text("pattern"),
-		})
+		}})
 	case numberFamily:
-		f.add(kindNumber, f.numberBody())
+		f.add(kindNumber, body{number: f.numberBody()})
 	case objectFamily:
-		f.add(kindObject, f.objectBody())
+		f.add(kindObject, body{object: f.objectBody()})
 	case arrayFamily:
-		f.add(kindArray, f.arrayBody())
+		f.add(kindArray, body{array: f.arrayBody()})
 	}
 }
 

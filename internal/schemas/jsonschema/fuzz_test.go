@@ -47,8 +47,8 @@ func FuzzParse(f *testing.F) {
 
 func FuzzCompare(f *testing.F) {
 	for _, old := range fuzzSeeds {
-		for _, new := range fuzzSeeds[:8] {
-			f.Add(old, new)
+		for _, next := range fuzzSeeds[:8] {
+			f.Add(old, next)
 		}
 	}
 	f.Fuzz(func(t *testing.T, oldText, newText string) {
@@ -56,11 +56,11 @@ func FuzzCompare(f *testing.F) {
 		if err != nil {
 			return
 		}
-		new, err := Parse(newText, nil)
+		next, err := Parse(newText, nil)
 		if err != nil {
 			return
 		}
-		differences, err := Compare(old, new)
+		differences, err := Compare(old, next)
 		if err != nil && !errors.Is(err, ErrTooComplex) {
 			t.Fatalf("Compare: %v", err)
 		}
@@ -77,7 +77,7 @@ func FuzzCompare(f *testing.F) {
 // comparing; behind references they are not, so this also holds the shortcut.
 func TestReferencesAreTransparent(t *testing.T) {
 	t.Parallel()
-	rounds := 2000
+	rounds := 1000
 	if large() {
 		rounds = 50_000
 	}

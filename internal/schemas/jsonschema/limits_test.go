@@ -57,8 +57,8 @@ func TestRecursiveSchemas(t *testing.T) {
 			"b":{"type":"array","items":{"anyOf":[{"$ref":"#/definitions/a"},{"type":"`+leaf+`"}]}}}`)
 	}
 	for name, c := range map[string]struct {
-		old, new string
-		want     string // of the first incompatible difference
+		old, next string
+		want      string // of the first incompatible difference
 	}{
 		"the same tree":        {tree("string"), tree("string"), ""},
 		"a changed leaf":       {tree("string"), tree("integer"), "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/r"},
@@ -76,7 +76,7 @@ func TestRecursiveSchemas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := ""
-			for _, d := range mustCompare(t, mustParse(t, c.old), mustParse(t, c.new)) {
+			for _, d := range mustCompare(t, mustParse(t, c.old), mustParse(t, c.next)) {
 				if !d.Compatible {
 					got = d.Type + " " + d.Path
 					break
@@ -101,8 +101,8 @@ func TestCycleDoesNotMaskDifference(t *testing.T) {
 		return obj(`"root":{"oneOf":[{"$ref":"#/definitions/T0"},{"$ref":"#/definitions/T1"}]}`,
 			`,"definitions":{"T0":`+part(id0, "T2")+`,"T1":`+part(id1, "T2")+`,"T2":`+part("integer", "T0")+`}`)
 	}
-	old, new := mustParse(t, schema("integer", "boolean")), mustParse(t, schema("boolean", "number"))
-	if incompatible(mustCompare(t, old, new)) == 0 {
+	old, next := mustParse(t, schema("integer", "boolean")), mustParse(t, schema("boolean", "number"))
+	if incompatible(mustCompare(t, old, next)) == 0 {
 		t.Error("the difference was masked")
 	}
 	if incompatible(mustCompare(t, old, old)) != 0 {
@@ -193,8 +193,8 @@ func TestLargeSchemas(t *testing.T) {
 		return inDraft(d, obj(list(size, func(i int) string { return fmt.Sprintf(`"p%d":{"type":%q}`, i, leaf) }), ""))
 	}
 	within(t, "a wide schema", func() {
-		old, new := mustParse(t, wide(draft7, "string")), mustParse(t, wide(draft7, "number"))
-		if got := mustCompare(t, old, new); len(got) != min(size, maxDifferences) {
+		old, next := mustParse(t, wide(draft7, "string")), mustParse(t, wide(draft7, "number"))
+		if got := mustCompare(t, old, next); len(got) != min(size, maxDifferences) {
 			t.Errorf("%d differences", len(got))
 		}
 	})
@@ -232,8 +232,8 @@ func TestDeepSchemas(t *testing.T) {
 		return strings.Repeat(`{"oneOf":[`, n) + leaf + strings.Repeat(`]}`, n)
 	}
 	within(t, "as deep as it goes", func() {
-		old, new := mustParse(t, nested(490, `{"type":"string"}`)), mustParse(t, nested(490, `{"type":"null"}`))
-		if incompatible(mustCompare(t, old, new)) != 1 || incompatible(mustCompare(t, old, old)) != 0 {
+		old, next := mustParse(t, nested(490, `{"type":"string"}`)), mustParse(t, nested(490, `{"type":"null"}`))
+		if incompatible(mustCompare(t, old, next)) != 1 || incompatible(mustCompare(t, old, old)) != 0 {
 			t.Error("wrong verdict")
 		}
 	})

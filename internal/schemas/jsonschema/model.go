@@ -6,19 +6,19 @@ type kind uint8
 const (
 	kindEmpty       kind = iota // {} or true: everything is valid
 	kindFalse                   // false: nothing is
-	kindString                  // body *stringBody
-	kindNumber                  // body *numberBody; integer is a flag
-	kindBoolean                 // no body
-	kindNull                    // no body
-	kindEnum                    // body []*value
-	kindConst                   // body *value
-	kindNot                     // body *node
-	kindObject                  // body *objectBody
-	kindArray                   // body *arrayBody
-	kindCombined                // body *combinedBody
+	kindString                  // says text
+	kindNumber                  // says number; integer is a flag of it
+	kindBoolean                 // says nothing
+	kindNull                    // says nothing
+	kindEnum                    // says other.values
+	kindConst                   // says other.values, of which there is one
+	kindNot                     // says not
+	kindObject                  // says object
+	kindArray                   // says array
+	kindCombined                // says combined
 	kindConditional             // if/then/else, never compared
-	kindRef                     // body *refBody
-	kindMeta                    // body string: the address of a published metaschema
+	kindRef                     // says ref
+	kindMeta                    // says other.address, that of a published metaschema
 )
 
 // node is one element of the model that compatibility is defined on. A schema
@@ -29,7 +29,19 @@ type node struct {
 	draft draft
 	src   *value // the schema it was made from; nil for facets
 	meta  *meta  // nil when there is nothing in it
-	body  any
+	body
+}
+
+// body is what a node says about documents; its kind tells in which field.
+type body struct {
+	text     *stringBody
+	number   *numberBody
+	object   *objectBody
+	array    *arrayBody
+	combined *combinedBody
+	ref      *refBody
+	not      *node
+	other    *otherBody
 }
 
 // meta is what a node says about itself rather than about documents.
@@ -51,7 +63,7 @@ func (n *node) about() *meta {
 // end follows references to the node that says something.
 func (n *node) end() *node {
 	if n.kind == kindRef {
-		return n.body.(*refBody).end
+		return n.ref.end
 	}
 	return n
 }
@@ -130,6 +142,12 @@ type combinedBody struct {
 	criterion criterion
 	branches  []*node
 	unique    []int // positions of the branches left when duplicates go
+}
+
+// otherBody holds what is too rare to have a field in every node.
+type otherBody struct {
+	values  []*value // of an enum or a const
+	address string   // of a metaschema
 }
 
 type refBody struct {

@@ -67,7 +67,7 @@ func (c *comparer) records(root pair) *record {
 	for i := 0; i < len(queue) && c.err == nil; i++ {
 		r := known[queue[i]]
 		p := &pass{c: c, record: r}
-		p.apply(queue[i].old, queue[i].new)
+		p.apply(queue[i].old, queue[i].next)
 		for k := range r.entries {
 			e := &r.entries[k]
 			if e.change == "" {

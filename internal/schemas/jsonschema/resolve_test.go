@@ -58,14 +58,14 @@ func TestReferencesInsideDocument(t *testing.T) {
 			s := mustParse(t, c.text)
 			root := s.root
 			if root.kind == kindCombined {
-				for _, facet := range root.body.(*combinedBody).branches {
+				for _, facet := range root.combined.branches {
 					if facet.kind == kindObject {
 						root = facet
 					}
 				}
 			}
 			p := &printer{above: []*node{s.root}}
-			if got := p.node(root.body.(*objectBody).properties["x"]); got != c.want {
+			if got := p.node(root.object.properties["x"]); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
@@ -148,12 +148,12 @@ func TestCompareThroughReferences(t *testing.T) {
 	t.Parallel()
 	text := obj(`"a":{"$ref":"common.json"}`, "")
 	old := mustParse(t, text, Reference{"common.json", mustParse(t, `{"type":"string"}`)})
-	new := mustParse(t, text, Reference{"common.json", mustParse(t, `{"type":"string","maxLength":5}`)})
-	differences := mustCompare(t, old, new)
+	next := mustParse(t, text, Reference{"common.json", mustParse(t, `{"type":"string","maxLength":5}`)})
+	differences := mustCompare(t, old, next)
 	if len(differences) != 1 || differences[0].Type != "MAX_LENGTH_ADDED" || differences[0].Path != "#/properties/a/maxLength" {
 		t.Errorf("got %v", differences)
 	}
-	if back := mustCompare(t, new, old); len(back) != 1 || !back[0].Compatible {
+	if back := mustCompare(t, next, old); len(back) != 1 || !back[0].Compatible {
 		t.Errorf("got %v", back)
 	}
 }

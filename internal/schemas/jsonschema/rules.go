@@ -52,86 +52,86 @@ func (p *pass) note(t change, below step) {
 }
 
 // descend compares two nodes below and takes over all their differences.
-func (p *pass) descend(old, new *node, below step) {
+func (p *pass) descend(old, next *node, below step) {
 	if p.record == nil {
-		if !p.ok(old, new) {
+		if !p.ok(old, next) {
 			p.broken = true
 		}
 		return
 	}
-	old, new = old.end(), new.end()
+	old, next = old.end(), next.end()
 	switch {
-	case same(old, new):
-	case isLeaf(old, new):
+	case same(old, next):
+	case isLeaf(old, next):
 		// A leaf has no pairs below it, so it needs no record of its own.
 		p.at = below
-		p.apply(old, new)
+		p.apply(old, next)
 		p.at = step{}
 	default:
-		p.record.entries = append(p.record.entries, entry{below: below, pair: pair{old, new}})
+		p.record.entries = append(p.record.entries, entry{below: below, pair: pair{old, next}})
 	}
 }
 
 // apply is the comparison of spec 3, for two nodes that exist.
-func (p *pass) apply(old, new *node) {
-	if p.mixed(old, new) {
+func (p *pass) apply(old, next *node) {
+	if p.mixed(old, next) {
 		return
 	}
-	if old.kind != new.kind {
-		p.otherKind(old, new)
+	if old.kind != next.kind {
+		p.otherKind(old, next)
 		return
 	}
-	p.about(old.about(), new.about())
+	p.about(old.about(), next.about())
 	switch old.kind {
 	case kindString:
-		p.strings(old.body.(*stringBody), new.body.(*stringBody))
+		p.strings(old.text, next.text)
 	case kindNumber:
-		p.numbers(old.body.(*numberBody), new.body.(*numberBody))
+		p.numbers(old.number, next.number)
 	case kindEnum:
-		p.enums(old.body.([]*value), new.body.([]*value))
+		p.enums(old.other.values, next.other.values)
 	case kindConst:
-		if old.body.(*value).hash != new.body.(*value).hash {
+		if old.other.values[0].hash != next.other.values[0].hash {
 			p.note("ENUM_ARRAY_CHANGED", key("const"))
 		}
 	case kindNot:
 		// What is forbidden must shrink, so the comparison turns round.
-		if p.ok(new.body.(*node), old.body.(*node)) {
+		if p.ok(next.not, old.not) {
 			p.note("NOT_TYPE_NARROWED", key("not"))
 		} else {
 			p.note("NOT_TYPE_EXTENDED", key("not"))
 		}
 	case kindObject:
-		p.objects(old.body.(*objectBody), new.body.(*objectBody))
+		p.objects(old.object, next.object)
 	case kindArray:
-		p.arrays(old.body.(*arrayBody), new.body.(*arrayBody))
+		p.arrays(old.array, next.array)
 	case kindCombined:
-		p.combined(old.body.(*combinedBody), new.body.(*combinedBody))
+		p.combinations(old.combined, next.combined)
 	case kindMeta:
-		if old.body.(string) != new.body.(string) {
+		if old.other.address != next.other.address {
 			p.note("TYPE_CHANGED", step{})
 		}
 	}
 }
 
 // maybe compares two nodes of which either may be absent.
-func (p *pass) maybe(old, new *node, below step) {
+func (p *pass) maybe(old, next *node, below step) {
 	switch {
-	case old == nil && new == nil:
+	case old == nil && next == nil:
 	case old == nil:
 		p.note("SCHEMA_ADDED", below)
-	case new == nil:
+	case next == nil:
 		p.note("SCHEMA_REMOVED", below)
 	default:
-		p.descend(old, new, below)
+		p.descend(old, next, below)
 	}
 }
 
 // mixed handles a combined node on one side only, and says whether that
 // settled the pair. If it did not, the classes decide.
-func (p *pass) mixed(old, new *node) bool {
+func (p *pass) mixed(old, next *node) bool {
 	switch {
-	case old.kind != kindCombined && new.kind == kindCombined:
-		body := new.body.(*combinedBody)
+	case old.kind != kindCombined && next.kind == kindCombined:
+		body := next.combined
 		if len(body.branches) == 1 {
 			return p.settle(old, body.branches[0], "")
 		}
@@ -140,14 +140,14 @@ func (p *pass) mixed(old, new *node) bool {
 				return p.settle(old, branch, "SUM_TYPE_EXTENDED")
 			}
 		}
-	case old.kind == kindCombined && new.kind != kindCombined:
-		body := old.body.(*combinedBody)
+	case old.kind == kindCombined && next.kind != kindCombined:
+		body := old.combined
 		if len(body.branches) == 1 {
-			return p.settle(body.branches[0], new, "")
+			return p.settle(body.branches[0], next, "")
 		}
 		if body.criterion == allOf {
-			for _, branch := range p.compatibleFirst(new, body.branches, true) {
-				return p.settle(branch, new, "PRODUCT_TYPE_NARROWED")
+			for _, branch := range p.compatibleFirst(next, body.branches, true) {
+				return p.settle(branch, next, "PRODUCT_TYPE_NARROWED")
 			}
 		}
 	}
@@ -155,11 +155,11 @@ func (p *pass) mixed(old, new *node) bool {
 }
 
 // settle takes over the differences of a compatible pair, and adds one.
-func (p *pass) settle(old, new *node, more change) bool {
-	if !p.ok(old, new) {
+func (p *pass) settle(old, next *node, more change) bool {
+	if !p.ok(old, next) {
 		return false
 	}
-	p.descend(old, new, step{})
+	p.descend(old, next, step{})
 	if more != "" {
 		p.note(more, step{})
 	}
@@ -172,11 +172,11 @@ func (p *pass) settle(old, new *node, more change) bool {
 func (p *pass) compatibleFirst(other *node, branches []*node, branchIsOld bool) []*node {
 	var first []*node
 	for _, branch := range branches {
-		old, new := other, branch
+		old, next := other, branch
 		if branchIsOld {
-			old, new = branch, other
+			old, next = branch, other
 		}
-		if p.ok(old, new) && first == nil {
+		if p.ok(old, next) && first == nil {
 			first = []*node{branch}
 		}
 	}
@@ -184,31 +184,31 @@ func (p *pass) compatibleFirst(other *node, branches []*node, branchIsOld bool) 
 }
 
 // otherKind judges nodes of different classes.
-func (p *pass) otherKind(old, new *node) {
-	if !kindsAgree(old, new) {
+func (p *pass) otherKind(old, next *node) {
+	if !kindsAgree(old, next) {
 		p.note("TYPE_CHANGED", step{})
 	}
 }
 
-func kindsAgree(old, new *node) bool {
-	return old.kind == new.kind || old.kind == kindFalse || new.kind == kindEmpty ||
-		(old.about().connectBytes && new.about().connectBytes)
+func kindsAgree(old, next *node) bool {
+	return old.kind == next.kind || old.kind == kindFalse || next.kind == kindEmpty ||
+		(old.about().connectBytes && next.about().connectBytes)
 }
 
-func (p *pass) about(old, new *meta) {
-	if old == new {
+func (p *pass) about(old, next *meta) {
+	if old == next {
 		return
 	}
-	if old.id != new.id {
+	if old.id != next.id {
 		p.note("ID_CHANGED", step{})
 	}
-	if old.title != new.title {
+	if old.title != next.title {
 		p.note("TITLE_CHANGED", step{})
 	}
-	if old.description != new.description {
+	if old.description != next.description {
 		p.note("DESCRIPTION_CHANGED", step{})
 	}
-	if !sameValue(old.fallback, new.fallback) {
+	if !sameValue(old.fallback, next.fallback) {
 		p.note("DEFAULT_CHANGED", step{})
 	}
 }
@@ -220,15 +220,15 @@ func sameValue(a, b *value) bool {
 	return a.hash == b.hash
 }
 
-func (p *pass) limit(b bound, old, new *value, keyword string) {
+func (p *pass) limit(b bound, old, next *value, keyword string) {
 	switch {
-	case old == nil && new == nil:
+	case old == nil && next == nil:
 	case old == nil:
 		p.note(b.added, key(keyword))
-	case new == nil:
+	case next == nil:
 		p.note(b.removed, key(keyword))
 	default:
-		switch compareNumbers(old, new) {
+		switch compareNumbers(old, next) {
 		case -1:
 			p.note(b.increased, key(keyword))
 		case 1:
@@ -237,44 +237,44 @@ func (p *pass) limit(b bound, old, new *value, keyword string) {
 	}
 }
 
-func (p *pass) strings(old, new *stringBody) {
-	p.limit(maxLength, old.maxLength, new.maxLength, "maxLength")
-	p.limit(minLength, old.minLength, new.minLength, "minLength")
+func (p *pass) strings(old, next *stringBody) {
+	p.limit(maxLength, old.maxLength, next.maxLength, "maxLength")
+	p.limit(minLength, old.minLength, next.minLength, "minLength")
 	switch {
-	case sameValue(old.pattern, new.pattern):
+	case sameValue(old.pattern, next.pattern):
 	case old.pattern == nil:
 		p.note("PATTERN_ADDED", key("pattern"))
-	case new.pattern == nil:
+	case next.pattern == nil:
 		p.note("PATTERN_REMOVED", key("pattern"))
 	default:
 		p.note("PATTERN_CHANGED", key("pattern"))
 	}
 }
 
-func (p *pass) numbers(old, new *numberBody) {
-	p.limit(maximum, old.maximum, new.maximum, "maximum")
-	p.limit(minimum, old.minimum, new.minimum, "minimum")
-	p.limit(exclusiveMaximum, old.exclusiveMaximum, new.exclusiveMaximum, "exclusiveMaximum")
-	p.limit(exclusiveMinimum, old.exclusiveMinimum, new.exclusiveMinimum, "exclusiveMinimum")
-	p.multiples(old.multipleOf, new.multipleOf)
+func (p *pass) numbers(old, next *numberBody) {
+	p.limit(maximum, old.maximum, next.maximum, "maximum")
+	p.limit(minimum, old.minimum, next.minimum, "minimum")
+	p.limit(exclusiveMaximum, old.exclusiveMaximum, next.exclusiveMaximum, "exclusiveMaximum")
+	p.limit(exclusiveMinimum, old.exclusiveMinimum, next.exclusiveMinimum, "exclusiveMinimum")
+	p.multiples(old.multipleOf, next.multipleOf)
 	switch {
-	case old.integer && !new.integer:
+	case old.integer && !next.integer:
 		p.note("TYPE_EXTENDED", step{})
-	case !old.integer && new.integer:
+	case !old.integer && next.integer:
 		p.note("TYPE_NARROWED", step{})
 	}
 }
 
-func (p *pass) multiples(old, new *value) {
+func (p *pass) multiples(old, next *value) {
 	below := key("multipleOf")
 	switch {
-	case sameValue(old, new):
+	case sameValue(old, next):
 	case old == nil:
 		p.note("MULTIPLE_OF_ADDED", below)
-	case new == nil:
+	case next == nil:
 		p.note("MULTIPLE_OF_REMOVED", below)
 	default:
-		was, is := parseDecimal(old.text), parseDecimal(new.text)
+		was, is := parseDecimal(old.text), parseDecimal(next.text)
 		switch {
 		case is.multipleOf(was):
 			p.note("MULTIPLE_OF_EXPANDED", below)
@@ -286,9 +286,9 @@ func (p *pass) multiples(old, new *value) {
 	}
 }
 
-func (p *pass) enums(old, new []*value) {
-	p.c.spend(len(old) + len(new))
-	lost, gained := missing(old, new), missing(new, old)
+func (p *pass) enums(old, next []*value) {
+	p.c.spend(len(old) + len(next))
+	lost, gained := missing(old, next), missing(next, old)
 	switch {
 	case lost && gained:
 		p.note("ENUM_ARRAY_CHANGED", key("enum"))

@@ -1,27 +1,27 @@
 package jsonschema
 
-func (p *pass) arrays(old, new *arrayBody) {
-	p.maybe(old.all, new.all, key("items"))
-	for i := range max(len(old.tuple), len(new.tuple)) {
+func (p *pass) arrays(old, next *arrayBody) {
+	p.maybe(old.all, next.all, key("items"))
+	for i := range max(len(old.tuple), len(next.tuple)) {
 		switch {
-		case i >= len(new.tuple):
-			p.itemRemoved(old.tuple[i], new, i)
+		case i >= len(next.tuple):
+			p.itemRemoved(old.tuple[i], next, i)
 		case i >= len(old.tuple):
-			p.itemAdded(old, new.tuple[i], i)
+			p.itemAdded(old, next.tuple[i], i)
 		default:
-			p.descend(old.tuple[i], new.tuple[i], element("items", i))
+			p.descend(old.tuple[i], next.tuple[i], element("items", i))
 		}
 	}
-	p.rests(additionalItems, old.additional, new.additional, "additionalItems")
-	p.rests(unevaluatedItems, old.unmatched, new.unmatched, "unevaluatedItems")
-	p.limit(maxItems, old.maximum, new.maximum, "maxItems")
-	p.limit(minItems, old.minimum, new.minimum, "minItems")
-	p.limit(maxContains, old.maxContains, new.maxContains, "maxContains")
-	p.limit(minContains, old.minContains, new.minContains, "minContains")
+	p.rests(additionalItems, old.additional, next.additional, "additionalItems")
+	p.rests(unevaluatedItems, old.unmatched, next.unmatched, "unevaluatedItems")
+	p.limit(maxItems, old.maximum, next.maximum, "maxItems")
+	p.limit(minItems, old.minimum, next.minimum, "minItems")
+	p.limit(maxContains, old.maxContains, next.maxContains, "maxContains")
+	p.limit(minContains, old.minContains, next.minContains, "minContains")
 	switch {
-	case old.unique && !new.unique:
+	case old.unique && !next.unique:
 		p.note("UNIQUE_ITEMS_REMOVED", key("uniqueItems"))
-	case !old.unique && new.unique:
+	case !old.unique && next.unique:
 		p.note("UNIQUE_ITEMS_ADDED", key("uniqueItems"))
 	}
 }
@@ -38,11 +38,11 @@ func (a *arrayBody) cover() *node {
 	return a.unmatched.schema
 }
 
-func (p *pass) itemRemoved(was *node, new *arrayBody, i int) {
+func (p *pass) itemRemoved(was *node, next *arrayBody, i int) {
 	below := element("items", i)
-	cover := new.cover()
+	cover := next.cover()
 	switch {
-	case new.open():
+	case next.open():
 		p.note("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", below)
 	case cover != nil && p.covered(was, cover, below):
 		p.note("ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", below)

@@ -1,18 +1,18 @@
 package jsonschema
 
-// combined compares two combined nodes: the criteria, then the number of
+// combinations compares two combined nodes: the criteria, then the number of
 // branches that are not duplicates, then the branches themselves.
-func (p *pass) combined(old, new *combinedBody) {
-	if old.criterion != new.criterion {
-		if !criterionExtended(old, new) {
+func (p *pass) combinations(old, next *combinedBody) {
+	if old.criterion != next.criterion {
+		if !criterionExtended(old, next) {
 			p.note("COMBINED_TYPE_CHANGED", step{})
 			return
 		}
 		p.note("COMBINED_TYPE_EXTENDED", step{})
 	}
-	was, is := len(old.unique), len(new.unique)
+	was, is := len(old.unique), len(next.unique)
 	switch {
-	case was < is && new.criterion == allOf:
+	case was < is && next.criterion == allOf:
 		p.note("PRODUCT_TYPE_EXTENDED", step{})
 	case was < is:
 		p.note("SUM_TYPE_EXTENDED", step{})
@@ -21,11 +21,11 @@ func (p *pass) combined(old, new *combinedBody) {
 	case was > is:
 		p.note("SUM_TYPE_NARROWED", step{})
 	}
-	partners, matched := p.match(old, new)
+	partners, matched := p.match(old, next)
 	for i, j := range partners {
 		if j >= 0 && p.record != nil {
 			position := old.unique[i]
-			p.descend(old.branches[position], new.branches[new.unique[j]], element(old.criterion.String(), position))
+			p.descend(old.branches[position], next.branches[next.unique[j]], element(old.criterion.String(), position))
 		}
 	}
 	if matched < min(was, is) {
@@ -35,23 +35,23 @@ func (p *pass) combined(old, new *combinedBody) {
 
 // criterionExtended says whether a change of criterion lets all old documents
 // through, as far as the criterion goes.
-func criterionExtended(old, new *combinedBody) bool {
-	oldSingle, newSingle := len(old.branches) == 1, len(new.branches) == 1
-	return new.criterion == anyOf ||
+func criterionExtended(old, next *combinedBody) bool {
+	oldSingle, newSingle := len(old.branches) == 1, len(next.branches) == 1
+	return next.criterion == anyOf ||
 		(oldSingle && newSingle) ||
-		(oldSingle && new.criterion == oneOf) ||
+		(oldSingle && next.criterion == oneOf) ||
 		(old.criterion == allOf && newSingle)
 }
 
 // match finds a maximum matching of compatible branches. It returns for each
 // old branch the new one it is matched with, or -1, and the number of matches.
-func (p *pass) match(old, new *combinedBody) ([]int, int) {
+func (p *pass) match(old, next *combinedBody) ([]int, int) {
 	m := &matching{
 		partners: filled(len(old.unique), -1),
-		owners:   filled(len(new.unique), -1),
+		owners:   filled(len(next.unique), -1),
 	}
-	p.matchAlike(m, old, new)
-	most := min(len(old.unique), len(new.unique))
+	p.matchAlike(m, old, next)
+	most := min(len(old.unique), len(next.unique))
 	if m.size == most {
 		return m.partners, m.size
 	}
@@ -60,8 +60,8 @@ func (p *pass) match(old, new *combinedBody) ([]int, int) {
 		if p.c.err != nil {
 			return m.partners, m.size
 		}
-		for j, n := range new.unique {
-			if p.ok(old.branches[o], new.branches[n]) {
+		for j, n := range next.unique {
+			if p.ok(old.branches[o], next.branches[n]) {
 				m.edges[i] = append(m.edges[i], j)
 			}
 		}
@@ -85,10 +85,10 @@ func (p *pass) match(old, new *combinedBody) ([]int, int) {
 // matchAlike pairs branches that are written alike. Nearly all of a large union
 // stays as it was, and a matching may start anywhere: growing it by augmenting
 // paths ends at the same size.
-func (p *pass) matchAlike(m *matching, old, new *combinedBody) {
-	alike := make(map[uint64]int, len(new.unique))
-	for j, n := range new.unique {
-		if src := new.branches[n].src; src != nil {
+func (p *pass) matchAlike(m *matching, old, next *combinedBody) {
+	alike := make(map[uint64]int, len(next.unique))
+	for j, n := range next.unique {
+		if src := next.branches[n].src; src != nil {
 			alike[src.hash] = j
 		}
 	}
@@ -98,7 +98,7 @@ func (p *pass) matchAlike(m *matching, old, new *combinedBody) {
 			continue
 		}
 		j, found := alike[src.hash]
-		if found && m.owners[j] < 0 && p.ok(old.branches[o], new.branches[new.unique[j]]) {
+		if found && m.owners[j] < 0 && p.ok(old.branches[o], next.branches[next.unique[j]]) {
 			m.partners[i], m.owners[j] = j, i
 			m.size++
 		}

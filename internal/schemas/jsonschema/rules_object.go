@@ -2,22 +2,22 @@ package jsonschema
 
 import "slices"
 
-func (p *pass) objects(old, new *objectBody) {
-	p.required(old, new)
-	p.properties(old, new)
-	p.dependencies(old, new)
-	p.rests(additionalProperties, old.additional, new.additional, "additionalProperties")
-	p.rests(unevaluatedProperties, old.unmatched, new.unmatched, "unevaluatedProperties")
-	p.limit(maxProperties, old.maximum, new.maximum, "maxProperties")
-	p.limit(minProperties, old.minimum, new.minimum, "minProperties")
+func (p *pass) objects(old, next *objectBody) {
+	p.required(old, next)
+	p.properties(old, next)
+	p.dependencies(old, next)
+	p.rests(additionalProperties, old.additional, next.additional, "additionalProperties")
+	p.rests(unevaluatedProperties, old.unmatched, next.unmatched, "unevaluatedProperties")
+	p.limit(maxProperties, old.maximum, next.maximum, "maxProperties")
+	p.limit(minProperties, old.minimum, next.minimum, "minProperties")
 }
 
 // required looks only at properties that both sides know: for the others it is
 // part of how they were added or removed.
-func (p *pass) required(old, new *objectBody) {
+func (p *pass) required(old, next *objectBody) {
 	for _, name := range old.names {
-		property, common := new.properties[name]
-		if !common || old.required[name] == new.required[name] {
+		property, common := next.properties[name]
+		if !common || old.required[name] == next.required[name] {
 			continue
 		}
 		below := member("required", name)
@@ -32,14 +32,14 @@ func (p *pass) required(old, new *objectBody) {
 	}
 }
 
-func (p *pass) properties(old, new *objectBody) {
-	for _, name := range mergeSorted(old.names, new.names) {
-		was, is := old.properties[name], new.properties[name]
+func (p *pass) properties(old, next *objectBody) {
+	for _, name := range mergeSorted(old.names, next.names) {
+		was, is := old.properties[name], next.properties[name]
 		switch {
 		case is == nil:
-			p.propertyRemoved(was, new, name)
+			p.propertyRemoved(was, next, name)
 		case was == nil:
-			p.propertyAdded(old, is, new.required[name], name)
+			p.propertyAdded(old, is, next.required[name], name)
 		default:
 			p.descend(was, is, member("properties", name))
 		}
@@ -65,13 +65,13 @@ func (p *pass) cover(o *objectBody, name string) *node {
 	return o.unmatched.schema
 }
 
-func (p *pass) propertyRemoved(was *node, new *objectBody, name string) {
+func (p *pass) propertyRemoved(was *node, next *objectBody, name string) {
 	below := member("properties", name)
-	if new.open() {
+	if next.open() {
 		p.note("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", below)
 		return
 	}
-	cover := p.cover(new, name)
+	cover := p.cover(next, name)
 	switch {
 	case cover != nil && p.covered(was, cover, below):
 		p.note("PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", below)
@@ -118,15 +118,15 @@ func (p *pass) propertyAdded(old *objectBody, is *node, required bool, name stri
 
 // covered compares a named schema with the one for unnamed things, reports
 // their differences and says whether they are compatible.
-func (p *pass) covered(old, new *node, below step) bool {
-	p.descend(old, new, below)
-	return p.ok(old, new)
+func (p *pass) covered(old, next *node, below step) bool {
+	p.descend(old, next, below)
+	return p.ok(old, next)
 }
 
-func (p *pass) dependencies(old, new *objectBody) {
-	for _, name := range mergeSorted(sortedKeys(old.arrays), sortedKeys(new.arrays)) {
+func (p *pass) dependencies(old, next *objectBody) {
+	for _, name := range mergeSorted(sortedKeys(old.arrays), sortedKeys(next.arrays)) {
 		was, had := old.arrays[name]
-		is, has := new.arrays[name]
+		is, has := next.arrays[name]
 		below := member("dependencies", name)
 		switch {
 		case !has:
@@ -137,8 +137,8 @@ func (p *pass) dependencies(old, new *objectBody) {
 			p.dependencyNames(was, is, below)
 		}
 	}
-	for _, name := range mergeSorted(sortedKeys(old.schemas), sortedKeys(new.schemas)) {
-		was, is := old.schemas[name], new.schemas[name]
+	for _, name := range mergeSorted(sortedKeys(old.schemas), sortedKeys(next.schemas)) {
+		was, is := old.schemas[name], next.schemas[name]
 		below := member("dependencies", name)
 		switch {
 		case is == nil:
@@ -151,9 +151,9 @@ func (p *pass) dependencies(old, new *objectBody) {
 	}
 }
 
-func (p *pass) dependencyNames(old, new []string, below step) {
-	p.c.spend(len(old) + len(new))
-	lost, gained := missingName(old, new), missingName(new, old)
+func (p *pass) dependencyNames(old, next []string, below step) {
+	p.c.spend(len(old) + len(next))
+	lost, gained := missingName(old, next), missingName(next, old)
 	switch {
 	case lost && gained:
 		p.note("DEPENDENCY_ARRAY_CHANGED", below)
@@ -173,19 +173,19 @@ func missingName(from, in []string) bool {
 }
 
 // rests compares what two schemas say of everything they do not name.
-func (p *pass) rests(o openness, old, new rest, keyword string) {
+func (p *pass) rests(o openness, old, next rest, keyword string) {
 	below := key(keyword)
 	switch {
-	case old.forbidden && !new.forbidden:
+	case old.forbidden && !next.forbidden:
 		p.note(o.added, below)
-	case !old.forbidden && new.forbidden:
+	case !old.forbidden && next.forbidden:
 		p.note(o.removed, below)
-	case old.schema == nil && new.schema != nil:
+	case old.schema == nil && next.schema != nil:
 		p.note(o.narrowed, below)
-	case old.schema != nil && new.schema == nil:
+	case old.schema != nil && next.schema == nil:
 		p.note(o.extended, below)
 	case old.schema != nil:
-		p.descend(old.schema, new.schema, below)
+		p.descend(old.schema, next.schema, below)
 	}
 }
 

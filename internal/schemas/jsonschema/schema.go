@@ -29,6 +29,7 @@ type Schema struct {
 	doc       *document
 	root      *node
 	canonical string
+	dynamic   bool // a dynamic reference occurs in it or in what it may refer to
 }
 
 // Parse reads a schema. The text must be one JSON object or boolean that is
@@ -76,7 +77,16 @@ func parse(text string, refs []Reference) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{doc: doc, root: model, canonical: emit(root)}, nil
+	return &Schema{doc: doc, root: model, canonical: emit(root), dynamic: isDynamic(doc)}, nil
+}
+
+func isDynamic(doc *document) bool {
+	found := doc.dynamic
+	doc.eachReference(func(r Reference) bool {
+		found = found || r.Schema.doc.dynamic
+		return !found
+	})
+	return found
 }
 
 // Canonical returns the text the registry stores and compares by: the schema

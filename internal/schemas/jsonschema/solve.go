@@ -14,18 +14,19 @@ const (
 )
 
 // Compare returns all differences between two schemas in the backward
-// direction: new is meant to accept what old accepted. The schemas are
+// direction: next is meant to accept what old accepted. The schemas are
 // compatible when no difference is incompatible. It fails with ErrTooComplex
-// when the comparison would take too much work.
+// when the comparison would take too much work. At most maxDifferences of each
+// sort are listed, but never none where there is one.
 //
 // Compatibility of recursive schemas is a greatest fixed point: a pair of nodes
 // counts as compatible until a rule says otherwise, and when it does, every
 // pair that relied on it is judged again. This takes each pair once in the
 // common case, whatever the order, and never recurses.
-func Compare(old, new *Schema) ([]Difference, error) {
+func Compare(old, next *Schema) ([]Difference, error) {
 	c := &comparer{states: map[pair]*state{}, deadline: time.Now().Add(compareTime)}
-	root := pair{old.root.end(), new.root.end()}
-	if same(root.old, root.new) {
+	root := pair{old.root.end(), next.root.end()}
+	if same(root.old, root.next) {
 		return nil, nil
 	}
 	c.solve(root)
@@ -37,7 +38,7 @@ func Compare(old, new *Schema) ([]Difference, error) {
 }
 
 // pair is an old node to be compared with a new one; both are ends of references.
-type pair struct{ old, new *node }
+type pair struct{ old, next *node }
 
 // state is what is known of a pair.
 type state struct {
@@ -79,7 +80,7 @@ func (c *comparer) solve(root pair) {
 		s := c.stack[len(c.stack)-1]
 		p := &pass{c: c, owner: s}
 		c.missing = c.missing[:0]
-		p.apply(s.old, s.new)
+		p.apply(s.old, s.next)
 		if len(c.missing) > 0 {
 			c.stack = append(c.stack, c.missing...)
 			continue
@@ -105,28 +106,28 @@ func (c *comparer) condemn(s *state) {
 }
 
 // ok says whether a pair is compatible as far as is known.
-func (p *pass) ok(old, new *node) bool {
+func (p *pass) ok(old, next *node) bool {
 	p.c.tick()
 	if p.c.err != nil {
 		return true
 	}
-	old, new = old.end(), new.end()
-	if same(old, new) {
+	old, next = old.end(), next.end()
+	if same(old, next) {
 		return true
 	}
-	if isLeaf(old, new) {
+	if isLeaf(old, next) {
 		leaf := &pass{c: p.c}
-		leaf.apply(old, new)
+		leaf.apply(old, next)
 		return !leaf.broken
 	}
-	s, known := p.c.states[pair{old, new}]
+	s, known := p.c.states[pair{old, next}]
 	switch {
 	case known && s.bad:
 		return false
 	case known && p.owner != nil:
 		s.dependents = append(s.dependents, p.owner)
 	case !known && p.owner != nil:
-		p.c.discover(pair{old, new})
+		p.c.discover(pair{old, next})
 	}
 	return true
 }
@@ -147,17 +148,17 @@ func (p *pass) waiting() bool { return len(p.c.missing) > 0 }
 
 // same says that two nodes cannot differ: they were written alike and refer to
 // nothing whose meaning depends on the document around them.
-func same(old, new *node) bool {
-	return old == new || (old.src != nil && new.src != nil && old.src.hash == new.src.hash &&
-		!old.src.refs && old.draft == new.draft)
+func same(old, next *node) bool {
+	return old == next || (old.src != nil && next.src != nil && old.src.hash == next.src.hash &&
+		!old.src.refs && old.draft == next.draft)
 }
 
 // isLeaf says whether a pair is judged without looking at any other pair.
-func isLeaf(old, new *node) bool {
-	if old.kind == kindCombined || new.kind == kindCombined {
+func isLeaf(old, next *node) bool {
+	if old.kind == kindCombined || next.kind == kindCombined {
 		return false
 	}
-	if old.kind != new.kind {
+	if old.kind != next.kind {
 		return true
 	}
 	return old.kind != kindObject && old.kind != kindArray && old.kind != kindNot

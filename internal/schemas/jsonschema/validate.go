@@ -28,7 +28,7 @@ func (s *Schema) Validate(document []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: invalid JSON: %w", ErrMismatch, err)
 	}
-	c := &checker{dynamic: s.dynamic(), deadline: time.Now().Add(validateTime)}
+	c := &checker{dynamic: s.dynamic, deadline: time.Now().Add(validateTime)}
 	if !c.dynamic {
 		c.known = map[application]verdict{}
 	}
@@ -43,17 +43,6 @@ func (s *Schema) Validate(document []byte) error {
 	e := &explainer{c: c}
 	e.explain(root, v, nil)
 	return fmt.Errorf("%w: %s", ErrMismatch, strings.Join(e.found, "; "))
-}
-
-// dynamic says whether a dynamic reference occurs in the schema or in anything
-// it may refer to.
-func (s *Schema) dynamic() bool {
-	found := s.doc.dynamic
-	s.doc.eachReference(func(r Reference) bool {
-		found = found || r.Schema.doc.dynamic
-		return !found
-	})
-	return found
 }
 
 // application is a schema applied to a value of the document.

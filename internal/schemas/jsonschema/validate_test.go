@@ -157,7 +157,7 @@ func TestValidateIsBounded(t *testing.T) {
 // The library as a second opinion, on random schemas and documents.
 func TestValidateAgainstLibrary(t *testing.T) {
 	t.Parallel()
-	rounds := 3000
+	rounds := 1500
 	if large() {
 		rounds = 100_000
 	}

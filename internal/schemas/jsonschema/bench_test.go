@@ -1,0 +1,80 @@
+package jsonschema
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// typical is a schema as people write them: twenty properties, a nested object,
+// an array and a union.
+func typical(d draft, leaf string) string {
+	return inDraft(d, `{"$id":"http://example.com/order.json","title":"Order",`+
+		obj(list(20, func(i int) string {
+			return fmt.Sprintf(`"field%d":{"type":"string","maxLength":%d,"description":"a field"}`, i, i+10)
+		})+
+			`,"customer":{"$ref":"#/definitions/customer"},"lines":{"type":"array","items":{"$ref":"#/definitions/line"}},`+
+			`"payment":{"oneOf":[{"$ref":"#/definitions/card"},{"type":"null"}]}`,
+			`,"required":["field0","customer"],"additionalProperties":false,"definitions":{`+
+				`"customer":{"type":"object","properties":{"id":{"type":"`+leaf+`"},"mail":{"type":"string","pattern":"@"}}},`+
+				`"line":{"type":"object","properties":{"sku":{"type":"string"},"n":{"type":"integer","minimum":1}}},`+
+				`"card":{"type":"object","properties":{"number":{"type":"string"}}}}`)[1:])
+}
+
+func BenchmarkParse(b *testing.B) {
+	for _, d := range []draft{draft7, draft2020} {
+		b.Run(d.String(), func(b *testing.B) {
+			text := typical(d, "string")
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				mustParse(b, text)
+			}
+		})
+	}
+}
+
+func BenchmarkCompare(b *testing.B) {
+	old, next := mustParse(b, typical(draft7, "integer")), mustParse(b, typical(draft7, "number"))
+	b.ReportAllocs()
+	for b.Loop() {
+		mustCompare(b, old, next)
+	}
+}
+
+func BenchmarkValidate(b *testing.B) {
+	s := mustParse(b, typical(draft7, "string"))
+	document := []byte(`{"field0":"a","customer":{"id":"1","mail":"a@b"},"lines":[{"sku":"x","n":2},{"sku":"y","n":3}],"payment":{"number":"1"}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Validate(document); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A schema may be used by many at once; the race detector looks on.
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	common := mustParse(t, `{"definitions":{"mail":{"type":"string","pattern":"@"}},"if":{"type":"null"},"then":true}`)
+	text := obj(`"a":{"$ref":"c.json#/definitions/mail"},"m":{"$ref":"http://json-schema.org/draft-07/schema#"},"t":{"format":"date-time"}`, "")
+	old, next := mustParse(t, text, Reference{"c.json", common}), mustParse(t, text, Reference{"c.json", common})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				if differences, err := Compare(old, next); err != nil || len(differences) > 0 {
+					t.Errorf("Compare: %v, %v", differences, err)
+				}
+				if err := old.Validate([]byte(`{"a":"x@y","m":{"type":"string"},"t":"2024-01-01T00:00:00Z"}`)); err != nil {
+					t.Errorf("Validate: %v", err)
+				}
+				if err := old.Validate([]byte(`{"a":"x"}`)); err == nil {
+					t.Error("a wrong document was accepted")
+				}
+				mustParse(t, text, Reference{"c.json", common})
+			}
+		})
+	}
+	wg.Wait()
+}
