@@ -27,7 +27,9 @@ func buildChain(codecs serializer.CodecFactory) func(http.Handler, *genericapise
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		chain := genericapiserver.DefaultBuildHandlerChain(api, c)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			web.RecordOf(r.Context()).SetRoute("resources", route(r.URL.Path))
+			record := web.RecordOf(r.Context())
+			record.SetRoute("resources", route(r.URL.Path))
+			record.Expected = isPublic(r.URL.Path)
 			if err := refuse(r); err != nil {
 				writeStatus(codecs, w, r, err)
 				return

@@ -34,7 +34,7 @@ func (s *server) feeds() feeds {
 			},
 		},
 		keys:     apikey.Feed{Directory: s.people.directory},
-		issuer:   &apikey.Issuer{Issuer: s.people.issuer, Directory: s.people.directory, Log: s.log},
+		issuer:   &apikey.Issuer{Issuer: s.people.issuer, Directory: s.people.directory, Rules: s.people.policy, Log: s.log},
 		bindings: rolebinding.Feed{Policy: s.people.policy},
 	}
 }

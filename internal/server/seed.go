@@ -3,13 +3,14 @@ package server
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"golang.org/x/sync/errgroup"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/generated/clientset/versioned"
+	typed "freshet/api/generated/clientset/versioned/typed/api/v1alpha1"
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/config"
@@ -28,48 +29,57 @@ func seed(ctx context.Context, client versioned.Interface, plan *placement.Plan)
 	return nil
 }
 
+// seedRoles compares with what is stored, so that only a first start and an
+// upgrade have something to write.
 func seedRoles(ctx context.Context, client versioned.Interface) error {
 	api := client.CloudV1alpha1().ClusterRoles()
-	var names []string
-	for _, role := range access.Roles() {
-		names = append(names, role.Name)
-		want := &v1alpha1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-			Spec:       v1alpha1.ClusterRoleSpec{Description: role.Description},
-		}
-		for _, permission := range role.Permissions() {
-			want.Spec.Permissions = append(want.Spec.Permissions, string(permission))
-		}
-		have, err := api.Get(ctx, role.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			have, err = api.Create(ctx, want, metav1.CreateOptions{})
-		case err == nil && !apiequality.Semantic.DeepEqual(have.Spec, want.Spec):
-			have.Spec = want.Spec
-			have, err = api.Update(ctx, have, metav1.UpdateOptions{})
-		}
-		if err != nil {
-			return err
-		}
-		if len(have.Status.Conditions) == 0 {
-			have.Status.Conditions = ready(have.Generation)
-			if _, err := api.UpdateStatus(ctx, have, metav1.UpdateOptions{}); err != nil {
-				return err
-			}
-		}
-	}
 	stored, err := api.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	for _, role := range stored.Items {
-		if !slices.Contains(names, role.Name) {
-			if err := api.Delete(ctx, role.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-				return err
-			}
-		}
+	have := map[string]*v1alpha1.ClusterRole{}
+	for i := range stored.Items {
+		have[stored.Items[i].Name] = &stored.Items[i]
 	}
-	return nil
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(seedingAtOnce)
+	for _, role := range access.Roles() {
+		old := have[role.Name]
+		delete(have, role.Name)
+		group.Go(func() error { return seedRole(ctx, api, role, old) })
+	}
+	for name := range have {
+		group.Go(func() error {
+			err := api.Delete(ctx, name, metav1.DeleteOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+const seedingAtOnce = 8
+
+func seedRole(ctx context.Context, api typed.ClusterRoleInterface, role *access.Role, have *v1alpha1.ClusterRole) (err error) {
+	spec := v1alpha1.ClusterRoleSpec{Description: role.Description}
+	for _, permission := range role.Permissions() {
+		spec.Permissions = append(spec.Permissions, string(permission))
+	}
+	switch {
+	case have == nil:
+		have, err = api.Create(ctx, &v1alpha1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Spec: spec}, metav1.CreateOptions{})
+	case !apiequality.Semantic.DeepEqual(have.Spec, spec):
+		have.Spec = spec
+		have, err = api.Update(ctx, have, metav1.UpdateOptions{})
+	}
+	if err != nil || len(have.Status.Conditions) > 0 {
+		return err
+	}
+	have.Status.Conditions = ready(have.Generation)
+	_, err = api.UpdateStatus(ctx, have, metav1.UpdateOptions{})
+	return err
 }
 
 func seedPools(ctx context.Context, client versioned.Interface, plan *placement.Plan) error {

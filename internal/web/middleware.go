@@ -47,7 +47,7 @@ func finish(out *responseWriter, r *http.Request, rec *Record, log *slog.Logger,
 	if rec.Status == 0 {
 		rec.Status = http.StatusOK
 	}
-	if rec.Status >= http.StatusInternalServerError {
+	if rec.Status >= http.StatusInternalServerError && !rec.Expected {
 		level = slog.LevelError
 	}
 	took := time.Since(rec.Started)

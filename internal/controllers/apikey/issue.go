@@ -29,10 +29,16 @@ const (
 	reasonFailed     = "IssuingFailed"
 )
 
+// Rules decides who may hold keys of which account; access.Policy is one.
+type Rules interface {
+	MayActAs(who *identity.Principal, organization, account string, admin bool) error
+}
+
 // Issuer makes the tokens of API keys while they are written.
 type Issuer struct {
 	Issuer    *identity.Issuer
 	Directory *identity.Directory
+	Rules     Rules
 	Log       *slog.Logger
 
 	// plain holds tokens between the store's write and the answer that shows
@@ -76,23 +82,17 @@ func (i *Issuer) checkAccount(ctx context.Context, key *v1alpha1.APIKey) field.E
 		}
 		return nil
 	}
-	if caller := resources.PrincipalFrom(ctx); caller != nil && !mayActAs(caller, account) {
-		return field.ErrorList{field.Forbidden(path, "only an administrator may make keys of an administrator")}
+	caller := resources.PrincipalFrom(ctx)
+	if caller == nil || caller.System {
+		return nil
+	}
+	if account.System {
+		return field.ErrorList{field.Forbidden(path, "only a system administrator may make keys of the system administrator")}
+	}
+	if err := i.Rules.MayActAs(caller, account.Organization, account.Name, account.Admin); err != nil {
+		return field.ErrorList{field.Forbidden(path, err.Error())}
 	}
 	return nil
-}
-
-// mayActAs says whether a caller gains nothing by holding the account's key.
-func mayActAs(caller *identity.Principal, account *identity.Account) bool {
-	switch {
-	case caller.System:
-		return true
-	case account.System:
-		return false
-	case account.Admin:
-		return caller.Admin && caller.Organization == account.Organization
-	}
-	return true
 }
 
 // adopt makes the account the key's owner, when it exists.

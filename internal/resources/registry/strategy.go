@@ -92,7 +92,8 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 	if validateName == nil {
 		validateName = apivalidation.NameIsDNSSubdomain
 	}
-	return apivalidation.ValidateObjectMetaAccessor(object, !s.kind.Cluster, validateName, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMetaAccessor(object, !s.kind.Cluster, validateName, field.NewPath("metadata"))
+	return append(errs, unknownFields(object)...)
 }
 
 func (strategy[T]) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
