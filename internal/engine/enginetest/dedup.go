@@ -29,6 +29,10 @@ var dedupLaws = []law{
 		}
 		v.same(v.read(1, 0), []string{"a"})
 		v.same(v.read(1, 1), []string{})
+		other := v.putMsg(1, 1, sequenced("p", 2, "b"))
+		if again := v.putMsg(1, 0, sequenced("p", 2, "b")); !again.Duplicate || again.ID != other.ID {
+			v.Fatalf("%+v, %+v", other, again)
+		}
 		v.crash()
 		if again := v.putMsg(1, 1, sequenced("p", 1, "a")); !again.Duplicate || again.ID != first.ID {
 			v.Fatalf("after a crash: %+v", again)

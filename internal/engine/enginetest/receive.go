@@ -248,8 +248,16 @@ func cancelledLaw(v *env) {
 				}
 			})
 		}
-		wg.Go(func() { v.put(1, "x") })
-		wg.Go(cancel)
+		next := v.stats(1).Partitions[0].Next
+		wg.Go(func() { // cancels in the moment the message becomes visible
+			_, err := v.Read(v.ctx, 1, engine.ReadRequest{From: next, Max: 1, Wait: time.Hour})
+			if err != nil {
+				v.Error(err)
+			}
+			cancel()
+		})
+		v.sleep(0.1)
+		v.put(1, "x")
 		wg.Wait()
 	}
 	rest := v.get(1, "s", 1000)

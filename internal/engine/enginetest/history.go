@@ -1,0 +1,274 @@
+package enginetest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/internal/engine"
+)
+
+// PowerStore is a Store whose power can be cut at any step it takes.
+type PowerStore interface {
+	Store
+	// CutAfter arms a power cut after that many steps of the store's own
+	// choosing (writes and syncs, say). The channel is closed at that moment,
+	// just before anything could be lost; Crash makes it final.
+	CutAfter(steps int) <-chan struct{}
+}
+
+// The topics of a history.
+const (
+	logTopic   engine.TopicID = 1 // two partitions, deduplicating, kept for ever
+	queueTopic engine.TopicID = 2 // nothing retained: trimmed behind its consumer
+	poisonBox  engine.TopicID = 3 // every message dies at its first delivery
+	deadBox    engine.TopicID = 4 // where the dead of poisonBox go
+	freeTopics engine.TopicID = 100
+)
+
+// History runs clients at random against a store, cuts the power under them at
+// a random step, and checks what the next engine finds against what the clients
+// were told and what they saw; then again on what is left, cuts times in all.
+//
+// A client knows three things of each of its calls: it was answered before the
+// cut, so its effect must be there; or it was not, so its effect may be there,
+// whole; or it was never made.
+func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
+	t.Helper()
+	h := &history{TB: t, rng: rng, ctx: context.Background()}
+	all := []client{
+		newProducer(h, 0), newProducer(h, 1),
+		newConsumer(h, logTopic, "s"), newConsumer(h, queueTopic, "q"),
+		newPoisoner(h), newScribe(h, 0), newScribe(h, 1), newAdmin(h),
+	}
+	// Not everybody in every history: other mixtures, other races.
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	h.clients = all[:2+rng.IntN(4)]
+	for round := range cuts {
+		h.open(store, round == 0)
+		h.run(store)
+		store.Crash(t)
+	}
+	h.open(store, false)
+	if err := h.e.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+}
+
+// client is one sequential user of the engine.
+type client interface {
+	// step makes one call.
+	step(rng *rand.Rand)
+	// check compares what is there after a cut with what the client knows, and
+	// notes which open calls have come true.
+	check()
+}
+
+type history struct {
+	testing.TB
+	rng     *rand.Rand
+	ctx     context.Context
+	e       engine.Engine
+	cut     <-chan struct{}
+	clients []client
+
+	mu   sync.Mutex
+	sent map[engine.TopicID]map[string]*sending // by payload
+	seen map[engine.MessageID]string            // read or received before the last cut
+}
+
+// sending is what is known of one message.
+type sending struct {
+	payload string
+	batch   *batch
+	known   bool // its fate is known: it is there, or it never will be
+	there   bool
+	id      engine.MessageID
+}
+
+type batch struct{ msgs []*sending }
+
+// alive says whether the power is on. A call that returned before alive said
+// yes was answered before the cut.
+func (h *history) alive() bool {
+	select {
+	case <-h.cut:
+		return false
+	default:
+		return true
+	}
+}
+
+func (h *history) open(store PowerStore, fresh bool) {
+	h.Helper()
+	h.cut = nil
+	h.e = store.Open(h.TB)
+	if fresh {
+		h.setUp()
+		return
+	}
+	h.checkLog()
+	for _, c := range h.clients {
+		c.check()
+	}
+}
+
+func (h *history) setUp() {
+	h.Helper()
+	h.sent = map[engine.TopicID]map[string]*sending{logTopic: {}, queueTopic: {}, poisonBox: {}, deadBox: {}}
+	h.seen = map[engine.MessageID]string{}
+	kept := engine.TopicConfig{Partitions: 2, RetainAge: -1, RetainBytes: -1, Deduplicate: true}
+	one := engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
+	start := engine.Position{Kind: engine.Earliest}
+	long := engine.SubscriptionConfig{Lease: time.Hour}
+	for _, err := range []error{
+		h.e.CreateTopic(h.ctx, logTopic, kept),
+		h.e.CreateTopic(h.ctx, queueTopic, engine.TopicConfig{Partitions: 1}),
+		h.e.CreateTopic(h.ctx, poisonBox, one),
+		h.e.CreateTopic(h.ctx, deadBox, one),
+		h.e.CreateSubscription(h.ctx, logTopic, "s", long, start),
+		h.e.CreateSubscription(h.ctx, queueTopic, "q", long, start),
+		h.e.CreateSubscription(h.ctx, poisonBox, "p", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: deadBox, Lease: time.Hour}, start),
+	} {
+		if err != nil {
+			h.Fatalf("set up: %v", err)
+		}
+	}
+}
+
+// run lets every client make a few calls while the power may go.
+func (h *history) run(store PowerStore) {
+	h.Helper()
+	h.cut = store.CutAfter(1 + h.rng.IntN(120))
+	var wg sync.WaitGroup
+	for _, c := range h.clients {
+		rng := rand.New(rand.NewPCG(h.rng.Uint64(), 0))
+		calls := h.rng.IntN(12)
+		wg.Go(func() {
+			for range calls {
+				if !h.alive() {
+					return
+				}
+				c.step(rng)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// open call: note what was sent before it is sent.
+func (h *history) sending(id engine.TopicID, payloads ...string) *batch {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := new(batch)
+	for _, p := range payloads {
+		s := &sending{payload: p, batch: b}
+		h.sent[id][p] = s
+		b.msgs = append(b.msgs, s)
+	}
+	return b
+}
+
+// arrived notes an answer that came before the cut.
+func (h *history) arrived(s *sending, id engine.MessageID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.known, s.there, s.id = true, true, id
+}
+
+// saw notes a message that somebody was shown before the cut.
+func (h *history) saw(r engine.Record) {
+	if !h.alive() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen[r.ID] = string(r.Payload)
+}
+
+// checkLog reads every topic from end to end.
+func (h *history) checkLog() {
+	h.Helper()
+	for _, topic := range []engine.TopicID{logTopic, queueTopic, poisonBox} {
+		if len(h.sent[topic]) == 0 {
+			continue
+		}
+		stats, err := h.e.DescribeTopic(h.ctx, topic)
+		if err != nil {
+			h.Fatalf("describe topic %d: %v", topic, err)
+		}
+		for part, p := range stats.Partitions {
+			records, err := h.e.Read(h.ctx, topic, engine.ReadRequest{Partition: int32(part), Max: 10000})
+			if err != nil {
+				h.Fatalf("read topic %d: %v", topic, err)
+			}
+			if got := uint64(len(records)); got != p.Next-p.First {
+				h.Fatalf("topic %d partition %d: %d messages between %d and %d", topic, part, got, p.First, p.Next)
+			}
+			h.checkRecords(topic, records, p)
+		}
+		h.recall(topic, stats)
+		h.resolve(topic, stats)
+	}
+	for id, payload := range h.seen {
+		if s := h.sent[id.Topic][payload]; s == nil || !s.there || s.id != id {
+			h.Fatalf("%v was %s before the cut and is not any more", id, payload)
+		}
+	}
+}
+
+func (h *history) checkRecords(topic engine.TopicID, records []engine.Record, p engine.PartitionStats) {
+	h.Helper()
+	var last int64
+	for i, r := range records {
+		if r.ID.Entry != p.First+uint64(i) || r.PublishTime < last {
+			h.Fatalf("record %d is %v, published at %d after %d", i, r.ID, r.PublishTime, last)
+		}
+		last = r.PublishTime
+		s := h.sent[topic][string(r.Payload)]
+		switch {
+		case s == nil:
+			h.Fatalf("%v is %q, which nobody sent", r.ID, r.Payload)
+		case s.known && !s.there:
+			h.Fatalf("%v is %q, which was lost before", r.ID, r.Payload)
+		case s.there && s.id != r.ID:
+			h.Fatalf("%q is at %v and at %v", r.Payload, s.id, r.ID)
+		}
+		s.known, s.there, s.id = true, true, r.ID
+	}
+}
+
+// recall takes messages that were seen and are trimmed now as there.
+func (h *history) recall(topic engine.TopicID, stats engine.TopicStats) {
+	for id, payload := range h.seen {
+		if id.Topic == topic && id.Entry < stats.Partitions[id.Partition].First {
+			if s := h.sent[topic][payload]; s != nil && !s.known {
+				s.known, s.there, s.id = true, true, id
+			}
+		}
+	}
+}
+
+// resolve decides the fate of calls without an answer, and checks that answered
+// ones are there and batches whole. What is trimmed counts as there.
+func (h *history) resolve(topic engine.TopicID, stats engine.TopicStats) {
+	h.Helper()
+	for payload, s := range h.sent[topic] {
+		if s.there {
+			p := stats.Partitions[s.id.Partition]
+			if s.id.Entry >= p.Next {
+				h.Fatalf("%q was answered with %v, and the partition ends at %d", payload, s.id, p.Next)
+			}
+			for _, other := range s.batch.msgs {
+				if !other.there {
+					h.Fatalf("%q is there and %q, of the same append, is not", payload, other.payload)
+				}
+			}
+		}
+	}
+	for _, s := range h.sent[topic] {
+		s.known = true
+	}
+}
