@@ -437,6 +437,8 @@ var ruleCases = []ruleCase{
 	// Both sides combined.
 	{`{"oneOf":[{"type":"string"}]}`, `{"anyOf":[{"type":"string"}]}`, "COMBINED_TYPE_EXTENDED #/"},
 	{`{"oneOf":[{"type":"string"},{"type":"null"}]}`, `{"anyOf":[{"type":"string"},{"type":"null"}]}`, "COMBINED_TYPE_EXTENDED #/"},
+	{`{"oneOf":[{"type":"string"}]}`, `{"allOf":[{"type":"string"}]}`, "COMBINED_TYPE_EXTENDED #/"},
+	{`{"anyOf":[{"type":"string"}]}`, `{"oneOf":[{"type":"string"}]}`, "COMBINED_TYPE_EXTENDED #/"},
 	{`{"allOf":[{"type":"string"}]}`, `{"oneOf":[{"type":"string"},{"type":"null"}]}`, "COMBINED_TYPE_EXTENDED #/; SUM_TYPE_EXTENDED #/"},
 	{`{"allOf":[{"type":"string"},{"minLength":1}]}`, `{"oneOf":[{"type":"string"}]}`, "COMBINED_TYPE_EXTENDED #/; PRODUCT_TYPE_NARROWED #/"},
 	{`{"anyOf":[{"type":"string"},{"type":"null"}]}`, `{"oneOf":[{"type":"string"},{"type":"null"}]}`, "COMBINED_TYPE_CHANGED #/"},

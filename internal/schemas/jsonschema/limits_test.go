@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,24 @@ func TestCycleDoesNotMaskDifference(t *testing.T) {
 	}
 	if incompatible(mustCompare(t, old, old)) != 0 {
 		t.Error("a schema is not compatible with itself")
+	}
+}
+
+// B is judged while A is being judged, and relies on it; then A turns out bad.
+// What p says of B must follow, though q does not mind A.
+func TestLateVerdictReachesDependents(t *testing.T) {
+	t.Parallel()
+	schema := func(p, q, v string) string {
+		return obj(`"p":`+p+`,"q":`+q, `,"definitions":{
+			"A":`+obj(`"b":{"$ref":"#/definitions/B"},"v":{"type":"`+v+`"}`, "")+`,
+			"B":`+obj(`"a":{"$ref":"#/definitions/A"}`, "")+`}`)
+	}
+	const a, b = `{"$ref":"#/definitions/A"}`, `{"$ref":"#/definitions/B"}`
+	old := mustParse(t, schema(`{"oneOf":[`+b+`]}`, a, "string"))
+	next := mustParse(t, schema(`{"oneOf":[`+b+`,{"type":"null"}]}`, `{"anyOf":[`+a+`,{}]}`, "integer"))
+	want := []string{"COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/p"}
+	if got := bad(mustCompare(t, old, next)); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
