@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
@@ -118,6 +119,18 @@ func garbageKinds() []garbage.Kind {
 
 // Client is the loops' own client of the API.
 func (s *Set) Client() versioned.Interface { return s.client }
+
+// TokenLifetime implements tokenapi.Instances.
+func (s *Set) TokenLifetime(organization, instance string) (time.Duration, bool) {
+	obj, err := s.informers.Cloud().V1alpha1().MessagingInstances().Lister().MessagingInstances(organization).Get(instance)
+	if err != nil {
+		return 0, false
+	}
+	if auth := obj.Spec.Auth; auth != nil && auth.OAuth2 != nil {
+		return time.Duration(auth.OAuth2.TokenLifetimeSeconds) * time.Second, true
+	}
+	return 0, true
+}
 
 // Load fills the caches, and from them identity and access: when it returns,
 // every account, key and binding that is stored is in force.

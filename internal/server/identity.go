@@ -25,7 +25,8 @@ type people struct {
 
 	operator     *identity.Principal // the holder of DIR/admin.token
 	operatorHash [sha256.Size]byte
-	audiences    []string // of the resource API
+	addresses    []string // of the resource API, its base URL first
+	audiences    []string // of tokens that the resource API accepts
 }
 
 // openPeople reads or makes the keys.
@@ -52,8 +53,9 @@ func openPeople(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) 
 		sealer: sealer, keys: keys, issuer: issuer, directory: directory,
 		verifier:  identity.NewVerifier(issuer, directory, identity.VerifierOptions{}),
 		policy:    access.NewPolicy(),
-		audiences: audiences(cfg),
+		addresses: addresses(cfg),
 	}
+	p.audiences = append([]string{identity.AnyOrganization}, p.addresses...)
 	return p, p.openOperator(cfg)
 }
 
@@ -74,10 +76,10 @@ func (p *people) openOperator(cfg *config.Config) error {
 	return nil
 }
 
-// audiences are the names under which the resource API accepts tokens: its base
+// addresses are the names under which the resource API accepts tokens: its base
 // URL, and every address it listens on.
-func audiences(cfg *config.Config) []string {
-	list := []string{cfg.PublicURL(), cfg.Issuer(), identity.AnyOrganization}
+func addresses(cfg *config.Config) []string {
+	list := []string{cfg.PublicURL(), cfg.Issuer()}
 	if cfg.HTTP != config.Off {
 		list = append(list, "http://"+cfg.HTTP)
 	}

@@ -19,6 +19,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/audit"
 	"freshet/internal/config"
 	"freshet/internal/controllers"
 	"freshet/internal/dataplane"
@@ -41,6 +42,7 @@ type server struct {
 	member    *etcd.Member
 	etcd      *clientv3.Client
 	people    *people
+	trail     *audit.Log // nil when there is none
 	plane     *dataplane.Plane
 	api       *resources.Server
 	loops     *controllers.Set
@@ -91,6 +93,7 @@ func (s *server) open(ctx context.Context) error {
 		{"ports", s.openPorts},
 		{"etcd", s.openEtcd},
 		{"identity", s.openIdentity},
+		{"audit trail", s.openTrail},
 		{"data plane", s.openPlane},
 		{"resource API", s.openResources},
 		{"surfaces", s.openSurfaces},
@@ -152,6 +155,29 @@ func (s *server) openEtcd(ctx context.Context) error {
 func (s *server) openIdentity(ctx context.Context) (err error) {
 	s.people, err = openPeople(ctx, s.cfg, s.etcd)
 	return err
+}
+
+// openTrail opens the audit trail; it is closed late, so that it sees the end.
+func (s *server) openTrail(context.Context) (err error) {
+	path := s.cfg.AuditPath()
+	if path == "" {
+		return nil
+	}
+	s.trail, err = audit.Open(audit.Options{
+		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), Keep: s.cfg.Audit.Keep, Log: s.log,
+	})
+	if err != nil {
+		return fmt.Errorf("opening the audit trail: %w", err)
+	}
+	s.closers = append(s.closers, s.trail.Close)
+	return nil
+}
+
+// record puts something on the audit trail.
+func (s *server) record(r audit.Record) {
+	if s.trail != nil {
+		s.trail.Record(r)
+	}
 }
 
 func (s *server) openPlane(context.Context) (err error) {

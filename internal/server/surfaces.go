@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"freshet/internal/access"
+	"freshet/internal/audit"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/errs"
@@ -15,6 +16,7 @@ import (
 	"freshet/internal/messaging"
 	"freshet/internal/registryapi"
 	"freshet/internal/telemetry"
+	"freshet/internal/tokenapi"
 	"freshet/internal/web"
 )
 
@@ -25,7 +27,11 @@ func (s *server) openSurfaces(context.Context) error {
 	if err != nil {
 		return err
 	}
-	main := web.Middleware(s.mux(), s.log, s.metrics)
+	mux, err := s.mux()
+	if err != nil {
+		return err
+	}
+	main := web.Middleware(tokenapi.Normalize(mux), s.log, s.metrics)
 	s.ports.serve(s.cfg, main, s.opsMux(), certs.config(), s.log, s.failed)
 	return nil
 }
@@ -37,7 +43,7 @@ func (s *server) certificateNames() []string {
 
 // mux sends requests to their surface by path; each surface owns its unknown
 // paths. The registry has the root, as its clients expect.
-func (s *server) mux() *http.ServeMux {
+func (s *server) mux() (*http.ServeMux, error) {
 	cors := web.CORS{Origins: s.cfg.CORS.Origins}
 	mux := http.NewServeMux()
 	api := s.api.Handler()
@@ -45,7 +51,7 @@ func (s *server) mux() *http.ServeMux {
 		mux.Handle(path, api)
 	}
 	messageapi.New(messageapi.Options{
-		Resolve: s.messageCluster, Verifier: s.people, Policy: s.people.policy, CORS: cors,
+		Resolve: s.messageCluster, Verifier: s.people, Policy: s.people.policy, Auditor: s, CORS: cors,
 	}).Mount(mux)
 	registry := func(atRoot bool) http.Handler {
 		return registryapi.New(registryapi.Options{
@@ -55,8 +61,25 @@ func (s *server) mux() *http.ServeMux {
 	}
 	mux.Handle("/stream/", http.StripPrefix("/stream", registry(false)))
 	mux.Handle("/", registry(true))
-	return mux
+	tokens, err := s.tokens(cors)
+	if err != nil {
+		return nil, err
+	}
+	tokens.Mount(mux)
+	return mux, nil
 }
+
+func (s *server) tokens(cors web.CORS) (*tokenapi.API, error) {
+	return tokenapi.New(tokenapi.Options{
+		Issuer: s.people.issuer, Directory: s.people.directory, Sealer: s.people.sealer,
+		Audiences: s.people.addresses, Instances: s.loops, Lifetime: s.cfg.Tokens.Lifetime.Std(),
+		Limits: tokenapi.Limits{Client: tokenapi.Rate{PerSecond: s.cfg.Limits.TokenRate, Burst: s.cfg.Limits.TokenBurst}},
+		Audit:  s.record, CORS: cors,
+	})
+}
+
+// Record implements messageapi.Auditor.
+func (s *server) Record(r audit.Record) { s.record(r) }
 
 // opsMux is for whoever runs the server: metrics and profiles.
 func (s *server) opsMux() http.Handler {
