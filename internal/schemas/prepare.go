@@ -12,7 +12,7 @@ import (
 const (
 	maxReferences     = 1_000    // of one schema
 	maxReferenceDepth = 64       // references of references
-	maxDependencies   = 4_000    // schemas drawn in, counted each time they are used
+	maxDependencies   = 4_000    // schemas drawn in
 	maxClosureBytes   = 64 << 20 // their texts together
 )
 
@@ -49,18 +49,15 @@ func (r *Registry) prepare(ctx context.Context, st *state, subject string, d *Dr
 	if err := p.resolve(st, subject, d, how.deleted); err != nil {
 		return nil, err
 	}
-	budget := &closure{schemas: maxDependencies, bytes: maxClosureBytes}
-	deps, err := r.dependencies(ctx, st, p.refs, p.targets, budget, maxReferenceDepth)
-	if err == nil {
-		p.form, err = r.parse(ctx, d.Type, d.Text, deps, p.targets, st.epoch, how.imported)
-	}
+	f, _, err := r.newClosure(ctx, st).parse(d.Type, d.Text, p.refs, p.targets, how.imported)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
 		return nil, invalidSchema(subject, d, "%s", err.Error())
 	}
-	p.text = p.form.canonical()
+	p.form = f
+	p.text = f.canonical()
 	// Quirk: normalize does nothing for JSON Schema. An import is stored as it is.
 	if d.Normalize && d.Type != JSON && !how.imported {
 		p.text = p.form.normalized()
@@ -113,71 +110,85 @@ func normalizeReferences(refs []Reference) []Reference {
 	return distinct
 }
 
-// closure is what may still be drawn in by references.
+// closure parses a schema with everything it draws in by references. Each
+// schema is looked at once, and what is allowed does not depend on what the
+// cache happens to hold.
 type closure struct {
-	schemas int
-	bytes   int
+	r     *Registry
+	ctx   context.Context //nolint:containedctx // one call's
+	st    *state
+	known map[*Schema]drawnIn
+	bytes int
 }
 
-// dependencies parses the schemas that references mean, those that they refer
-// to first.
-func (r *Registry) dependencies(ctx context.Context, st *state, refs []Reference, targets []target, left *closure, depth int) ([]dependency, error) {
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	if depth == 0 {
-		return nil, errTooDeep
-	}
-	deps := make([]dependency, len(refs))
-	for i, t := range targets {
-		left.schemas--
-		left.bytes -= len(t.schema.body)
-		if left.schemas < 0 || left.bytes < 0 {
-			return nil, errTooMany
-		}
-		f, err := r.parseStored(ctx, st, t.schema, left, depth-1)
-		if err != nil {
-			return nil, err
-		}
-		deps[i] = dependency{Reference: refs[i], form: f}
-	}
-	return deps, nil
+// drawnIn is a schema that is parsed already, and how deep its references go.
+type drawnIn struct {
+	form   form
+	height int
+}
+
+func (r *Registry) newClosure(ctx context.Context, st *state) *closure {
+	return &closure{r: r, ctx: ctx, st: st}
 }
 
 // stored returns the parsed form of a stored schema.
 func (r *Registry) stored(ctx context.Context, st *state, s *Schema) (form, error) {
-	return r.parseStored(ctx, st, s, &closure{schemas: maxDependencies, bytes: maxClosureBytes}, maxReferenceDepth)
+	c := r.newClosure(ctx, st)
+	c.bytes = -len(s.body) // what it draws in counts, as when it was a draft
+	f, _, err := c.stored(s, maxReferenceDepth)
+	return f, err
 }
 
-func (r *Registry) parseStored(ctx context.Context, st *state, s *Schema, left *closure, depth int) (form, error) {
+// parse reads a text whose references mean the targets.
+func (c *closure) parse(t Type, text string, refs []Reference, targets []target, imported bool) (form, int, error) {
+	return c.parseBelow(t, text, refs, targets, imported, maxReferenceDepth)
+}
+
+func (c *closure) parseBelow(t Type, text string, refs []Reference, targets []target, imported bool, depth int) (form, int, error) {
+	height := 0
+	deps := make([]dependency, len(refs))
+	for i, target := range targets {
+		f, below, err := c.stored(target.schema, depth-1)
+		if err != nil {
+			return nil, 0, err
+		}
+		deps[i] = dependency{Reference: refs[i], form: f}
+		if height = max(height, below+1); height > maxReferenceDepth {
+			return nil, 0, errTooDeep
+		}
+	}
+	f, err := c.r.parseAs(c.ctx, parseKey(t, text, refs, targets, c.st.epoch, imported), t, text, deps, imported)
+	return f, height, err
+}
+
+func (c *closure) stored(s *Schema, depth int) (form, int, error) {
+	if seen, ok := c.known[s]; ok {
+		return seen.form, seen.height, nil
+	}
+	if depth < 0 {
+		return nil, 0, errTooDeep
+	}
+	if c.bytes += len(s.body); c.bytes > maxClosureBytes || len(c.known) > maxDependencies {
+		return nil, 0, errTooMany
+	}
 	targets := make([]target, len(s.References))
 	for i, ref := range s.References {
-		// What a stored schema refers to can be soft-deleted, and in an import
-		// may not have come yet.
-		v, err := st.version(ref.Subject, VersionID(ref.Version), true)
+		// What a stored schema refers to can be soft-deleted.
+		v, err := c.st.version(ref.Subject, VersionID(ref.Version), true)
 		if err != nil {
-			return nil, refuse(ErrInvalidSchema, "No schema reference found for subject \"%s\" and version %d", ref.Subject, ref.Version)
+			return nil, 0, refuse(ErrInvalidSchema, "No schema reference found for subject \"%s\" and version %d", ref.Subject, ref.Version)
 		}
 		targets[i] = target{subject: ref.Subject, version: ref.Version, schema: v.Schema}
 	}
-	text := s.Text()
-	key := parseKey(s.Type, text, s.References, targets, st.epoch, s.unchecked)
-	if f, ok := r.parsed.get(key); ok {
-		return f, nil
-	}
-	deps, err := r.dependencies(ctx, st, s.References, targets, left, depth)
+	f, height, err := c.parseBelow(s.Type, s.Text(), s.References, targets, s.unchecked, depth)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return r.parseAs(ctx, key, s.Type, text, deps, s.unchecked)
-}
-
-func (r *Registry) parse(ctx context.Context, t Type, text string, deps []dependency, targets []target, epoch uint64, imported bool) (form, error) {
-	refs := make([]Reference, len(deps))
-	for i := range deps {
-		refs[i] = deps[i].Reference
+	if c.known == nil {
+		c.known = make(map[*Schema]drawnIn)
 	}
-	return r.parseAs(ctx, parseKey(t, text, refs, targets, epoch, imported), t, text, deps, imported)
+	c.known[s] = drawnIn{form: f, height: height}
+	return f, height, nil
 }
 
 func (r *Registry) parseAs(ctx context.Context, key cacheKey, t Type, text string, deps []dependency, imported bool) (form, error) {

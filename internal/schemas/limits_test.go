@@ -1,0 +1,122 @@
+package schemas
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// No schema may keep the registry busy: it is taken or refused within seconds.
+func TestHeavySchemasAreAnsweredSoon(t *testing.T) {
+	t.Parallel()
+	const limit = 20 * time.Second // on a busy machine; seconds on an idle one
+	size := 6_000
+	if os.Getenv("FRESHET_TEST_HEAVY") != "" {
+		size = 60_000 // 5 MB
+	}
+	fields := make([]string, size)
+	for i := range fields {
+		fields[i] = fmt.Sprintf("field_with_a_rather_long_name_%d?", i)
+	}
+	for name, d := range map[string]*Draft{
+		"avro of many fields":     {Type: Avro, Text: avroRecord("Big", fields...)},
+		"avro nested deeply":      {Type: Avro, Text: strings.Repeat(`{"type":"array","items":`, 20_000) + `"int"` + strings.Repeat("}", 20_000)},
+		"json nested oneOf":       {Type: JSON, Text: strings.Repeat(`{"oneOf":[{"type":"string"},`, 10_000) + `{}` + strings.Repeat("]}", 10_000)},
+		"json wide oneOf":         {Type: JSON, Text: `{"oneOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"object","properties":{"a":{"type":"string"}}},`, 5_000), ",") + `]}`},
+		"json recursive refs":     {Type: JSON, Text: `{"$ref":"#/definitions/a","definitions":{"a":{"oneOf":[{"$ref":"#/definitions/a"},{"$ref":"#/definitions/b"}]},"b":{"anyOf":[{"$ref":"#/definitions/b"},{"$ref":"#/definitions/a"}]}}}`},
+		"protobuf nested deeply":  {Type: Protobuf, Text: "syntax = \"proto3\";" + strings.Repeat("message M {", 10_000) + strings.Repeat("}", 10_000)},
+		"protobuf of many fields": {Type: Protobuf, Text: protoMessage(size)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := openRegistry(t, openJournal(t))
+			for i, text := range []string{d.Text, strings.Replace(d.Text, "string", "bytes", 1)} {
+				started := time.Now()
+				_, err := r.Register(t.Context(), "s", &Draft{Type: d.Type, Text: text})
+				if err != nil && !errors.Is(err, ErrInvalidSchema) && !errors.Is(err, ErrIncompatible) {
+					t.Errorf("registration %d: %v", i, clip(err.Error(), 300))
+				}
+				if took := time.Since(started); took > limit {
+					t.Errorf("registration %d took %s", i, took)
+				}
+			}
+		})
+	}
+}
+
+func protoMessage(n int) string {
+	var b strings.Builder
+	b.WriteString("syntax = \"proto3\";\nmessage Big {\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  string field_with_a_rather_long_name_%d = %d;\n", i, i+20_000)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func TestReferencesAreBounded(t *testing.T) {
+	t.Parallel()
+	r := openRegistry(t, openJournal(t))
+	mustRegister(t, r, "n0", avroRecord("N0", "a"))
+	var err error
+	for i := 1; i <= maxReferenceDepth+2 && err == nil; i++ {
+		_, err = r.Register(t.Context(), fmt.Sprintf("n%d", i), &Draft{
+			Type:       Avro,
+			Text:       fmt.Sprintf(`{"type":"record","name":"N%d","fields":[{"name":"f","type":"N%d"}]}`, i, i-1),
+			References: []Reference{{Name: "N", Subject: fmt.Sprintf("n%d", i-1), Version: 1}},
+		})
+	}
+	if !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), "nested") {
+		t.Errorf("a long chain: %v", err)
+	}
+	many := make([]Reference, maxReferences+1)
+	for i := range many {
+		many[i] = Reference{Name: "N0", Subject: "n0", Version: 1}
+	}
+	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many}); !errors.Is(err, ErrInvalidSchema) {
+		t.Errorf("many references: %v", err)
+	}
+	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many[1:]}); err != nil {
+		t.Errorf("as many as allowed: %v", err)
+	}
+}
+
+func TestReferenceToAnotherLanguage(t *testing.T) {
+	t.Parallel()
+	r := openRegistry(t, openJournal(t))
+	mustRegister(t, r, "avro", avroRecord("A", "a"))
+	for _, d := range []*Draft{
+		{Type: JSON, Text: `{"$ref":"a.json"}`, References: []Reference{{Name: "a.json", Subject: "avro", Version: 1}}},
+		{Type: Protobuf, Text: "syntax = \"proto3\"; import \"a.proto\"; message M {}", References: []Reference{{Name: "a.proto", Subject: "avro", Version: 1}}},
+	} {
+		if _, err := r.Register(t.Context(), "s", d); !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), errMixed.Error()) {
+			t.Errorf("%s: %v", d.Type, err)
+		}
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	c := newCache(10_000)
+	key := func(i int) cacheKey { return cacheKey{byte(i), byte(i >> 8)} }
+	for i := range 1000 {
+		c.put(key(i), rawForm{}, 100)
+		if c.size > c.limit || len(c.entries) != c.recent.Len() {
+			t.Fatalf("size %d of %d, %d entries and %d", c.size, c.limit, len(c.entries), c.recent.Len())
+		}
+		c.get(key(0)) // in use, and so never the oldest
+	}
+	if _, ok := c.get(key(0)); !ok {
+		t.Error("the entry in use is gone")
+	}
+	if _, ok := c.get(key(1)); ok {
+		t.Error("the oldest entry is still there")
+	}
+	c.put(cacheKey{9, 9, 9}, rawForm{}, 1<<20)
+	if _, ok := c.get(cacheKey{9, 9, 9}); ok {
+		t.Error("an entry larger than the cache was kept")
+	}
+}
