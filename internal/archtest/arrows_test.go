@@ -81,7 +81,7 @@ var rules = []rule{
 	},
 	{
 		[]string{"internal/controllers/..."},
-		[]string{"api/...", "internal/controllers/...", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names"},
+		[]string{"api/...", "internal/controllers/...", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/resources/..."},
 		join(engines, []string{"freshet/internal/messageapi/...", "freshet/internal/registryapi/..."}),
 	},
 

@@ -22,16 +22,26 @@ import (
 	"freshet/internal/controllers/conditions"
 	"freshet/internal/controllers/finalizers"
 	"freshet/internal/controllers/loop"
-	"freshet/internal/dataplane"
 	"freshet/internal/resources/placement"
 	kind "freshet/internal/resources/registry/messagingcluster"
 )
+
+// Spec is what the data plane has to know of a cluster.
+type Spec struct {
+	UID          string
+	Organization string
+	Instance     string
+	InstanceType string
+	Name         string
+	Host         string // the name it answers at
+	Engine       string
+}
 
 // Plane runs clusters.
 type Plane interface {
 	// Provision opens the cluster, or brings an open one up to date. Calling it
 	// again with the same spec changes nothing.
-	Provision(ctx context.Context, spec dataplane.Spec) error
+	Provision(ctx context.Context, spec Spec) error
 	// Destroy closes the cluster and removes its data; one that is not there is fine.
 	Destroy(ctx context.Context, uid string) error
 }
@@ -162,16 +172,16 @@ func describe(cluster *v1alpha1.MessagingCluster, instance *v1alpha1.MessagingIn
 		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
 }
 
-func (c *Controller) spec(cluster *v1alpha1.MessagingCluster, instance *v1alpha1.MessagingInstance) (dataplane.Spec, error) {
+func (c *Controller) spec(cluster *v1alpha1.MessagingCluster, instance *v1alpha1.MessagingInstance) (Spec, error) {
 	_, member, ok := c.plan.Member(cluster.Spec.PoolMemberRef)
 	if !ok {
-		return dataplane.Spec{}, fmt.Errorf("its pool member is not in the server's configuration any more")
+		return Spec{}, fmt.Errorf("its pool member is not in the server's configuration any more")
 	}
 	host := ""
 	if len(cluster.Spec.ServiceEndpoints) > 0 {
 		host = cluster.Spec.ServiceEndpoints[0].DNSName
 	}
-	return dataplane.Spec{
+	return Spec{
 		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
 		InstanceType: instance.Spec.Type, Name: cluster.Name, Host: host, Engine: member.Engine,
 	}, nil
