@@ -66,7 +66,7 @@ var rules = []rule{
 	// Running clusters: the one place that opens engines.
 	{
 		[]string{"internal/dataplane/..."},
-		[]string{"api/...", "internal/dataplane/...", "internal/engine", "internal/engine/pebble", "internal/engine/jetstream", "internal/errs", "internal/messaging", "internal/names", "internal/replica", "internal/schemas"},
+		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/pebble", "internal/engine/jetstream", "internal/errs", "internal/identity", "internal/messaging", "internal/names", "internal/replica", "internal/schemas"},
 		join(apiserver, cobra),
 	},
 
