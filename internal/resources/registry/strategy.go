@@ -49,9 +49,15 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	object, before := obj.(T), old.(T)
 	carry(s.kind.Status, object, before)
+	s.count(object, before)
 	if s.kind.PrepareUpdate != nil {
 		s.kind.PrepareUpdate(ctx, object, before)
+		s.count(object, before) // it may have put back what the user left out
 	}
+}
+
+// count gives a changed spec the next generation.
+func (s strategy[T]) count(object, before T) {
 	object.SetGeneration(before.GetGeneration())
 	if changed(s.kind.Spec, object, before) {
 		object.SetGeneration(before.GetGeneration() + 1)
