@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -115,7 +116,7 @@ func (s *Schema) same(t Type, text string, refs []Reference) bool {
 			return false
 		}
 	}
-	return s.Text() == text
+	return quotes(s.body[bodyStart:s.textEnd], text)
 }
 
 // Version is a schema's place in a subject.
@@ -173,6 +174,30 @@ func appendQuoted(b []byte, s string) []byte {
 
 // AppendQuoted appends s as a JSON string the way schema texts are quoted.
 func AppendQuoted(b []byte, s string) []byte { return appendQuoted(b, s) }
+
+// quotes says whether quoted is what appendQuoted makes of text.
+func quotes(quoted []byte, text string) bool {
+	quoted = quoted[1 : len(quoted)-1]
+	at := 0
+	for i := range len(text) {
+		c := text[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			if at >= len(quoted) || quoted[at] != c {
+				return false
+			}
+			at++
+			continue
+		}
+		var buf [8]byte
+		escaped := appendQuoted(buf[:0], text[i:i+1])
+		escaped = escaped[1 : len(escaped)-1]
+		if !bytes.HasPrefix(quoted[min(at, len(quoted)):], escaped) {
+			return false
+		}
+		at += len(escaped)
+	}
+	return at == len(quoted)
+}
 
 // unquote undoes appendQuoted.
 func unquote(quoted []byte) string {
