@@ -113,14 +113,9 @@ func (c *call) partitionedStats() error {
 	}{renderStats(&s), map[string]any{"partitions": s.Topic.Partitions, "deleted": false}, map[string]statsBody{}}
 	if c.r.URL.Query().Get("perPartition") != "false" {
 		for i := range s.Topic.Partitions {
-			name := s.Topic.Name.WithPartition(i)
-			one, err := c.broker().Stats(c.r.Context(), name)
-			if err != nil {
-				return err
-			}
-			// Flows are counted by topic and not by partition.
-			one.In, one.Out = messaging.Flow{}, messaging.Flow{}
-			out.Partitions[name.String()] = renderStats(&one)
+			one := s.Of(i)
+			one.In, one.Out = messaging.Flow{}, messaging.Flow{} // known of the whole only
+			out.Partitions[s.Topic.Name.WithPartition(i).String()] = renderStats(&one)
 		}
 	}
 	return c.json(http.StatusOK, out)

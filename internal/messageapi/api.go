@@ -69,6 +69,8 @@ const (
 	messageRoot = "/admin/rest/topics/v1/"
 	adminRoot   = "/admin/v2/"
 	streamRoot  = "/rest-stream/admin/v1/"
+
+	documentPath = "/admin/rest/openapi.yaml"
 )
 
 // Mount puts the surface on a mux.

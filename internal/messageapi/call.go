@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"freshet/api/openapi"
 	"freshet/internal/access"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
@@ -61,8 +62,18 @@ func (c *call) serve() error {
 	case strings.HasPrefix(path, streamRoot):
 		c.surface = stream
 		return c.serveAdmin(streamRoot)
+	case path == documentPath && c.r.Method == http.MethodGet:
+		return c.document()
 	}
 	return errNoRoute
+}
+
+// document is open to everybody, as it holds no secret.
+func (c *call) document() error {
+	web.RecordOf(c.r.Context()).SetRoute(surfaceName, documentPath)
+	c.began = true
+	web.WriteBody(c.w, http.StatusOK, "application/yaml", openapi.Document("messages"))
+	return nil
 }
 
 func (c *call) broker() *messaging.Broker { return c.cluster.Broker }

@@ -13,6 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"freshet/internal/messageapi"
+	"freshet/internal/messaging"
 )
 
 var document = sync.OnceValues(func() (*openapi3.T, error) {
@@ -32,6 +33,15 @@ func TestDocumentIsValid(t *testing.T) {
 	t.Parallel()
 	if err := loadDocument(t).Validate(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestDocumentIsServed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	r := w.as("").call("GET", "/admin/rest/openapi.yaml", "").want(200).says("Content-Type", "application/yaml")
+	if _, err := openapi3.NewLoader().LoadFromData([]byte(r.body)); err != nil {
+		t.Error(err)
 	}
 }
 

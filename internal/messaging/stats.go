@@ -58,30 +58,40 @@ func (b *Broker) Stats(ctx context.Context, name names.Topic) (Stats, error) {
 		In: live.in.flow(at), Out: live.out.flow(at),
 		Partitions: described.Partitions,
 	}
-	if t.partition >= 0 && int(t.partition) < len(described.Partitions) {
-		out.Partitions = described.Partitions[t.partition : t.partition+1]
-	}
 	for i := range described.Subscriptions {
 		s := SubscriptionStats{SubscriptionStats: described.Subscriptions[i]}
 		sub := live.subscription(s.Name)
 		s.Out, s.Acks = sub.out.flow(at), sub.acks.flow(at)
 		s.Out.RedeliveredSinceRestart = s.Redelivered
-		if t.partition >= 0 {
-			s.onPartition(int(t.partition), &out.Partitions[0])
-		}
 		out.Subscriptions = append(out.Subscriptions, s)
+	}
+	if t.partition >= 0 {
+		return out.Of(t.partition), nil
 	}
 	return out, nil
 }
 
-// onPartition narrows the figures down to one partition, as far as they can be.
-func (s *SubscriptionStats) onPartition(index int, p *engine.PartitionStats) {
-	if index >= len(s.Cursors) {
-		return
+// Of narrows the figures down to one partition, as far as they can be: flows
+// and leases are counted by topic.
+func (s *Stats) Of(partition int32) Stats {
+	out := *s
+	if int(partition) >= len(s.Partitions) {
+		return out
 	}
-	c := s.Cursors[index]
-	s.Cursors = []engine.CursorStats{c}
-	s.Backlog = p.Next - max(c.Floor, p.First) - c.Acked
+	p := &s.Partitions[partition]
+	out.Topic.Partition = partition
+	out.Partitions = s.Partitions[partition : partition+1]
+	out.Subscriptions = make([]SubscriptionStats, len(s.Subscriptions))
+	for i := range s.Subscriptions {
+		sub := s.Subscriptions[i]
+		if int(partition) < len(sub.Cursors) {
+			c := sub.Cursors[partition]
+			sub.Cursors = []engine.CursorStats{c}
+			sub.Backlog = p.Next - max(c.Floor, p.First) - c.Acked
+		}
+		out.Subscriptions[i] = sub
+	}
+	return out
 }
 
 // describe asks the engine about a topic.
