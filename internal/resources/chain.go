@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -25,7 +27,7 @@ import (
 // inside, the verb is already decided, and authorization with it.
 func buildChain(codecs serializer.CodecFactory) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
-		chain := genericapiserver.DefaultBuildHandlerChain(api, c)
+		chain := genericapiserver.DefaultBuildHandlerChain(checkPatches(codecs, c.MaxRequestBodyBytes, api), c)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			record := web.RecordOf(r.Context())
 			record.SetRoute("resources", route(r.URL.Path))
@@ -50,7 +52,7 @@ func refuse(r *http.Request) error {
 		// Nobody may act as somebody else here: the machinery has several
 		// impersonation verbs, and none is ever granted.
 		if strings.HasPrefix(name, "Impersonate-") {
-			return apierrors.NewForbidden(v1alpha1.Resource(""), "", fmt.Errorf("impersonation is not supported: remove the header %s", name))
+			return apierrors.NewForbidden(schema.GroupResource{}, "", fmt.Errorf("impersonation is not supported: remove the header %s", name))
 		}
 	}
 	if r.URL.RawQuery == "" {
@@ -65,15 +67,18 @@ func refuse(r *http.Request) error {
 			return apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a version that this server gave out", version))
 		}
 	}
-	for _, name := range []string{"limit", "timeoutSeconds"} {
+	for name, most := range map[string]int64{"limit": math.MaxInt64, "timeoutSeconds": maxTimeout} {
 		if text := query.Get(name); text != "" {
-			if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < 0 {
-				return apierrors.NewBadRequest(fmt.Sprintf("%s must be a whole number of at least 0, not %q", name, text))
+			if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < 0 || n > most {
+				return apierrors.NewBadRequest(fmt.Sprintf("%s must be a whole number from 0 to %d, not %q", name, most, text))
 			}
 		}
 	}
 	return refuseFieldManager(query)
 }
+
+// maxTimeout keeps a call's end from overflowing; nothing lasts 68 years.
+const maxTimeout = math.MaxInt32
 
 const maxFieldManager = 128
 

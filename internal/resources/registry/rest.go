@@ -2,8 +2,8 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -56,7 +55,7 @@ func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.
 
 // Update replaces, patches and applies.
 func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	out, created, err := r.Store.Update(ctx, name, checkedInfo{info}, createValidation, updateValidation, forceAllowCreate, options)
+	out, created, err := r.Store.Update(ctx, name, r.kind.check(name, info), createValidation, updateValidation, forceAllowCreate, options)
 	if err != nil {
 		return nil, false, err
 	}
@@ -127,14 +126,29 @@ func (r *REST[T]) deleting(out runtime.Object, options *metav1.DeleteOptions) {
 	}
 }
 
+// maxGrace is the longest grace period, a bit more than 68 years; what is much
+// longer overflows the time of deletion.
+const maxGrace = math.MaxInt32
+
+// checkDeleteOptions holds what the machinery does not look at.
 func checkDeleteOptions(options *metav1.DeleteOptions) error {
-	if options == nil || options.GracePeriodSeconds == nil || *options.GracePeriodSeconds >= 0 {
+	if options == nil {
 		return nil
 	}
-	kind := schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}
-	return apierrors.NewInvalid(kind, "", field.ErrorList{
-		field.Invalid(field.NewPath("gracePeriodSeconds"), *options.GracePeriodSeconds, "must be greater than or equal to 0"),
-	})
+	if grace := options.GracePeriodSeconds; grace != nil && (*grace < 0 || *grace > maxGrace) {
+		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}
+		message := "must be greater than or equal to 0"
+		if *grace > 0 {
+			message = fmt.Sprintf("must be less than or equal to %d", maxGrace)
+		}
+		return apierrors.NewInvalid(kind, "", field.ErrorList{
+			field.Invalid(field.NewPath("gracePeriodSeconds"), *grace, message),
+		})
+	}
+	if p := options.Preconditions; p != nil && p.ResourceVersion != nil {
+		return checkVersion("preconditions.resourceVersion", *p.ResourceVersion)
+	}
+	return nil
 }
 
 // StatusREST is a kind's status subresource.
@@ -160,7 +174,7 @@ func (r *StatusREST[T]) Get(ctx context.Context, name string, options *metav1.Ge
 
 // Update changes the object's status and nothing else.
 func (r *StatusREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	out, created, err := r.store.Update(ctx, name, checkedInfo{info}, createValidation, updateValidation, false, options)
+	out, created, err := r.store.Update(ctx, name, r.kind.check(name, info), createValidation, updateValidation, false, options)
 	if err != nil {
 		return nil, false, err
 	}
@@ -175,28 +189,4 @@ func (r *StatusREST[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set
 // ConvertToTable implements rest.TableConvertor.
 func (r *StatusREST[T]) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
 	return r.store.ConvertToTable(ctx, object, options)
-}
-
-// checkedInfo turns what the machinery would report as a fault of ours (a patch
-// that does not fit the type, a resourceVersion that is no number) into an
-// answer the caller can act on.
-type checkedInfo struct{ rest.UpdatedObjectInfo }
-
-func (i checkedInfo) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
-	obj, err := i.UpdatedObjectInfo.UpdatedObject(ctx, old)
-	if err != nil {
-		var status apierrors.APIStatus
-		if errors.As(err, &status) || ctx.Err() != nil {
-			return nil, err
-		}
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	object, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	if _, err := (storage.APIObjectVersioner{}).ParseResourceVersion(object.GetResourceVersion()); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.resourceVersion %q is not a version that this server gave out", object.GetResourceVersion()))
-	}
-	return obj, nil
 }

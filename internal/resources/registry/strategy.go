@@ -64,6 +64,19 @@ func (s strategy[T]) count(object, before T) {
 	}
 }
 
+// keepFinalizer puts the kind's finalizer back that a replace left out: without
+// it a later deletion would leave behind what the controller made. It can be
+// taken off an object that is being deleted.
+func (s strategy[T]) keepFinalizer(object, before T) {
+	f := s.kind.Finalizer
+	if f == "" || before.GetDeletionTimestamp() != nil || slices.Contains(object.GetFinalizers(), f) {
+		return
+	}
+	if slices.Contains(before.GetFinalizers(), f) {
+		object.SetFinalizers(append(object.GetFinalizers(), f))
+	}
+}
+
 func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
 	object := obj.(T)
 	errs := s.validateMeta(object)

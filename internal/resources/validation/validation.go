@@ -67,7 +67,11 @@ func QuantityBetween(path *field.Path, value resource.Quantity, lowest, highest 
 	if value.Cmp(resource.MustParse(lowest)) >= 0 && value.Cmp(resource.MustParse(highest)) <= 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, value.String(), fmt.Sprintf("must be between %s and %s", lowest, highest))}
+	message := fmt.Sprintf("must be between %s and %s", lowest, highest)
+	if lowest == highest {
+		message = "must be " + lowest
+	}
+	return field.ErrorList{field.Invalid(path, value.String(), message)}
 }
 
 // NotNegative refuses a quantity below zero.

@@ -42,7 +42,7 @@ func Definition(plan *placement.Plan, instance Instance, observer registry.Obser
 		PrepareUpdate:  prepareUpdate,
 		Validate:       func(_ context.Context, o *object) field.ErrorList { return validate(o) },
 		ValidateCreate: c.validatePlace,
-		ValidateUpdate: validateUpdate,
+		ValidateUpdate: c.validateUpdate,
 		ValidateDelete: func(_ context.Context, o *object, _ *metav1.DeleteOptions) error {
 			if registry.Protected(o) {
 				return registry.ProtectedError(v1alpha1.Resource("messagingclusters"), o.Name)

@@ -196,10 +196,15 @@ func validateServerless(spec *field.Path, o *object) field.ErrorList {
 	if r := o.Spec.Broker.Replicas; r != nil && *r != defaultBrokers {
 		errs = append(errs, field.Invalid(spec.Child("broker", "replicas"), *r, "a serverless cluster has 2 brokers"))
 	}
+	if r := o.Spec.Broker.Resources; r != nil {
+		path := spec.Child("broker", "resources")
+		errs = append(errs, validation.QuantityBetween(path.Child("cpu"), r.CPU, defaultCPU, defaultCPU)...)
+		errs = append(errs, validation.QuantityBetween(path.Child("memory"), r.Memory, defaultMemory, defaultMemory)...)
+	}
 	return errs
 }
 
-func validateUpdate(_ context.Context, o, old *object) field.ErrorList {
+func (c clusters) validateUpdate(ctx context.Context, o, old *object) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validation.Immutable(spec.Child("instanceName"), o.Spec.InstanceName, old.Spec.InstanceName)
 	errs = append(errs, validation.Immutable(spec.Child("location"), o.Spec.Location, old.Spec.Location)...)
@@ -207,6 +212,12 @@ func validateUpdate(_ context.Context, o, old *object) field.ErrorList {
 	errs = append(errs, validation.Immutable(spec.Child("releaseChannel"), o.Spec.ReleaseChannel, old.Spec.ReleaseChannel)...)
 	if lakehouse(old) && !lakehouse(o) {
 		errs = append(errs, field.Forbidden(spec.Child("config", "lakehouseStorage"), "cannot be switched off once it is on"))
+	}
+	instance, found := c.instance(ctx, o.Namespace, o.Spec.InstanceName)
+	// A cluster that was made before its instance may be what a serverless one
+	// must not be; it still has to be changed and deleted.
+	if found && instance.Spec.Type == v1alpha1.InstanceServerless && len(validateServerless(spec, old)) == 0 {
+		errs = append(errs, validateServerless(spec, o)...)
 	}
 	return errs
 }
