@@ -49,6 +49,7 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	object, before := obj.(T), old.(T)
 	carry(s.kind.Status, object, before)
+	s.keepFinalizer(object, before)
 	s.count(object, before)
 	if s.kind.PrepareUpdate != nil {
 		s.kind.PrepareUpdate(ctx, object, before)
