@@ -164,7 +164,7 @@ func (s *state) applyHardDelete(name string, versions []int32) error {
 }
 
 func (s *state) applySetLevel(r *record) error {
-	if r.level < None || r.level > AlwaysIncompatible {
+	if CheckSubject(r.subject) != nil || r.level < None || r.level > AlwaysIncompatible {
 		return fmt.Errorf("level %d of %q is unknown", r.level, r.subject)
 	}
 	old, _ := s.subjects.Get(r.subject)

@@ -90,6 +90,9 @@ func restore(r io.Reader) (*state, error) {
 	if err := d.end(); err != nil {
 		return nil, err
 	}
+	if s.mode < ReadWrite || s.mode > Import {
+		return nil, fmt.Errorf("mode %d is unknown", s.mode)
+	}
 	for range schemas {
 		if err := s.restoreSchema(in); err != nil {
 			return nil, fmt.Errorf("schema: %w", err)
@@ -118,8 +121,8 @@ func (s *state) restoreSchema(in *frameReader) error {
 	if d.err != nil {
 		return d.err
 	}
-	if id < 1 || typ < Avro || typ > Protobuf {
-		return fmt.Errorf("id %d of type %d is out of range", id, typ)
+	if id <= s.lastID || typ < Avro || typ > Protobuf {
+		return fmt.Errorf("id %d of type %d is out of range or order", id, typ)
 	}
 	schema := newSchema(id, typ, string(d.b), refs)
 	schema.algorithm, schema.unchecked = algorithm, f&1 != 0
@@ -134,6 +137,9 @@ func (s *state) restoreSubject(in *frameReader) error {
 	}
 	sub := &subject{name: d.string()}
 	sub.level = Level(d.byte())
+	if last, _, ok := s.subjects.Max(); d.err == nil && (ok && last >= sub.name || CheckSubject(sub.name) != nil || sub.level > AlwaysIncompatible) {
+		return fmt.Errorf("subject %q with level %d is out of range or order", sub.name, sub.level)
+	}
 	if n := d.count(); n > 0 {
 		sub.versions = make([]versionEntry, n)
 	}
