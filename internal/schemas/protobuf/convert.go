@@ -13,6 +13,7 @@ import (
 type converter struct {
 	tree   *ast.FileNode
 	custom bool
+	values int // option values and their parts
 	err    error
 }
 
@@ -47,20 +48,21 @@ func convert(tree *ast.FileNode) (*file, error) {
 	return f, c.err
 }
 
-func (c *converter) position(n ast.Node) position {
-	start := c.tree.NodeInfo(n).Start()
+// positionOf is not cheap: it counts columns from the start of the line.
+func positionOf(tree *ast.FileNode, n ast.Node) position {
+	start := tree.NodeInfo(n).Start()
 	return position{line: start.Line, col: start.Col}
 }
 
 // fail remembers the first thing that the model cannot hold.
 func (c *converter) fail(n ast.Node, text string) {
 	if c.err == nil {
-		c.err = invalidAt(c.position(n), text)
+		c.err = invalidAt(positionOf(c.tree, n), text)
 	}
 }
 
 func (c *converter) importDecl(n *ast.ImportNode) importDecl {
-	decl := importDecl{path: n.Name.AsString(), pos: c.position(n.Name)}
+	decl := importDecl{path: n.Name.AsString()}
 	switch {
 	case n.Public != nil:
 		decl.kind = importPublic
@@ -307,6 +309,10 @@ func (c *converter) option(n *ast.OptionNode) option {
 }
 
 func (c *converter) value(n ast.ValueNode) value {
+	if c.values++; c.values > maxOptionValues {
+		c.fail(n, "too many option values")
+		return value{}
+	}
 	switch n := n.(type) {
 	case ast.StringValueNode:
 		return value{kind: valueString, text: n.AsString()}

@@ -37,12 +37,16 @@ func decodeDescriptor(text string) *descriptorpb.FileDescriptorProto {
 	if err := (proto.UnmarshalOptions{Resolver: noTypes, RecursionLimit: maxDepth * 4}).Unmarshal(raw, &fd); err != nil {
 		return nil
 	}
+	if len(fd.GetMessageType())+len(fd.GetEnumType())+len(fd.GetService())+len(fd.GetExtension())+len(fd.GetDependency()) == 0 {
+		return nil // a word that happens to be base64
+	}
 	return &fd
 }
 
 // descriptorText prints a descriptor as the .proto text that would make it.
 // The text is then parsed like any other, which is what checks the descriptor.
-func descriptorText(fd *descriptorpb.FileDescriptorProto, refs []Reference) (string, error) {
+// Without check, custom options that cannot be read are left out.
+func descriptorText(fd *descriptorpb.FileDescriptorProto, refs []Reference, check bool) (string, error) {
 	if depth := descriptorDepth(fd.GetMessageType()); depth > maxDepth {
 		return "", invalidf("messages are nested too deeply")
 	}
@@ -53,17 +57,24 @@ func descriptorText(fd *descriptorpb.FileDescriptorProto, refs []Reference) (str
 	// Custom options are opaque bytes until the files that define them, and
 	// this file itself, are linked.
 	root := &source{path: rootPath, model: model}
-	if _, err := closure(root, refs); err != nil {
+	linked, err := linkDescriptor(root, refs, check)
+	if err != nil && check {
 		return "", err
 	}
-	if err := checkClosure(root); err != nil {
-		return "", err
-	}
-	linked, err := newSession().link(root)
 	if err != nil {
-		return "", err
+		return printFile(model), nil
 	}
 	return printFile(modelOf(fd, &optionDecoder{root: root, types: linker.ResolverFromFile(linked)})), nil
+}
+
+func linkDescriptor(root *source, refs []Reference, check bool) (linker.File, error) {
+	if err := closure(root, refs, check); err != nil {
+		return nil, err
+	}
+	if err := checkClosure(root); err != nil {
+		return nil, err
+	}
+	return newSession().link(root)
 }
 
 func descriptorDepth(messages []*descriptorpb.DescriptorProto) int {

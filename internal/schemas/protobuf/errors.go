@@ -30,6 +30,9 @@ func invalidf(format string, args ...any) error {
 	return &schemaError{text: fmt.Sprintf(format, args...)}
 }
 
+// position is a place in the text, 1-based; the zero value means "unknown".
+type position struct{ line, col int }
+
 func invalidAt(pos position, text string) error {
 	if pos == (position{}) {
 		return &schemaError{text: text}
@@ -81,4 +84,12 @@ func (p *problems) err(fallback error) error {
 		text += "; and more"
 	}
 	return &schemaError{text: text}
+}
+
+// recovered turns a panic into an error. protocompile has been seen to panic on
+// texts that are wrong in rare ways, and no schema may stop the server.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = invalidf("schema cannot be compiled: %v", r)
+	}
 }

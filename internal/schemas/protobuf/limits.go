@@ -1,6 +1,9 @@
 package protobuf
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Limits of one schema. The registry's request limit is 5 MB, so maxText only
 // matters to other callers; the rest keep the work of a hostile text linear.
@@ -11,13 +14,26 @@ const (
 	maxNameLength = 1024 // of one dotted name
 	maxFiles      = 1000 // in the closure of references
 	maxClosure    = 64 << 20
+	maxImports    = 2000
+	// maxOptionValues bounds what costs the linker most memory, by far more than
+	// annotations on every field of the largest schema need.
+	maxOptionValues = 300_000
+	// maxLine is the longest line whose columns are worth counting: protocompile
+	// counts them from the start of the line, for every name it looks at.
+	maxLine = 8 << 10
 	// maxLookups bounds references to types × scopes × visible files, the cost
-	// of resolving names.
+	// of resolving names, and oneofs × fields.
 	maxLookups = 100_000_000
 	// maxPublicPaths bounds the ways to reach a file through public imports,
 	// which the linker walks one by one.
 	maxPublicPaths = 10_000
 )
+
+// A compilation needs some two hundred times the memory of its text, for a
+// moment. So texts over largeText take turns; others never wait.
+const largeText = 512 << 10
+
+var largeSlot = make(chan struct{}, 1)
 
 // checkText looks at the text before any recursive code does. It refuses what
 // no sane schema needs: brackets nested too deeply (the parser and everything
@@ -26,6 +42,9 @@ const (
 func checkText(text string) error {
 	if len(text) > maxText {
 		return invalidf("schema of %d bytes is over the limit of %d", len(text), maxText)
+	}
+	if !utf8.ValidString(text) {
+		return invalidf("schema is not valid UTF-8")
 	}
 	s := scanner{text: text, line: 1}
 	for s.next() {
@@ -37,6 +56,18 @@ func checkText(text string) error {
 		}
 	}
 	return nil
+}
+
+// longLines reports whether a text has lines that are not worth pointing into.
+func longLines(text string) bool {
+	for len(text) > maxLine {
+		end := strings.LastIndexByte(text[:maxLine+1], '\n')
+		if end < 0 {
+			return true
+		}
+		text = text[end+1:]
+	}
+	return false
 }
 
 // scanner steps through the tokens of a .proto text.

@@ -1,6 +1,7 @@
 package protobuf
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/bufbuild/protocompile/ast"
@@ -105,7 +106,7 @@ func (src *source) compilable() (tree *ast.FileNode, exact bool, err error) {
 		tree, err = parseTree(src.path, src.text)
 		return tree, true, err
 	}
-	tree, err = parser.Parse(src.path, strings.NewReader(printFile(model)), reporter.NewHandler(nil))
+	tree, err = parser.Parse(src.path, strings.NewReader(printLines(model)), reporter.NewHandler(nil))
 	if err != nil {
 		return nil, false, invalidf("%v", err)
 	}
@@ -123,6 +124,20 @@ func locate(root *source, tree *ast.FileNode) error {
 	_, err := newSession().linkTree(root, tree, found)
 	if len(found.list) == 0 {
 		return nil
+	}
+	return err
+}
+
+// locateImport adds the place of a missing import of the root.
+func locateImport(err error, tree *ast.FileNode) error {
+	var missing *missingImport
+	if !errors.As(err, &missing) || missing.from != rootPath {
+		return err
+	}
+	for _, decl := range tree.Decls {
+		if imp, ok := decl.(*ast.ImportNode); ok && imp.Name.AsString() == missing.path {
+			return invalidAt(positionOf(tree, imp.Name), err.Error())
+		}
 	}
 	return err
 }

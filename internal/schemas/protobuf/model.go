@@ -19,6 +19,11 @@ type file struct {
 	custom   bool // some option has the name of an extension in it
 }
 
+func (f *file) empty() bool {
+	return f.syntax+f.edition+f.pkg == "" && len(f.imports)+len(f.options)+len(f.messages)+len(f.enums)+
+		len(f.extends)+len(f.services) == 0
+}
+
 type importKind uint8
 
 const (
@@ -30,11 +35,7 @@ const (
 type importDecl struct {
 	path string
 	kind importKind
-	pos  position
 }
-
-// position is a place in the text, 1-based; the zero value means "unknown".
-type position struct{ line, col int }
 
 // message is a message, or the body of a group.
 type message struct {

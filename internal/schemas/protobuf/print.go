@@ -11,6 +11,19 @@ import (
 // a block carry the block's own indent.
 func printFile(f *file) string {
 	p := &printer{}
+	p.file(f)
+	return p.b.String()
+}
+
+// printLines prints the same with no line much longer than a declaration, for
+// the linker's sake.
+func printLines(f *file) string {
+	p := &printer{split: true}
+	p.file(f)
+	return p.b.String()
+}
+
+func (p *printer) file(f *file) {
 	switch {
 	case f.edition != "":
 		p.line("edition = " + quote(f.edition) + ";")
@@ -33,12 +46,12 @@ func printFile(f *file) string {
 	for _, s := range f.services {
 		p.service(s)
 	}
-	return p.b.String()
 }
 
 type printer struct {
 	b     strings.Builder
 	depth int
+	split bool // a statement for every reserved name
 }
 
 const indents = "                                                                "
@@ -147,7 +160,12 @@ func (p *printer) reserved(statements []reserved, limit int64) {
 			}
 			words = append(words, name)
 		}
-		p.line("reserved " + strings.Join(words, ", ") + ";")
+		if !p.split {
+			words = []string{strings.Join(words, ", ")}
+		}
+		for _, word := range words {
+			p.line("reserved " + word + ";")
+		}
 	}
 }
 

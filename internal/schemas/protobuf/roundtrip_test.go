@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -23,7 +24,12 @@ import (
 func compile(t *testing.T, text string) *descriptorpb.FileDescriptorProto {
 	t.Helper()
 	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
-		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"x.proto": text}),
+		Accessor: func(path string) (io.ReadCloser, error) {
+			if path == "x.proto" {
+				return io.NopCloser(strings.NewReader(text)), nil
+			}
+			return builtinText.Open("builtin/" + path)
+		},
 	})}
 	files, err := compiler.Compile(context.Background(), "x.proto")
 	if err != nil {
@@ -180,11 +186,16 @@ func checkPrinted(
 // checkDescriptor sends a schema as some clients do.
 func checkDescriptor(t *testing.T, want *descriptorpb.FileDescriptorProto) {
 	t.Helper()
-	s, err := Parse(base64.StdEncoding.EncodeToString(encoded(t, want)), nil)
+	s, err := Parse(toBase64(t, want), nil)
 	if err != nil {
 		t.Fatalf("descriptor: %v", err)
 	}
 	checkPrinted(t, want, s.Canonical(), (*Schema).Canonical, false)
+}
+
+func toBase64(t *testing.T, m proto.Message) string {
+	t.Helper()
+	return base64.StdEncoding.EncodeToString(encoded(t, m))
 }
 
 // encoded compares where proto.Equal cannot: custom options of two compilations

@@ -42,15 +42,20 @@ func ParseUnchecked(text string, refs []Reference) (*Schema, error) {
 	return parse(text, refs, false)
 }
 
-func parse(text string, refs []Reference, check bool) (*Schema, error) {
+func parse(text string, refs []Reference, check bool) (s *Schema, err error) {
+	defer recovered(&err)
 	if strings.TrimSpace(text) == "" {
 		return nil, invalidf("schema is empty")
 	}
 	if len(text) > maxText {
 		return nil, invalidf("schema of %d bytes is over the limit of %d", len(text), maxText)
 	}
+	if len(text) > largeText {
+		largeSlot <- struct{}{}
+		defer func() { <-largeSlot }()
+	}
 	if descriptor := decodeDescriptor(text); descriptor != nil {
-		printed, err := descriptorText(descriptor, refs)
+		printed, err := descriptorText(descriptor, refs, check)
 		if err != nil {
 			return nil, err
 		}
@@ -60,9 +65,6 @@ func parse(text string, refs []Reference, check bool) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tree.Syntax == nil && tree.Edition == nil && len(tree.Decls) == 0 {
-		return nil, invalidf("schema declares nothing")
-	}
 	return newSchema(text, tree, refs, check)
 }
 
@@ -71,16 +73,22 @@ func newSchema(text string, tree *ast.FileNode, refs []Reference, check bool) (*
 	if err != nil {
 		return nil, err
 	}
-	root := &source{path: rootPath, model: foldMaps(written), text: text}
-	if root.model != written {
+	if written.empty() {
+		return nil, invalidf("schema declares nothing")
+	}
+	if len(written.imports) > maxImports {
+		return nil, invalidf("schema has more than %d imports", maxImports)
+	}
+	root := &source{path: rootPath, model: foldMaps(written), text: text, size: len(text)}
+	if root.model != written || longLines(text) {
 		root.text = ""
 	}
-	if _, err := closure(root, refs); err != nil {
+	if err := closure(root, refs, check); err != nil {
 		return nil, err
 	}
 	s := &Schema{written: written, root: root, refs: refs, checked: check}
 	if check {
-		if err := checkLinks(root, tree); err != nil {
+		if err := checkLinks(root, tree, text); err != nil {
 			return nil, err
 		}
 	}
@@ -92,25 +100,30 @@ func newSchema(text string, tree *ast.FileNode, refs []Reference, check bool) (*
 
 // checkLinks compiles the root with all it reaches and forgets the result: the
 // model is all that printing and comparing need, and it is much smaller.
-func checkLinks(root *source, tree *ast.FileNode) error {
+func checkLinks(root *source, tree *ast.FileNode, text string) error {
 	if err := checkClosure(root); err != nil {
-		return err
+		return locateImport(err, tree)
 	}
 	if root.text != "" && root.judged() == root.model {
 		_, err := newSession().linkTree(root, tree, &problems{positions: true})
 		return err
 	}
-	if _, err := newSession().link(root); err != nil {
-		if located := locate(root, tree); located != nil {
-			return located
-		}
+	if longLines(text) {
+		tree = nil // another is made; both would not fit into memory
+	}
+	_, err := newSession().link(root)
+	if err == nil || tree == nil {
 		return err
 	}
-	return nil
+	if located := locate(root, tree); located != nil {
+		return located
+	}
+	return err
 }
 
 // link compiles the schema for decoding records.
-func (s *Schema) link() (linker.File, error) {
+func (s *Schema) link() (linked linker.File, err error) {
+	defer recovered(&err)
 	if !s.checked {
 		if err := checkClosure(s.root); err != nil {
 			return nil, err

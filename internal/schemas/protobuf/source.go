@@ -1,6 +1,7 @@
 package protobuf
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -15,6 +16,7 @@ type source struct {
 	path    string
 	model   *file
 	text    string // what the author wrote, "" when only the model will do
+	size    int    // of what the author wrote
 	subject string
 	version int
 	builtin linker.File // set for built-in files only
@@ -43,11 +45,12 @@ func (src *source) same(other *source) bool {
 // closure gathers every file that the root reaches, by import path. A path
 // means one file per closure: the root's own references win, then those of its
 // references in order. So two references that lean on different versions of a
-// third still link, as they do in other registries.
-func closure(root *source, refs []Reference) ([]*source, error) {
+// third still link, as they do in other registries. Without check, references
+// that are not resolved are left out.
+func closure(root *source, refs []Reference, check bool) error {
 	byPath := map[string]*source{}
 	var files []*source
-	size := len(root.text)
+	size := root.size
 	queue := slices.Clone(refs)
 	for len(queue) > 0 {
 		ref := queue[0]
@@ -55,18 +58,21 @@ func closure(root *source, refs []Reference) ([]*source, error) {
 		if _, known := byPath[ref.Name]; known || shadowed(ref.Name) {
 			continue
 		}
+		if ref.Schema == nil && !check {
+			continue
+		}
 		if ref.Schema == nil {
-			return nil, invalidf("reference %q (subject %q, version %d) is not resolved", ref.Name, ref.Subject, ref.Version)
+			return invalidf("reference %q (subject %q, version %d) is not resolved", ref.Name, ref.Subject, ref.Version)
 		}
 		src := &source{
-			path: ref.Name, model: ref.Schema.root.model, text: ref.Schema.root.text,
+			path: ref.Name, model: ref.Schema.root.model, text: ref.Schema.root.text, size: ref.Schema.root.size,
 			subject: ref.Subject, version: ref.Version,
 		}
 		byPath[ref.Name] = src
 		files = append(files, src)
-		size += len(src.text)
+		size += src.size
 		if len(files) > maxFiles || size > maxClosure {
-			return nil, invalidf("schema reaches too many files through its references")
+			return invalidf("schema reaches too many files through its references")
 		}
 		queue = append(queue, ref.Schema.refs...)
 	}
@@ -82,7 +88,7 @@ func closure(root *source, refs []Reference) ([]*source, error) {
 	for _, src := range files {
 		src.visible = visibleFrom(src)
 	}
-	return files, nil
+	return nil
 }
 
 // visibleFrom lists the files whose names src may use.
@@ -111,12 +117,11 @@ func visibleFrom(src *source) []*source {
 // checkClosure reports the first import that leads nowhere, or round in a
 // circle, and closures that would take the linker for ever.
 func checkClosure(root *source) error {
-	c := closureCheck{root: root, paths: map[*source]int{}}
+	c := closureCheck{paths: map[*source]int{}}
 	return c.visit(root)
 }
 
 type closureCheck struct {
-	root    *source
 	paths   map[*source]int // public paths below a file; -1 while under way
 	lookups int
 }
@@ -124,16 +129,15 @@ type closureCheck struct {
 func (c *closureCheck) visit(src *source) error {
 	c.paths[src] = -1
 	if src.builtin == nil {
-		c.lookups += countLookups(src.model) * len(src.visible)
-	}
-	if c.lookups > maxLookups {
-		return invalidf("too many references to types across too many files")
+		if err := c.count(src); err != nil {
+			return err
+		}
 	}
 	paths := 1
 	for i, imp := range src.model.imports {
 		next := src.imports[i]
 		if next == nil {
-			return missingImport(c.root, src, imp)
+			return &missingImport{from: src.path, path: imp.path}
 		}
 		switch c.paths[next] {
 		case -1:
@@ -143,7 +147,7 @@ func (c *closureCheck) visit(src *source) error {
 				return err
 			}
 		}
-		if src == c.root || imp.kind == importPublic {
+		if src.path == rootPath || imp.kind == importPublic {
 			paths += c.paths[next]
 		}
 		if paths > maxPublicPaths {
@@ -154,82 +158,28 @@ func (c *closureCheck) visit(src *source) error {
 	return nil
 }
 
-func missingImport(root, src *source, imp importDecl) error {
-	if src != root {
-		return invalidf("%q, which this schema references, imports %q, and no reference has that name", src.path, imp.path)
+// missingImport is an import that no reference and no built-in file answers.
+type missingImport struct{ from, path string }
+
+func (e *missingImport) Error() string {
+	if e.from == rootPath {
+		return fmt.Sprintf("import %q is not built in, and no reference has that name", e.path)
 	}
-	pos := imp.pos
-	if root.text == "" {
-		pos = position{}
-	}
-	return invalidAt(pos, "import \""+imp.path+"\" is not built in, and no reference has that name")
+	return fmt.Sprintf("%q, which this schema references, imports %q, and no reference has that name", e.from, e.path)
 }
 
-// countLookups counts the scopes that the linker searches for a file's names.
-func countLookups(f *file) int {
-	c := referenceCounter{}
-	c.file(f)
-	return c.cost
-}
+func (e *missingImport) Unwrap() error { return ErrInvalid }
 
-// referenceCounter adds up, over all uses of a name, the scopes to search.
-type referenceCounter struct{ cost, depth int }
-
-func (c *referenceCounter) file(f *file) {
-	c.depth = 2
-	for i := range len(f.pkg) {
-		if f.pkg[i] == '.' {
-			c.depth++
-		}
+// count bounds the work in one file that grows faster than the file: resolving
+// names, and finding the members of oneofs.
+func (c *closureCheck) count(src *source) error {
+	counter := workCounter{}
+	counter.file(src.model)
+	if c.lookups += counter.lookups * len(src.visible); c.lookups > maxLookups {
+		return invalidf("too many references to types across too many files")
 	}
-	c.cost += len(f.options) * c.depth
-	for _, m := range f.messages {
-		c.message(m)
+	if counter.oneofs > maxLookups {
+		return invalidf("too many oneofs and optional fields in one message")
 	}
-	for _, e := range f.enums {
-		c.enum(e)
-	}
-	for _, e := range f.extends {
-		c.fields(e.fields, e.groups)
-	}
-	for _, s := range f.services {
-		for _, m := range s.methods {
-			c.cost += (2 + len(m.options)) * c.depth
-		}
-	}
-}
-
-func (c *referenceCounter) message(m *message) {
-	c.depth++
-	c.cost += len(m.options) * c.depth
-	c.fields(m.fields, m.groups)
-	for _, o := range m.oneofs {
-		c.fields(o.fields, o.groups)
-	}
-	for _, e := range m.extends {
-		c.fields(e.fields, e.groups)
-	}
-	for _, e := range m.enums {
-		c.enum(e)
-	}
-	for _, nested := range m.messages {
-		c.message(nested)
-	}
-	c.depth--
-}
-
-func (c *referenceCounter) fields(fields []*field, groups []*group) {
-	for _, f := range fields {
-		c.cost += (1 + len(f.options)) * c.depth
-	}
-	for _, g := range groups {
-		c.cost += (1 + len(g.options)) * c.depth
-		c.message(g.body)
-	}
-}
-
-func (c *referenceCounter) enum(e *enum) {
-	for _, v := range e.values {
-		c.cost += len(v.options) * c.depth
-	}
+	return nil
 }
