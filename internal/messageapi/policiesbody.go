@@ -10,8 +10,7 @@ import (
 // fields are ignored.
 type policiesBody struct {
 	AuthPolicies *struct {
-		Namespace map[string][]messaging.Action `json:"namespaceAuth"`
-		Old       map[string][]messaging.Action `json:"namespace_auth"`
+		Namespace map[string][]messaging.Action `json:"namespace_auth"`
 	} `json:"auth_policies"`
 	Clusters      []string              `json:"replication_clusters"`
 	Retention     json.RawMessage       `json:"retention_policies"`
@@ -44,7 +43,7 @@ func (b *policiesBody) policies() (messaging.Policies, error) {
 		p.MaxTopics = b.MaxTopics
 	}
 	if b.AuthPolicies != nil {
-		p.Permissions = renderPermissions(b.AuthPolicies.Namespace, b.AuthPolicies.Old)
+		p.Permissions = renderPermissions(b.AuthPolicies.Namespace)
 	}
 	for _, part := range []struct {
 		raw json.RawMessage
@@ -83,9 +82,9 @@ func (c *call) renderPolicies(p *messaging.Policies) map[string]any {
 	}
 	return map[string]any{
 		"auth_policies": map[string]any{
-			"namespaceAuth":         renderPermissions(p.Permissions),
-			"destinationAuth":       map[string]any{},
-			"subscriptionAuthRoles": map[string]any{},
+			"namespace_auth":          renderPermissions(p.Permissions),
+			"destination_auth":        map[string]any{},
+			"subscription_auth_roles": map[string]any{},
 		},
 		"replication_clusters":                  clusters,
 		"bundles":                               map[string]any{"boundaries": []string{"0x00000000", "0xffffffff"}, "numBundles": 1},
