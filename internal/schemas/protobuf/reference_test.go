@@ -46,6 +46,9 @@ func TestReferences(t *testing.T) {
 		if name, err := all.MessageByIndexes([]int{0}); err != nil || name != "geo.Address" {
 			t.Errorf("message 0 of a file of public imports = %q, %v", name, err)
 		}
+		if err := all.Validate("geo.Address", []byte("\x0a\x01x")); err != nil {
+			t.Errorf("by name: %v", err)
+		}
 	})
 	t.Run("unused references do no harm", func(t *testing.T) {
 		t.Parallel()

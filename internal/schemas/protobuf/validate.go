@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bufbuild/protocompile/linker"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
@@ -38,11 +39,31 @@ func (s *Schema) message(name string) (protoreflect.MessageDescriptor, error) {
 		return messageAt(linked, []int{0})
 	}
 	for _, full := range []string{name, qualify(s.root.model.pkg, name)} {
-		if md, ok := linked.FindDescriptorByName(protoreflect.FullName(full)).(protoreflect.MessageDescriptor); ok {
+		if md := findMessage(linked, protoreflect.FullName(full), maxFiles); md != nil {
 			return md, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: %s", ErrNoMessage, name)
+}
+
+// findMessage looks in a file and in what it passes on by public imports, hops
+// of them at most.
+func findMessage(f linker.File, name protoreflect.FullName, hops int) protoreflect.MessageDescriptor {
+	if md, ok := f.FindDescriptorByName(name).(protoreflect.MessageDescriptor); ok {
+		return md
+	}
+	for i := range f.Imports().Len() {
+		imp := f.Imports().Get(i)
+		if !imp.IsPublic || hops == 0 {
+			continue
+		}
+		if next := f.FindImportByPath(imp.Path()); next != nil {
+			if md := findMessage(next, name, hops-1); md != nil {
+				return md
+			}
+		}
+	}
+	return nil
 }
 
 // MessageByIndexes returns the full name of the message that a record's index
