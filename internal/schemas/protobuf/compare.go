@@ -5,10 +5,13 @@ import (
 	"strings"
 )
 
-// maxCompared bounds the fields looked at in one comparison. Every pair of
-// messages is compared once, so that only a schema which pits one huge message
-// against thousands of others comes near.
-const maxCompared = 5_000_000
+// Limits of one comparison. Every pair of messages is compared once, so that
+// only schemas built for it come near: one huge message against thousands of
+// others, or referenced messages in a chain of thousands.
+const (
+	maxCompared = 5_000_000 // fields
+	maxChain    = 1000      // referenced messages inside each other
+)
 
 // Compare lists how new differs from old, in the order in which other
 // registries list it. Data written with old can be read with new if every
@@ -32,6 +35,7 @@ type comparer struct {
 	path     []string
 	found    []Difference
 	work     int
+	depth    int
 	// pairs holds every pair of messages met, and whether it was found
 	// incompatible. A pair under way counts as compatible.
 	pairs map[[2]*message]bool

@@ -1,6 +1,8 @@
 package protobuf
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -239,6 +241,33 @@ func TestCompareUnchecked(t *testing.T) {
 	check(t, lost, lost, "")
 	check(t, lost, parse(`syntax = "proto3"; package p; message M { bad.Other a = 1; Gone b = 2; }`), "FIELD_NAMED_TYPE_CHANGED #/M/1!")
 	check(t, lost, parse(`syntax = "proto3"; package p; message M { bad.Message a = 1; int32 b = 2; }`), "FIELD_KIND_CHANGED #/M/2!")
+}
+
+func TestCompareGivesUpOnEndlessChains(t *testing.T) {
+	t.Parallel()
+	chain := func(typ string, n int) *Schema {
+		var b strings.Builder
+		b.WriteString(`syntax = "proto3"; package dep;`)
+		for i := range n {
+			fmt.Fprintf(&b, "message M%d { M%d next = 1; %s x = 2; }\n", i, (i+1)%n, typ)
+		}
+		return mustParse(t, b.String())
+	}
+	using := func(dep *Schema, version int) *Schema {
+		s, err := Parse(`syntax = "proto3"; import "d.proto"; message M { dep.M0 m = 1; }`,
+			[]Reference{{Name: "d.proto", Subject: "d", Version: version, Schema: dep}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if _, err := Compare(using(chain("int32", 3000), 1), using(chain("string", 3000), 2)); !errors.Is(err, ErrTooComplex) {
+		t.Errorf("got %v", err)
+	}
+	d, err := Compare(using(chain("int32", 300), 1), using(chain("string", 300), 2))
+	if err != nil || len(d) != 300+300 {
+		t.Errorf("got %d differences, %v", len(d), err)
+	}
 }
 
 func TestWording(t *testing.T) {

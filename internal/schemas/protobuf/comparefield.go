@@ -278,6 +278,11 @@ func (c *comparer) namedTypes(old, new fieldType) {
 	if old.named.file == c.old && new.named.file == c.new || old.named.file.same(new.named.file) {
 		return
 	}
+	if c.depth++; c.depth > maxChain {
+		c.work = maxCompared + 1
+		return
+	}
+	defer func() { c.depth-- }()
 	outer := c.path
 	c.path = strings.Split(old.localName(), ".")
 	c.message(scoped{old.named.file, old.name}, scoped{new.named.file, new.name}, old.named.message, new.named.message)
