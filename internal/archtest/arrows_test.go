@@ -148,6 +148,7 @@ func check(p *pkg, r *rule, all map[string]*pkg) []string {
 			}
 		}
 	}
+	told := map[int]bool{} // one example for each rule is enough
 	for _, dep := range p.Deps {
 		target := all[dep]
 		if target == nil || dep == p.ImportPath {
@@ -158,7 +159,8 @@ func check(p *pkg, r *rule, all map[string]*pkg) []string {
 				return !target.Standard
 			}
 			return matches(pattern, dep)
-		}); reached >= 0 {
+		}); reached >= 0 && !told[reached] {
+			told[reached] = true
 			problems = append(problems, fmt.Sprintf("%s must never reach %s; it does: %s",
 				p.ImportPath, r.never[reached], strings.Join(route(p.ImportPath, dep, all), " -> ")))
 		}

@@ -153,6 +153,51 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
+// sleepers may wait for real time to pass.
+var sleepers = map[string]string{
+	"internal/engine/enginetest/enginetest.go": "leases run out on the engine's own clock",
+	"internal/engine/pebble/crash_test.go":     "widens the moment in which a reader could see too much",
+	"internal/engine/pebble/amp_test.go":       "measures a store at rest, which gives no signal",
+}
+
+// TestNoSleep: tests wait for a signal. In testing/synctest, sleeping is how
+// the clock is moved.
+func TestNoSleep(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range handWritten(t) {
+		for _, s := range sources(t, p, true) {
+			name, err := filepath.Rel(root, s.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sleepers[filepath.ToSlash(name)] != "" || imports(s.file, "testing/synctest") {
+				continue
+			}
+			ast.Inspect(s.file, func(n ast.Node) bool {
+				if call, ok := n.(*ast.SelectorExpr); ok && call.Sel.Name == "Sleep" {
+					if x, ok := call.X.(*ast.Ident); ok && x.Name == "time" {
+						t.Errorf("%s sleeps", s.fset.Position(call.Pos()))
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+func imports(file *ast.File, path string) bool {
+	for _, spec := range file.Imports {
+		if spec.Path.Value == `"`+path+`"` {
+			return true
+		}
+	}
+	return false
+}
+
 // TestModuleFile: releases only, no replacements: what is built is what others
 // can fetch.
 func TestModuleFile(t *testing.T) {
