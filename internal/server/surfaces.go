@@ -27,11 +27,11 @@ func (s *server) openSurfaces(context.Context) error {
 	if err != nil {
 		return err
 	}
-	mux, err := s.mux()
+	routes, err := s.routes()
 	if err != nil {
 		return err
 	}
-	main := web.Middleware(tokenapi.Normalize(mux), s.log, s.metrics)
+	main := web.Middleware(routes, s.log, s.metrics)
 	s.ports.serve(s.cfg, main, s.opsMux(), certs.config(), s.log, s.failed)
 	return nil
 }
@@ -41,38 +41,43 @@ func (s *server) certificateNames() []string {
 	return append(names, s.cfg.TLS.Names...)
 }
 
-// mux sends requests to their surface by path; each surface owns its unknown
+// routes sends requests to their surface by path; each surface owns its unknown
 // paths. The registry has the root, as its clients expect.
-func (s *server) mux() (*http.ServeMux, error) {
+func (s *server) routes() (http.Handler, error) {
 	cors := web.CORS{Origins: s.cfg.CORS.Origins}
-	mux := http.NewServeMux()
-	api := s.api.Handler()
-	for _, path := range []string{"/apis", "/apis/", "/openapi/", "/healthz", "/healthz/", "/livez", "/livez/", "/readyz", "/readyz/", "/version"} {
-		mux.Handle(path, api)
-	}
-	messageapi.New(messageapi.Options{
+	messages := messageapi.New(messageapi.Options{
 		Resolve: s.messageCluster, Verifier: s.people, Policy: s.people.policy, Auditor: s, CORS: cors,
-	}).Mount(mux)
+	})
 	registry := func(atRoot bool) http.Handler {
 		return registryapi.New(registryapi.Options{
 			Resolver: registries{s.plane, atRoot}, Authenticator: registryAuth{s.people},
 			Authorizer: registryAuth{s.people}, CORS: cors,
 		})
 	}
-	mux.Handle("/stream/", http.StripPrefix("/stream", registry(false)))
-	mux.Handle("/", registry(true))
 	tokens, err := s.tokens(cors)
 	if err != nil {
 		return nil, err
 	}
-	tokens.Mount(mux)
-	return mux, nil
+	tokenMux := http.NewServeMux()
+	tokens.Mount(tokenMux)
+	r := &router{
+		mounts: []mount{
+			{"/admin", messages}, {"/rest-stream", messages},
+			{"/stream", http.StripPrefix("/stream", registry(false))},
+			{"/oauth", tokenMux}, {"/.well-known", tokenMux},
+		},
+		fallback: registry(true),
+	}
+	for _, path := range []string{"/apis", "/api", "/openapi", "/healthz", "/livez", "/readyz", "/version"} {
+		r.mounts = append(r.mounts, mount{path, s.api.Handler()})
+	}
+	return tokenapi.Normalize(r), nil
 }
 
 func (s *server) tokens(cors web.CORS) (*tokenapi.API, error) {
 	return tokenapi.New(tokenapi.Options{
 		Issuer: s.people.issuer, Directory: s.people.directory, Sealer: s.people.sealer,
-		Audiences: s.people.addresses, Instances: s.loops, Lifetime: s.cfg.Tokens.Lifetime.Std(),
+		Audiences: s.people.addresses, Instances: s.instances, Lifetime: s.cfg.Tokens.Lifetime.Std(),
 		Limits: tokenapi.Limits{Client: tokenapi.Rate{PerSecond: s.cfg.Limits.TokenRate, Burst: s.cfg.Limits.TokenBurst}},
 		Audit:  s.record, CORS: cors,
 	})
