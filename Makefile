@@ -38,11 +38,16 @@ run: build ## Build and start a server with its data in ./freshet-data
 
 ##@ Check
 
+# Clients that others wrote are modules of their own, so that nothing of them
+# reaches the product. (confluent is run by the tests that start its server.)
+CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod))
+
 # The contract and end-to-end tests drive the real binary, some of them with the
 # real kubectl; without these variables they would build both by themselves.
 .PHONY: test
 test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, end to end
 	FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
+	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
 
 .PHONY: race
 race: ## Run the suites of everything but the resource API under the race detector

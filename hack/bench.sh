@@ -11,7 +11,7 @@ finish() {
     kill "$server" 2>/dev/null || true
     wait "$server" 2>/dev/null || true
   fi
-  rm -rf "$data"
+  rm -rf "$data" "$data.log"
 }
 trap finish EXIT
 
