@@ -46,6 +46,11 @@ type Options struct {
 	Ready time.Duration
 }
 
+// kubeVersion is what the Makefile sets too: kubectl asks the server for the
+// version of its Kubernetes libraries and wants to understand the answer.
+const kubeVersion = "-X k8s.io/component-base/version.gitVersion=v1.37.2" +
+	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
+
 // Binary returns the path of the freshet binary: FRESHET_BIN, or one built now
 // into dir.
 func Binary(ctx context.Context, dir string) (string, error) {
@@ -53,7 +58,7 @@ func Binary(ctx context.Context, dir string) (string, error) {
 		return path, nil
 	}
 	path := filepath.Join(dir, "freshet")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "freshet/cmd/freshet")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", kubeVersion, "-o", path, "freshet/cmd/freshet")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building freshet: %w\n%s", err, out)
