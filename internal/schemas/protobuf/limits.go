@@ -54,6 +54,9 @@ func checkText(text string) error {
 		if s.parts > maxNameParts || s.length > maxNameLength {
 			return invalidAt(s.position(), "name is too long")
 		}
+		if s.words > 2*maxOptionValues {
+			return invalidAt(s.position(), "too many option values")
+		}
 	}
 	return nil
 }
@@ -77,7 +80,11 @@ type scanner struct {
 	line      int
 	lineStart int
 
-	depth  int
+	depth   int
+	last    byte // the first byte of the token before
+	literal int  // the depth of the message literal we are in, or 0
+	words   int  // in message literals
+
 	parts  int // of the dotted name at the present token
 	length int
 	dotted bool // the last token was a dot
@@ -93,12 +100,19 @@ func (s *scanner) next() bool {
 	if s.at >= len(s.text) {
 		return false
 	}
-	switch c := s.text[s.at]; {
+	c := s.text[s.at]
+	switch {
 	case c == '{' || c == '[' || c == '<' || c == '(':
 		s.depth++
+		if c == '{' && s.last == '=' && s.literal == 0 {
+			s.literal = s.depth
+		}
 		s.endName()
 		s.at++
 	case c == '}' || c == ']' || c == '>' || c == ')':
+		if s.depth == s.literal {
+			s.literal = 0
+		}
 		s.depth = max(0, s.depth-1)
 		s.endName()
 		s.at++
@@ -114,6 +128,7 @@ func (s *scanner) next() bool {
 		s.endName()
 		s.at++
 	}
+	s.last = c
 	return true
 }
 
@@ -128,6 +143,9 @@ func (s *scanner) word() {
 	start := s.at
 	for s.at < len(s.text) && wordByte(s.text[s.at]) {
 		s.at++
+	}
+	if s.literal > 0 {
+		s.words++
 	}
 	s.parts++
 	s.length += s.at - start + 1

@@ -63,6 +63,7 @@ func TestParseRefuses(t *testing.T) {
 		"deep literal":        {`option (x) = ` + strings.Repeat("{a <", 50000), "brackets are nested too deeply"},
 		"long name":           {"package " + strings.Repeat("a.", 100) + "a;", "name is too long"},
 		"long word":           {"message " + strings.Repeat("a", 5000) + " {}", "name is too long"},
+		"huge literal":        {"option (x) = {" + strings.Repeat("p{}", 700000) + "};", "too many option values"},
 		"imports":             {importList(3000), "more than 2000 imports"},
 		"optional fields":     {optionalFields(12000), "too many oneofs and optional fields"},
 		"error beside custom": {"syntax = \"proto3\";\nmessage M {\n  Nope a = 1 [(who).knows = 1];\n}", "3:3: field M.a: unknown type Nope"},
