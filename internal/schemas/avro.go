@@ -57,19 +57,10 @@ func (f avroForm) problems(reader form, names roles) ([]string, error) {
 	return messages, nil
 }
 
-// changes lists what keeps either schema from reading the other: Avro's own
-// rules know no other differences.
 func (f avroForm) changes(old form) ([]Change, error) {
 	o, ok := old.(avroForm)
 	if !ok {
 		return nil, errMixed
 	}
-	var changes []Change
-	for _, p := range avro.Check(f.Schema, o.Schema) {
-		changes = append(changes, Change{Type: p.Type, Path: p.Path, Text: p.Describe("new", "old")})
-	}
-	for _, p := range avro.Check(o.Schema, f.Schema) {
-		changes = append(changes, Change{Type: p.Type, Path: p.Path, Text: p.Describe("old", "new"), Compatible: true})
-	}
-	return changes, nil
+	return avroChanges(o, f)
 }
