@@ -109,10 +109,19 @@ func (c *committer) start(e *Engine) {
 	go c.syncLoop()
 }
 
-// close applies what is left and ends the two goroutines.
+// close applies what is left and ends the two goroutines. After a failure they
+// may never end, and nobody waits for them.
 func (c *committer) close() {
 	close(c.stop)
-	c.ended.Wait()
+	ended := make(chan struct{})
+	go func() {
+		c.ended.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-c.e.failed:
+	}
 }
 
 func (c *committer) newGroup() *group {

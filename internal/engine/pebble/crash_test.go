@@ -40,6 +40,7 @@ func (s *powerStore) Open(t testing.TB) engine.Engine {
 		FS:            errorfs.Wrap(s.fs, errorfs.InjectorFunc(s.count)),
 		Cache:         s.cache,
 		MemTableBytes: 32 << 10 << s.rng.IntN(4),
+		EraBytes:      1 << (10 + s.rng.IntN(6)),
 		TrimDelay:     time.Duration(s.rng.IntN(5)+1) * time.Millisecond,
 		DedupWindow:   time.Hour,
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -39,6 +40,9 @@ type Options struct {
 	// TrimDelay is how long after it became possible messages are trimmed, so
 	// that a busy topic is not trimmed message by message; 0 means 3 seconds.
 	TrimDelay time.Duration
+	// EraBytes of messages are written before a new era begins; 0 means as many
+	// as MemTableBytes. See era.go.
+	EraBytes int64
 	// DedupWindow is how long a topic that deduplicates keeps messages at least,
 	// whatever its retention says; 0 means 10 minutes.
 	DedupWindow time.Duration
@@ -47,6 +51,9 @@ type Options struct {
 // DefaultMinFreeBytes is the disk space that appends leave untouched, so that
 // acknowledgements, deletions and compactions still have room.
 const DefaultMinFreeBytes = 1 << 30
+
+// slowDisk is how long a write may take before it is logged.
+const slowDisk = 5 * time.Second
 
 // Cache holds blocks of several stores in one bounded piece of memory.
 type Cache struct{ c *cdb.Cache }
@@ -59,13 +66,16 @@ func (c *Cache) Close() { c.c.Unref() }
 
 // Engine is an open store.
 type Engine struct {
-	db   *cdb.DB
-	dir  string
-	fs   vfs.FS
-	log  *slog.Logger
-	opts Options
+	db     *cdb.DB
+	dir    string
+	fs     vfs.FS
+	fuse   *fuse
+	health io.Closer // watches for slow writes; nil in memory
+	log    *slog.Logger
+	opts   Options
 
 	commit  committer
+	eras    eraClock
 	topics  topicTable
 	clock   clock
 	keeper  keeper
@@ -108,10 +118,10 @@ func Open(dir string, opts Options) (*Engine, error) {
 		return nil, err
 	}
 	e.db = db
+	e.fuse.armed.Store(true)
 	e.commit.start(e)
-	if err := e.checkFormat(); err != nil {
-		e.commit.close()
-		return nil, errors.Join(err, db.Close())
+	if err := errors.Join(e.checkFormat(), e.eras.start(e)); err != nil {
+		return nil, errors.Join(err, e.closeStore())
 	}
 	e.topics.start(e)
 	e.journal.start(e)
@@ -135,6 +145,9 @@ func (o Options) withDefaults() Options {
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = 64 << 20
 	}
+	if o.EraBytes == 0 {
+		o.EraBytes = int64(o.MemTableBytes)
+	}
 	if o.IdleAfter == 0 {
 		o.IdleAfter = time.Minute
 	}
@@ -148,8 +161,15 @@ func (o Options) withDefaults() Options {
 }
 
 func (e *Engine) openStore() (*cdb.DB, error) {
+	fs := e.fs
+	if fs == vfs.Default {
+		fs, e.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
+			e.log.Warn("store: slow disk", "detail", info.String())
+		})
+	}
+	e.fuse = &fuse{FS: fs, e: e}
 	opts := &cdb.Options{
-		FS:                          e.fs,
+		FS:                          e.fuse,
 		Logger:                      storeLogger{e},
 		FormatMajorVersion:          cdb.FormatNewest,
 		MemTableSize:                uint64(e.opts.MemTableBytes),
@@ -162,15 +182,6 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 		FlushDelayDeleteRange:       30 * time.Second,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)/2) },
 		EventListener:               e.events(),
-	}
-	opts.Experimental.ValueSeparationPolicy = func() cdb.ValueSeparationPolicy {
-		return cdb.ValueSeparationPolicy{
-			Enabled:               true,
-			MinimumSize:           256,
-			MaxBlobReferenceDepth: 10,
-			RewriteMinimumAge:     5 * time.Minute,
-			TargetGarbageRatio:    0.4,
-		}
 	}
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -312,10 +323,6 @@ func (e *Engine) Health() error {
 	return nil
 }
 
-// closeTimeout bounds how long Close waits for a store that has failed: Pebble
-// may hold its own locks for ever after a failed write.
-const closeTimeout = 3 * time.Second
-
 // Close implements engine.Engine.
 func (e *Engine) Close() error {
 	e.closeMu.Lock()
@@ -333,39 +340,28 @@ func (e *Engine) Close() error {
 	e.dead.close()
 	e.guard.close()
 	e.clock.close()
-	if e.fault() != nil {
-		return e.closeFailed()
-	}
-	e.commit.close()
-	if err := e.fault(); err != nil {
-		return e.closeFailed()
-	}
-	if err := e.db.Close(); err != nil {
+	if err := e.closeStore(); err != nil {
 		return fmt.Errorf("close %s: %w", e.dir, err)
 	}
 	return nil
 }
 
-// closeFailed lets go of a store that has failed, as far as Pebble lets us.
-func (e *Engine) closeFailed() error {
-	done := make(chan error, 1)
-	go func() {
-		defer func() {
-			if r := recover(); r != nil {
-				done <- fmt.Errorf("%v", r)
-			}
-		}()
+// closeStore flushes the last group and closes Pebble. A store that has failed
+// is left alone: goroutines of Pebble wait inside it for ever, and its lock is
+// held until the process ends.
+func (e *Engine) closeStore() error {
+	if e.fault() == nil {
 		e.commit.close()
-		done <- e.db.Close()
-	}()
-	timer := time.NewTimer(closeTimeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		e.log.Warn("store did not close after its failure; its lock is held until the process ends", "dir", e.dir)
 	}
-	return fmt.Errorf("close %s: %w", e.dir, engine.ErrFailed)
+	e.fuse.armed.Store(false)
+	if e.fault() != nil {
+		return engine.ErrFailed
+	}
+	err := e.db.Close()
+	if e.health != nil {
+		err = errors.Join(err, e.health.Close())
+	}
+	return err
 }
 
 // Checkpoint writes a consistent copy of the store to dir, which must not exist.

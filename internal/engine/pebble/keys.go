@@ -12,7 +12,9 @@ const (
 	keyFormat   = 'F' // format version of the store
 	keyTopic    = 't' // topic → configuration
 	keyHead     = 'h' // topic partition → first entry kept
-	keyMessage  = 'm' // topic partition entry → record
+	keyMessage  = 'm' // era topic partition entry → record
+	keyEra      = 'e' // topic partition era → first entry of the partition in that era
+	keyEraNow   = 'E' // the era that is being written
 	keyDelay    = 'd' // topic partition entry → time before which it is not delivered
 	keySub      = 's' // topic name → subscription
 	keyCursor   = 'c' // topic subscription partition → floor
@@ -27,12 +29,43 @@ const (
 	keyChunk    = 'k' // journal snapshot chunk → part of a snapshot
 )
 
-// topicKinds are the kinds of keys that go with a topic.
+// topicKinds are the kinds of keys that start with a topic. Messages do not:
+// they go era by era.
 var topicKinds = []byte{
-	keyTopic, keyHead, keyMessage, keyDelay, keySub, keyCursor, keyAcks, keyCount, keyProducer, keyDueOf,
+	keyTopic, keyHead, keyEra, keyDelay, keySub, keyCursor, keyAcks, keyCount, keyProducer, keyDueOf,
 }
 
-const messageKeyLen = 1 + 8 + 4 + 8
+// A message's key starts with the era it was written in, so that the tree is
+// written from left to right: what is old lies still and is never compacted
+// again because of what is new. See era.go.
+const messageKeyLen = 1 + 4 + 8 + 4 + 8
+
+func putMessageKey(key []byte, era uint32, id engine.TopicID, part int32, entry uint64) {
+	_ = key[messageKeyLen-1]
+	key[0] = keyMessage
+	binary.BigEndian.PutUint32(key[1:], era)
+	binary.BigEndian.PutUint64(key[5:], uint64(id))
+	binary.BigEndian.PutUint32(key[13:], uint32(part))
+	binary.BigEndian.PutUint64(key[17:], entry)
+}
+
+func messageKey(era uint32, id engine.TopicID, part int32, entry uint64) []byte {
+	key := make([]byte, messageKeyLen)
+	putMessageKey(key, era, id, part, entry)
+	return key
+}
+
+// messageEntry returns the entry in a message's key.
+func messageEntry(key []byte) uint64 { return binary.BigEndian.Uint64(key[17:]) }
+
+func eraTopicKey(era uint32, id engine.TopicID) []byte {
+	key := binary.BigEndian.AppendUint32([]byte{keyMessage}, era)
+	return binary.BigEndian.AppendUint64(key, uint64(id))
+}
+
+func eraKey(id engine.TopicID, part int32, era uint32) []byte {
+	return binary.BigEndian.AppendUint32(partitionKey(keyEra, id, part), era)
+}
 
 func topicKey(kind byte, id engine.TopicID) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind}, uint64(id))
@@ -42,18 +75,8 @@ func partitionKey(kind byte, id engine.TopicID, part int32) []byte {
 	return binary.BigEndian.AppendUint32(topicKey(kind, id), uint32(part))
 }
 
-func entryKey(kind byte, id engine.TopicID, part int32, entry uint64) []byte {
-	key := make([]byte, messageKeyLen)
-	putEntryKey(key, kind, id, part, entry)
-	return key
-}
-
-func putEntryKey(key []byte, kind byte, id engine.TopicID, part int32, entry uint64) {
-	_ = key[messageKeyLen-1]
-	key[0] = kind
-	binary.BigEndian.PutUint64(key[1:], uint64(id))
-	binary.BigEndian.PutUint32(key[9:], uint32(part))
-	binary.BigEndian.PutUint64(key[13:], entry)
+func delayKey(id engine.TopicID, part int32, entry uint64) []byte {
+	return binary.BigEndian.AppendUint64(partitionKey(keyDelay, id, part), entry)
 }
 
 func subKey(id engine.TopicID, name string) []byte {

@@ -27,6 +27,7 @@ type memoryStore struct {
 func (s *memoryStore) Open(t testing.TB) engine.Engine {
 	t.Helper()
 	opts := s.opts
+	opts.EraBytes = 1 << 10 // many eras
 	opts.FS = s.fs
 	if opts.MemTableBytes == 0 {
 		opts.MemTableBytes = 1 << 20

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"sync"
@@ -17,8 +18,9 @@ type partition struct {
 	topic *topic
 	index int32
 
-	durable atomic.Uint64 // entries below are durable and may be read
-	first   atomic.Uint64 // entries below are trimmed; changed under committer.mu
+	eras    atomic.Pointer[[]eraStart] // changed under committer.mu
+	durable atomic.Uint64              // entries below are durable and may be read
+	first   atomic.Uint64              // entries below are trimmed; changed under committer.mu
 
 	firstCum atomic.Int64 // bytes ever written up to first; changed before it
 
@@ -31,14 +33,23 @@ type partition struct {
 	group          *group // the last group appended to
 	touch          int    // index in group.touched
 
-	delayed atomic.Int64 // len(delays)
-	delayMu sync.Mutex
-	delays  map[uint64]int64 // entry → epoch milliseconds before which nobody gets it
+	hasDelays atomic.Bool  // the store has an index of delayed entries for it
+	delayed   atomic.Int64 // len(delays)
+	delayMu   sync.Mutex
+	delays    map[uint64]int64 // entry → epoch milliseconds before which nobody gets it
 
 	tail bell // rung when durable grows
 }
 
-// restore reads where the partition starts and ends. iter covers the topic's messages.
+// newPartition makes an empty partition.
+func (t *topic) newPartition(index int32) *partition {
+	p := &partition{topic: t, index: index}
+	p.eras.Store(new([]eraStart))
+	return p
+}
+
+// restore reads where the partition starts and ends, once its eras are known.
+// iter covers all messages of the store.
 func (p *partition) restore(iter *cdb.Iterator) error {
 	t := p.topic
 	var head headValue
@@ -52,32 +63,38 @@ func (p *partition) restore(iter *cdb.Iterator) error {
 	p.firstCum.Store(head.cum)
 	p.first.Store(head.first)
 	p.next, p.cum, p.publish = head.first, head.cum, head.lastPublish
-	if iter.SeekLT(after(partitionKey(keyMessage, t.id, p.index))) && p.owns(iter.Key()) {
-		if entry := binary.BigEndian.Uint64(iter.Key()[13:]); entry >= p.next {
-			if err := p.restoreEnd(iter.Key(), iter.Value(), entry); err != nil {
-				return err
-			}
-		}
-	}
-	if err := iter.Error(); err != nil {
-		return storeError(err)
+	if err := p.restoreEnd(iter); err != nil {
+		return err
 	}
 	p.durable.Store(p.next)
 	p.durableCum, p.durablePublish = p.cum, p.publish
 	return p.restoreDelays()
 }
 
-func (p *partition) restoreEnd(key, value []byte, entry uint64) error {
-	rec, err := verify(key, value)
+// restoreEnd finds the newest message.
+func (p *partition) restoreEnd(iter *cdb.Iterator) error {
+	eras := *p.eras.Load()
+	if len(eras) == 0 {
+		return nil
+	}
+	era := eras[len(eras)-1].era
+	start := messageKey(era, p.topic.id, p.index, 0)
+	end := messageKey(era, p.topic.id, p.index+1, 0)
+	if !iter.SeekLT(end) || bytes.Compare(iter.Key(), start) < 0 {
+		return storeError(iter.Error())
+	}
+	value, err := iter.ValueAndErr()
+	if err != nil {
+		return storeError(err)
+	}
+	rec, err := verify(iter.Key(), value)
 	if err != nil {
 		return err
 	}
-	p.next, p.cum, p.publish = entry+1, rec.cum, rec.publish
+	if entry := messageEntry(iter.Key()); entry >= p.next {
+		p.next, p.cum, p.publish = entry+1, rec.cum, rec.publish
+	}
 	return nil
-}
-
-func (p *partition) owns(key []byte) bool {
-	return len(key) == messageKeyLen && int32(binary.BigEndian.Uint32(key[9:])) == p.index
 }
 
 func (p *partition) restoreDelays() error {
@@ -85,6 +102,7 @@ func (p *partition) restoreDelays() error {
 	return p.topic.e.scan(partitionKey(keyDelay, p.topic.id, p.index), func(key, body []byte) error {
 		u := unpacker{rest: body}
 		due, entry := u.int(), binary.BigEndian.Uint64(key[13:])
+		p.hasDelays.Store(true)
 		if due > now && entry >= p.first.Load() {
 			p.delay(entry, due)
 		}
@@ -144,15 +162,17 @@ func (p *partition) append(g *group, d *draft, now int64) engine.MessageID {
 	p.cum += int64(size)
 	p.topic.stored += int64(size)
 	p.publish = max(p.publish, now)
+	era := p.enterEra(g, entry, size)
 	op := g.batch.SetDeferred(messageKeyLen, size)
-	putEntryKey(op.Key, keyMessage, p.topic.id, p.index, entry)
+	putMessageKey(op.Key, era, p.topic.id, p.index, entry)
 	d.put(op.Key, op.Value, p.publish, p.cum)
 	_ = op.Finish()
 	g.bytes += messageKeyLen + size
 	if due := d.msg.DeliverAt; due > now {
 		var body packer
 		body.int(due)
-		g.set(entryKey(keyDelay, p.topic.id, p.index, entry), body)
+		g.set(delayKey(p.topic.id, p.index, entry), body)
+		p.hasDelays.Store(true)
 		p.delay(entry, due)
 	}
 	if p.group != g {

@@ -2,7 +2,6 @@ package pebble
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sort"
@@ -19,7 +18,7 @@ const maxRead = 10_000
 // read returns a record and its stored size.
 func (p *partition) read(entry uint64) (engine.Record, int64, error) {
 	var key [messageKeyLen]byte
-	putEntryKey(key[:], keyMessage, p.topic.id, p.index, entry)
+	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
 	value, closer, err := p.topic.e.db.Get(key[:])
 	if err != nil {
 		return engine.Record{}, 0, storeError(err)
@@ -32,7 +31,7 @@ func (p *partition) read(entry uint64) (engine.Record, int64, error) {
 // head returns what searches need of a record; of a damaged one the size.
 func (p *partition) head(entry uint64) (recordHead, error) {
 	var key [messageKeyLen]byte
-	putEntryKey(key[:], keyMessage, p.topic.id, p.index, entry)
+	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
 	value, closer, err := p.topic.e.db.Get(key[:])
 	if err != nil {
 		return recordHead{}, storeError(err)
@@ -217,10 +216,11 @@ type merger struct {
 
 // walk is a place in one partition.
 type walk struct {
-	part *partition
-	iter *cdb.Iterator
-	head recordHead
-	ok   bool
+	part  *partition
+	iter  *cdb.Iterator
+	spans []span // still to be walked, after the one the iterator is in
+	head  recordHead
+	ok    bool
 }
 
 // merge starts a walk over durable messages, from an entry in each partition.
@@ -232,40 +232,52 @@ func (t *topic) merge(parts []*partition, from func(*partition) (uint64, error))
 			m.close()
 			return nil, err
 		}
-		durable := p.durable.Load()
-		if entry >= durable {
+		spans := p.spans(entry, p.durable.Load())
+		if len(spans) == 0 {
 			continue
 		}
-		iter, err := t.e.db.NewIter(&cdb.IterOptions{
-			LowerBound: entryKey(keyMessage, t.id, p.index, entry),
-			UpperBound: entryKey(keyMessage, t.id, p.index, durable),
-		})
+		iter, err := t.e.db.NewIter(p.bounds(spans[0]))
 		if err != nil {
 			m.close()
 			return nil, storeError(err)
 		}
-		w := &walk{part: p, iter: iter}
+		w := &walk{part: p, iter: iter, spans: spans[1:]}
 		m.walks = append(m.walks, w)
 		m.load(w, iter.First())
 	}
 	return m, nil
 }
 
-// load notes the record that a walk has come to.
-func (m *merger) load(w *walk, ok bool) {
-	w.ok = ok
-	if !ok {
-		m.fail(storeError(w.iter.Error()))
-		return
+func (p *partition) bounds(s span) *cdb.IterOptions {
+	return &cdb.IterOptions{
+		LowerBound: messageKey(s.era, p.topic.id, p.index, s.from),
+		UpperBound: messageKey(s.era, p.topic.id, p.index, s.to),
 	}
+}
+
+// load notes the record that a walk has come to, going on to the next era when
+// one has ended.
+func (m *merger) load(w *walk, ok bool) {
+	for !ok {
+		if err := w.iter.Error(); err != nil || len(w.spans) == 0 {
+			m.fail(storeError(err))
+			w.ok = false
+			return
+		}
+		b := w.part.bounds(w.spans[0])
+		w.spans = w.spans[1:]
+		w.iter.SetBounds(b.LowerBound, b.UpperBound)
+		ok = w.iter.First()
+	}
+	w.ok = true
 	value, err := w.iter.ValueAndErr()
 	if err != nil {
 		m.fail(storeError(err))
 		w.ok = false
 		return
 	}
-	w.head, err = verify(w.iter.Key(), value)
-	if err != nil {
+	// A damaged record keeps its place; whoever wants it gets the error.
+	if w.head, err = verify(w.iter.Key(), value); err != nil {
 		w.head.size = int64(len(value))
 	}
 }
@@ -293,7 +305,7 @@ func (m *merger) next() (*partition, uint64, bool) {
 	if m.cur == nil {
 		return nil, 0, false
 	}
-	return m.cur.part, binary.BigEndian.Uint64(m.cur.iter.Key()[13:]), true
+	return m.cur.part, messageEntry(m.cur.iter.Key()), true
 }
 
 // record decodes the record that next went to.
@@ -303,8 +315,8 @@ func (m *merger) record() (engine.Record, error) {
 	if err != nil {
 		return engine.Record{}, storeError(err)
 	}
-	entry := binary.BigEndian.Uint64(w.iter.Key()[13:])
-	return decode(w.iter.Key(), value, engine.MessageID{Topic: w.part.topic.id, Partition: w.part.index, Entry: entry})
+	id := engine.MessageID{Topic: w.part.topic.id, Partition: w.part.index, Entry: messageEntry(w.iter.Key())}
+	return decode(w.iter.Key(), value, id)
 }
 
 func (m *merger) close() {

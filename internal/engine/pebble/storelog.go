@@ -30,9 +30,6 @@ func (e *Engine) events() *cdb.EventListener {
 		DataCorruption: func(info cdb.DataCorruptionInfo) {
 			e.log.Error("store: damaged file", "detail", info.String())
 		},
-		DiskSlow: func(info cdb.DiskSlowInfo) {
-			e.log.Warn("store: slow disk", "detail", info.String())
-		},
 		WriteStallBegin: func(info cdb.WriteStallBeginInfo) {
 			e.log.Warn("store: writes stall", "detail", info.String())
 		},

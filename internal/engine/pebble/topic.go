@@ -177,7 +177,7 @@ func (t *topic) create(config engine.TopicConfig) error {
 	t.subs = make(map[string]*subscription)
 	parts := make([]*partition, config.Partitions)
 	for i := range parts {
-		parts[i] = &partition{topic: t, index: int32(i)}
+		parts[i] = t.newPartition(int32(i))
 	}
 	t.parts.Store(&parts)
 	t.config.Store(&config)
@@ -213,15 +213,20 @@ func (t *topic) restore(body []byte) error {
 }
 
 func (t *topic) restorePartitions(n int) error {
-	prefix := topicKey(keyMessage, t.id)
+	parts := make([]*partition, n)
+	for i := range parts {
+		parts[i] = t.newPartition(int32(i))
+	}
+	if err := t.restoreEras(parts); err != nil {
+		return err
+	}
+	prefix := []byte{keyMessage}
 	iter, err := t.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
 	if err != nil {
 		return storeError(err)
 	}
 	defer iter.Close()
-	parts := make([]*partition, n)
 	for i := range parts {
-		parts[i] = &partition{topic: t, index: int32(i)}
 		if err := parts[i].restore(iter); err != nil {
 			return fmt.Errorf("partition %d: %w", i, err)
 		}

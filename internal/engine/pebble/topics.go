@@ -82,7 +82,7 @@ func (t *topic) configure(config engine.TopicConfig) (*group, error) {
 	}
 	var added []*partition
 	for i := len(parts); i < int(config.Partitions); i++ {
-		added = append(added, &partition{topic: t, index: int32(i)})
+		added = append(added, t.newPartition(int32(i)))
 	}
 	if len(added) > 0 {
 		t.mu.RLock()
@@ -156,6 +156,10 @@ func (t *topic) remove() (*group, error) {
 	for _, s := range t.subs {
 		s.retire(g, engine.ErrNoTopic)
 		t.e.clock.disarm(s)
+	}
+	for _, era := range t.eras() {
+		prefix := eraTopicKey(era, t.id)
+		g.deleteRange(prefix, after(prefix))
 	}
 	for _, kind := range topicKinds {
 		prefix := topicKey(kind, t.id)

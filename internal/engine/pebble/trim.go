@@ -282,14 +282,16 @@ type cut struct {
 	part      *partition
 	to        uint64
 	cum       int64 // bytes ever written before to
+	delays    bool  // some entries may be in the index of delayed ones
 	producers [][]byte
 }
 
 // apply writes the cut into the group. The caller holds committer.mu.
 func (c *cut) apply(g *group) {
 	p, id := c.part, c.part.topic.id
-	for _, kind := range []byte{keyMessage, keyDelay} {
-		g.deleteRange(entryKey(kind, id, p.index, p.first.Load()), entryKey(kind, id, p.index, c.to))
+	p.cutEras(g, p.first.Load(), c.to)
+	if c.delays {
+		g.deleteRange(delayKey(id, p.index, 0), delayKey(id, p.index, c.to))
 	}
 	for _, key := range c.producers {
 		g.delete(key)
@@ -381,7 +383,7 @@ func (t *topic) planPartition(plan *trimPlan, p *partition, floor uint64, excess
 		}
 		to = min(to, floor)
 	}
-	c := &cut{part: p}
+	c := &cut{part: p, delays: p.hasDelays.Load()}
 	if config.Deduplicate && to > first {
 		if to, err = t.planDedup(plan, c, first, to, now); err != nil {
 			return err

@@ -12,14 +12,14 @@ import (
 	"freshet/internal/engine"
 )
 
-// slowDisk is a file system whose write-ahead log does not sync until it may.
-type slowDisk struct {
+// heldDisk is a file system whose write-ahead log does not sync until it may.
+type heldDisk struct {
 	vfs.FS
 	hold chan chan struct{} // holds the channel that syncs wait for
 }
 
-func newSlowDisk() *slowDisk {
-	d := &slowDisk{hold: make(chan chan struct{}, 1)}
+func newHeldDisk() *heldDisk {
+	d := &heldDisk{hold: make(chan chan struct{}, 1)}
 	open := make(chan struct{})
 	close(open)
 	d.hold <- open
@@ -35,7 +35,7 @@ func newSlowDisk() *slowDisk {
 }
 
 // block stops syncs until the function it returns is called.
-func (d *slowDisk) block() (release func()) {
+func (d *heldDisk) block() (release func()) {
 	<-d.hold
 	gate := make(chan struct{})
 	d.hold <- gate
@@ -47,7 +47,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		disk := newSlowDisk()
+		disk := newHeldDisk()
 		e, err := Open("store", Options{FS: disk})
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,168 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sort"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+)
+
+// Eras keep the cost of writing low. If messages were sorted by topic alone,
+// every flush of a store with many topics would touch the whole breadth of the
+// tree, and each message would be rewritten as often as the tree has levels.
+// So the store counts eras, a new one for every EraBytes of messages, and a
+// message's key starts with its era: within an era messages are sorted by topic,
+// which makes them cheap to read and to trim by range, and eras do not overlap,
+// so that compactions leave old ones alone. Each partition knows in which era
+// each of its entries was written: one small key per partition and era.
+
+// eraStart says that a partition's entries from first on are in an era.
+type eraStart struct {
+	era   uint32
+	first uint64
+}
+
+// eraClock counts the eras of a store. Guarded by committer.mu.
+type eraClock struct {
+	now     uint32
+	written int64 // bytes in this era
+	limit   int64
+}
+
+// start reads which era the store is in.
+func (c *eraClock) start(e *Engine) error {
+	c.limit = e.opts.EraBytes
+	body, err := e.get([]byte{keyEraNow})
+	if errors.Is(err, cdb.ErrNotFound) {
+		c.now = 1
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	u := unpacker{rest: body}
+	c.now = uint32(u.uint())
+	return u.err
+}
+
+// count notes size more bytes and returns the era they go to.
+func (c *eraClock) count(g *group, size int) uint32 {
+	if c.written >= c.limit {
+		c.now++
+		c.written = 0
+		var p packer
+		p.uint(uint64(c.now))
+		g.set([]byte{keyEraNow}, p)
+	}
+	c.written += int64(size)
+	return c.now
+}
+
+// enterEra returns the era for the partition's next entry, and notes it when
+// it is the first one there. The caller holds committer.mu.
+func (p *partition) enterEra(g *group, entry uint64, size int) uint32 {
+	era := p.topic.e.eras.count(g, size)
+	eras := *p.eras.Load()
+	if n := len(eras); n > 0 && eras[n-1].era == era {
+		return era
+	}
+	grown := append(slices.Clip(eras), eraStart{era, entry})
+	p.eras.Store(&grown)
+	var body packer
+	body.uint(entry)
+	g.set(eraKey(p.topic.id, p.index, era), body)
+	return era
+}
+
+// eraOf returns the era of an entry; 0, where nothing is, when it has none.
+func (p *partition) eraOf(entry uint64) uint32 {
+	eras := *p.eras.Load()
+	// The newest era is asked for most.
+	if n := len(eras); n > 0 && eras[n-1].first <= entry {
+		return eras[n-1].era
+	}
+	i := sort.Search(len(eras), func(i int) bool { return eras[i].first > entry })
+	if i == 0 {
+		return 0
+	}
+	return eras[i-1].era
+}
+
+// span is a run of entries in one era.
+type span struct {
+	era      uint32
+	from, to uint64
+}
+
+// spans cuts the entries [from, to) into runs by era.
+func (p *partition) spans(from, to uint64) (out []span) {
+	eras := *p.eras.Load()
+	for i, s := range eras {
+		end := to
+		if i+1 < len(eras) {
+			end = min(to, eras[i+1].first)
+		}
+		if start := max(from, s.first); start < end {
+			out = append(out, span{s.era, start, end})
+		}
+	}
+	return out
+}
+
+// cutEras deletes the entries [from, to), and the eras that are empty then. The
+// caller holds committer.mu.
+func (p *partition) cutEras(g *group, from, to uint64) {
+	id := p.topic.id
+	for _, s := range p.spans(from, to) {
+		g.deleteRange(messageKey(s.era, id, p.index, s.from), messageKey(s.era, id, p.index, s.to))
+	}
+	eras := *p.eras.Load()
+	empty := 0
+	for empty < len(eras) {
+		end := p.next
+		if empty+1 < len(eras) {
+			end = eras[empty+1].first
+		}
+		if end > to {
+			break
+		}
+		g.delete(eraKey(id, p.index, eras[empty].era))
+		empty++
+	}
+	if empty > 0 {
+		kept := slices.Clone(eras[empty:])
+		p.eras.Store(&kept)
+	}
+}
+
+// eras returns every era that some partition of the topic has entries in.
+func (t *topic) eras() []uint32 {
+	var all []uint32
+	for _, p := range *t.parts.Load() {
+		for _, s := range *p.eras.Load() {
+			all = append(all, s.era)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// restoreEras reads the eras of all partitions.
+func (t *topic) restoreEras(parts []*partition) error {
+	return t.e.scan(topicKey(keyEra, t.id), func(key, body []byte) error {
+		part, era := binary.BigEndian.Uint32(key[9:]), binary.BigEndian.Uint32(key[13:])
+		u := unpacker{rest: body}
+		first := u.uint()
+		if u.err != nil {
+			return u.err
+		}
+		if int(part) >= len(parts) {
+			return corrupt(key, "there is no such partition")
+		}
+		eras := append(*parts[part].eras.Load(), eraStart{era, first})
+		parts[part].eras.Store(&eras)
+		return nil
+	})
+}

@@ -1,0 +1,80 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/engine"
+)
+
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		fs := vfs.NewMem()
+		free := func(n uint64) {
+			fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40, UsedBytes: 1<<40 - n})
+			time.Sleep(2 * guardInterval)
+		}
+		free(10 << 20)
+		e, err := Open("store", Options{FS: fs, MinFreeBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		j, err := e.Journal(ctx, "j")
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func() error {
+			_, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("x")}})
+			return err
+		}
+		if err := errors.Join(
+			e.CreateTopic(ctx, 1, keepAll),
+			e.CreateTopic(ctx, 2, keepAll),
+			e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}),
+			put(),
+		); err != nil {
+			t.Fatal(err)
+		}
+		free(1<<20 - 1)
+		if err := put(); !errors.Is(err, engine.ErrDiskFull) {
+			t.Errorf("append on a full disk: %v", err)
+		}
+		if err := e.CreateTopic(ctx, 3, keepAll); !errors.Is(err, engine.ErrDiskFull) {
+			t.Errorf("create topic on a full disk: %v", err)
+		}
+		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
+		if err != nil || len(got) != 1 {
+			t.Fatalf("receive on a full disk: %d, %v", len(got), err)
+		}
+		if err := errors.Join(
+			e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}}),
+			e.DeleteTopic(ctx, 2),
+			e.Health(),
+		); err != nil {
+			t.Errorf("on a full disk: %v", err)
+		}
+		if _, err := j.Append(ctx, 0, []byte("r")); err != nil {
+			t.Errorf("journal on a full disk: %v", err)
+		}
+		free(1 << 18 >> 1)
+		if _, err := j.Append(ctx, 1, []byte("r")); !errors.Is(err, engine.ErrDiskFull) {
+			t.Errorf("journal on the last bytes: %v", err)
+		}
+		free(1<<20 + 1)
+		if err := put(); !errors.Is(err, engine.ErrDiskFull) {
+			t.Errorf("append with hardly more room: %v", err)
+		}
+		free(2 << 20)
+		if err := put(); err != nil {
+			t.Errorf("append with room again: %v", err)
+		}
+	})
+}
