@@ -13,7 +13,8 @@ import (
 )
 
 // target is the server that the conversations are had with: that of
-// FRESHET_URL with FRESHET_TOKEN, or one started here.
+// FRESHET_URL, with FRESHET_TOKEN, FRESHET_CLIENT_ID and FRESHET_CLIENT_SECRET
+// of its administrator, or one started here.
 var target Target
 
 func TestMain(m *testing.M) {
@@ -32,7 +33,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	if base := os.Getenv("FRESHET_URL"); base != "" {
-		target = Target{BaseURL: base, Token: os.Getenv("FRESHET_TOKEN")}
+		target = newTarget(base, os.Getenv("FRESHET_TOKEN"), os.Getenv("FRESHET_CLIENT_ID"), os.Getenv("FRESHET_CLIENT_SECRET"))
 		return m.Run(), nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -50,19 +51,29 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	target = Target{BaseURL: server.URL, Token: server.Token}
+	target = newTarget(server.URL, server.Token, server.ClientID, server.ClientSecret)
 	code = m.Run()
 	return code, server.Stop(30 * time.Second)
+}
+
+func newTarget(base, token, clientID, clientSecret string) Target {
+	return Target{BaseURL: base, Token: token, Vars: Vars{
+		"client_id":     clientID,
+		"client_secret": clientSecret,
+		"api":           Template("/apis/cloud.vendor.io/v1alpha1"),
+		"organization":  Template("{{api}}/namespaces/{{ns}}"),
+		"items":         Template("{{organization}}/{{resource}}"),
+	}}
 }
 
 // TestResources has the conversations of spec 1.
 func TestResources(t *testing.T) {
 	t.Parallel()
-	spec1 := target
-	spec1.Vars = Vars{
-		"api":          Template("/apis/cloud.vendor.io/v1alpha1"),
-		"organization": Template("{{api}}/namespaces/{{ns}}"),
-		"items":        Template("{{organization}}/{{resource}}"),
-	}
-	Folder(t, spec1, "resources")
+	Folder(t, target, "resources")
+}
+
+// TestTokens has those of spec 1 about authentication.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	Folder(t, target, "tokens")
 }

@@ -7,6 +7,7 @@ package testserver
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -25,8 +26,9 @@ type Server struct {
 	URL, HTTPS, Ops string
 	// DataDir is the process's data directory.
 	DataDir string
-	// Token is the system administrator's.
-	Token string
+	// Token is the system administrator's, ClientID and ClientSecret what its
+	// service account asks for others with.
+	Token, ClientID, ClientSecret string
 
 	process *exec.Cmd
 	log     string
@@ -100,13 +102,32 @@ func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 		s.Kill()
 		return nil, fmt.Errorf("%w\n%s", err, s.Log())
 	}
-	token, err := os.ReadFile(filepath.Join(o.DataDir, "admin.token"))
-	if err != nil {
+	if err := s.readCredentials(); err != nil {
 		s.Kill()
 		return nil, err
 	}
-	s.Token = strings.TrimSpace(string(token))
 	return s, nil
+}
+
+func (s *Server) readCredentials() error {
+	token, err := os.ReadFile(filepath.Join(s.DataDir, "admin.token"))
+	if err != nil {
+		return err
+	}
+	s.Token = strings.TrimSpace(string(token))
+	text, err := os.ReadFile(filepath.Join(s.DataDir, "admin.json"))
+	if err != nil {
+		return err
+	}
+	var credentials struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	if err := json.Unmarshal(text, &credentials); err != nil {
+		return fmt.Errorf("admin.json: %w", err)
+	}
+	s.ClientID, s.ClientSecret = credentials.ID, credentials.Secret
+	return nil
 }
 
 func (s *Server) launch() error {
