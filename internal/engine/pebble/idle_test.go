@@ -1,0 +1,156 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/engine"
+)
+
+func (tt *topicTable) loaded() int {
+	tt.mu.RLock()
+	defer tt.mu.RUnlock()
+	return len(tt.m)
+}
+
+// TestIdleTopicsLeaveMemory shows what is unloaded, what is not, and that
+// nobody can tell.
+func TestIdleTopicsLeaveMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		e, err := OpenMemory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		must := func(errs ...error) {
+			t.Helper()
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		receive := func(id engine.TopicID, most int) []engine.Delivery {
+			t.Helper()
+			got, err := e.Receive(ctx, id, "s", engine.ReceiveRequest{Max: most, Lease: 10 * time.Minute, Partition: 0})
+			must(err)
+			return got
+		}
+		describe := func(id engine.TopicID) engine.TopicStats {
+			t.Helper()
+			stats, err := e.DescribeTopic(ctx, id)
+			must(err)
+			return stats
+		}
+		for id := range engine.TopicID(5) {
+			must(e.CreateTopic(ctx, id+1, keepAll),
+				e.CreateSubscription(ctx, id+1, "s", engine.SubscriptionConfig{}, engine.Position{}))
+			for i := range 4 {
+				_, err := e.Append(ctx, id+1, 0, []engine.Message{{Payload: fmt.Appendf(nil, "%d", i)}})
+				must(err)
+			}
+		}
+		// Topic 1 has a lease, 2 a delayed return, 3 a waiting caller, 4 acks and
+		// redeliveries, 5 a message for later.
+		receive(1, 1)
+		must(e.Settle(ctx, 2, "s", []engine.Settlement{{ID: receive(2, 1)[0].ID, Action: engine.Nack, Delay: 5 * time.Minute}}))
+		receive(3, 4)
+		waited := make(chan int, 1)
+		go func() {
+			got, err := e.Receive(ctx, 3, "s", engine.ReceiveRequest{Max: 1, Wait: 5 * time.Minute, Partition: 0})
+			if err != nil {
+				t.Error(err)
+			}
+			waited <- len(got)
+		}()
+		four := receive(4, 4)
+		must(e.Settle(ctx, 4, "s", []engine.Settlement{
+			{ID: four[2].ID},
+			{ID: four[0].ID, Action: engine.Nack}, {ID: four[1].ID, Action: engine.Nack}, {ID: four[3].ID, Action: engine.Nack},
+		}))
+		four = receive(4, 1)
+		must(e.Settle(ctx, 4, "s", []engine.Settlement{{ID: four[0].ID, Action: engine.Nack}}))
+		_, err = e.Append(ctx, 5, 0, []engine.Message{{Payload: []byte("later"), DeliverAt: time.Now().Add(time.Hour).UnixMilli()}})
+		must(err)
+		before4, before5 := describe(4), describe(5)
+
+		time.Sleep(4 * time.Minute)
+		if n := e.topics.loaded(); n != 3 {
+			t.Errorf("%d topics are loaded, want the 3 that are busy", n)
+		}
+		if after := describe(4); fmt.Sprint(after) != fmt.Sprint(before4) {
+			t.Errorf("topic 4 was\n%+v and is\n%+v", before4, after)
+		}
+		if after := describe(5); fmt.Sprint(after) != fmt.Sprint(before5) || after.Subscriptions[0].Delayed != 1 {
+			t.Errorf("topic 5 was\n%+v and is\n%+v", before5, after)
+		}
+		if got := receive(4, 10); len(got) != 3 || got[0].Redeliveries != 2 || got[1].Redeliveries != 1 {
+			t.Errorf("received %v", got)
+		}
+		if n := <-waited; n != 0 {
+			t.Errorf("the waiting caller got %d", n)
+		}
+		if got := receive(1, 10); len(got) != 3 {
+			t.Errorf("received %d of topic 1 beside the leased one", len(got))
+		}
+		time.Sleep(30 * time.Minute)
+		if n := e.topics.loaded(); n != 0 {
+			t.Errorf("%d topics are loaded, want none", n)
+		}
+	})
+}
+
+// TestDeletedTopicFreesDisk deletes a topic among others and looks at the disk.
+func TestDeletedTopicFreesDisk(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	e, err := Open("store", Options{FS: vfs.NewMem(), MemTableBytes: 512 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for id := range engine.TopicID(4) {
+		if err := e.CreateTopic(ctx, id+1, keepAll); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noise := payload(64 << 10)
+	for i := range 400 {
+		id := engine.TopicID(1)
+		if i%8 == 0 {
+			id = engine.TopicID(2 + i/8%3)
+		}
+		if _, err := e.Append(ctx, id, 0, []engine.Message{{Payload: noise}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	usage := func() uint64 {
+		t.Helper()
+		if err := e.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		return e.db.Metrics().DiskSpaceUsage()
+	}
+	full := usage()
+	if err := e.DeleteTopic(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); usage() > full/3; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d bytes are still used", usage(), full)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	for id := engine.TopicID(2); id < 5; id++ {
+		records, err := e.Read(ctx, id, engine.ReadRequest{Max: 100})
+		if err != nil || len(records) < 16 {
+			t.Errorf("topic %d: %d messages, %v", id, len(records), err)
+		}
+	}
+}
