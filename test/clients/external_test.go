@@ -1,0 +1,63 @@
+package clients_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// run starts a program in a folder, with the registry to test in its
+// environment.
+func run(t *testing.T, folder, name string, args ...string) {
+	t.Helper()
+	url, token := target(t)
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "FRESHET_URL="+url, "FRESHET_TOKEN="+token, "CGO_ENABLED=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// need skips where something is missing that only these tests need.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	if os.Getenv("FRESHET_TEST_CLIENTS") == "" {
+		t.Skip("FRESHET_TEST_CLIENTS is not set")
+	}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed", p)
+		}
+	}
+}
+
+func TestConfluentGo(t *testing.T) {
+	t.Parallel()
+	need(t, "go", "gcc")
+	run(t, "confluent", "go", "test", "-count=1", "./...")
+}
+
+func TestNode(t *testing.T) {
+	t.Parallel()
+	need(t, "node", "npm")
+	// A copy, so that what npm fetches stays out of the tree.
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, withoutModules("node")); err != nil {
+		t.Fatal(err)
+	}
+	npm := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	npm.Dir = folder
+	if out, err := npm.CombinedOutput(); err != nil {
+		t.Skipf("npm cannot fetch the clients: %v\n%s", err, out)
+	}
+	for _, script := range []string{"confluent.test.js", "kafkajs.test.js"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			run(t, folder, "node", "--test", filepath.Join(folder, script))
+		})
+	}
+}

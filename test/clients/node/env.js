@@ -1,0 +1,8 @@
+// The registry that the scripts of this folder talk to.
+const url = process.env.FRESHET_URL
+const token = process.env.FRESHET_TOKEN
+if (!url || !token) {
+  console.error('FRESHET_URL and FRESHET_TOKEN are not set')
+  process.exit(2)
+}
+module.exports = { url, token }

@@ -1,0 +1,68 @@
+package clients_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"freshet/internal/access"
+	"freshet/internal/engine/pebble"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/registryapi"
+	"freshet/internal/schemas"
+)
+
+const localToken = "a-key-for-tests"
+
+// target is the registry to test: the one of the environment, or a local one.
+func target(t *testing.T) (url, token string) {
+	t.Helper()
+	if url := os.Getenv("FRESHET_URL"); url != "" {
+		return url, os.Getenv("FRESHET_TOKEN")
+	}
+	e, err := pebble.OpenMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := e.Journal(t.Context(), "registry")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := schemas.Open(t.Context(), j, schemas.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := keyholder{registry: r}
+	s := httptest.NewServer(registryapi.New(registryapi.Options{Resolver: guard, Authenticator: guard, Authorizer: guard}))
+	t.Cleanup(func() {
+		s.Close()
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.URL, localToken
+}
+
+// keyholder lets whoever has the key do everything.
+type keyholder struct{ registry *schemas.Registry }
+
+func (k keyholder) Resolve(*http.Request) (registryapi.Target, error) {
+	return registryapi.Target{Registry: k.registry}, nil
+}
+
+func (keyholder) Authenticate(_ context.Context, token string, _ access.Scope) (*identity.Principal, error) {
+	if token != localToken {
+		return nil, errs.New(errs.Unauthenticated, "unknown key")
+	}
+	return &identity.Principal{Name: "test"}, nil
+}
+
+func (keyholder) Authorize(context.Context, *identity.Principal, access.Permission, access.Scope) error {
+	return nil
+}
