@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -69,13 +71,24 @@ func (d demoting) Enabled(ctx context.Context, level slog.Level) bool {
 
 func (d demoting) Handle(ctx context.Context, record slog.Record) error {
 	record.Level = demote(record.Level)
-	if harmless[record.Message] {
+	if harmless[record.Message] || closing(&record) {
 		record.Level = slog.LevelDebug
 		if !d.Handler.Enabled(ctx, record.Level) {
 			return nil
 		}
 	}
 	return d.Handler.Handle(ctx, record)
+}
+
+// closing says whether a record complains that a connection was closed, which
+// is how etcd's servers take note of being stopped.
+func closing(record *slog.Record) bool {
+	found := false
+	record.Attrs(func(attr slog.Attr) bool {
+		found = attr.Key == "error" && strings.HasSuffix(attr.Value.String(), net.ErrClosed.Error())
+		return !found
+	})
+	return found
 }
 
 func (d demoting) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -131,9 +144,15 @@ func (c zapCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 }
 
 func (c zapCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	core, _ := c.With(fields).(zapCore) // With returns nothing else
 	record := slog.NewRecord(entry.Time, slogLevel(entry.Level), entry.Message, 0)
-	return core.handler.Handle(context.Background(), record)
+	for i, field := range fields {
+		if field.Type == zapcore.NamespaceType { // holds all that follows
+			core, _ := c.With(fields[i:]).(zapCore) // With returns nothing else
+			return core.handler.Handle(context.Background(), record)
+		}
+		record.AddAttrs(attrs(field)...)
+	}
+	return c.handler.Handle(context.Background(), record)
 }
 
 func (c zapCore) Sync() error { return nil }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func TestBridges(t *testing.T) {
 		want  []string
 		never []string
 	}{
-		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7"}, []string{"zap chats", "klog chats", "simple token"}},
+		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7"}, []string{"zap chats", "klog chats", "simple token", "zap server stopped"}},
 		{"debug", []string{"zap chats", "simple token", "klog chats", "level=DEBUG"}, []string{"level=INFO"}},
 	} {
 		var out bytes.Buffer
@@ -60,6 +61,7 @@ func TestBridges(t *testing.T) {
 		}
 		z := ZapLogger(Library(log, "etcd")).With(zap.Int("shard", 7))
 		z.Info("zap chats")
+		z.Error("zap server stopped", zap.Error(fmt.Errorf("accept: %w", net.ErrClosed)))
 		z.Warn("simple token is not cryptographically signed")
 		z.Warn("zap warns", zap.Namespace("raft"), zap.String("term", "2"))
 		z.Error("zap fails", zap.Error(fmt.Errorf("disk")))
