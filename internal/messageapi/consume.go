@@ -40,7 +40,6 @@ func (c *call) consume() error {
 		h := c.w.Header()
 		writeHeaders(h, m)
 		h["Content-Type"] = valueBinary
-		h["Content-Length"] = []string{strconv.Itoa(len(m.Payload))}
 		c.began = true
 		c.w.WriteHeader(http.StatusOK)
 		_, err := c.w.Write(m.Payload)

@@ -13,6 +13,7 @@ import (
 
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
+	"freshet/internal/names"
 	"freshet/internal/web"
 )
 
@@ -59,7 +60,8 @@ const (
 var (
 	valueJSON   = []string{contentJSON}
 	valueBinary = []string{contentBinary}
-	valueZero   = []string{"0"}
+	valueText   = []string{contentText}
+	valueTrue   = []string{"true"}
 )
 
 const (
@@ -231,24 +233,66 @@ func readProperties(value string, m *messaging.Message) error {
 	return nil
 }
 
+// fields collects header values, so that a response costs one string and one
+// slice for all of them.
+type fields struct {
+	text  []byte
+	names [10]string
+	ends  [10]int
+	n     int
+}
+
+// end names the value that was appended to text since the last one.
+func (f *fields) end(name string) {
+	f.names[f.n], f.ends[f.n] = name, len(f.text)
+	f.n++
+}
+
+func (f *fields) write(h http.Header) {
+	all, values := string(f.text), make([]string, f.n)
+	from := 0
+	for i := range f.n {
+		values[i] = all[from:f.ends[i]]
+		h[f.names[i]] = values[i : i+1 : i+1]
+		from = f.ends[i]
+	}
+}
+
+func (f *fields) id(id names.MessageID) {
+	f.text = id.AppendBase64(f.text)
+	f.end(headerMessageID)
+	f.text = id.AppendText(f.text)
+	f.end(headerStringID)
+}
+
+func (f *fields) number(name string, n int64) {
+	f.text = strconv.AppendInt(f.text, n, 10)
+	f.end(name)
+}
+
+func (f *fields) schema(version int64) {
+	if version >= 0 {
+		f.number(headerLongSchema, version)
+		f.text = appendBase64Version(f.text, version)
+		f.end(headerBase64Schema)
+	}
+}
+
 // writeHeaders puts a received message's metadata into a response.
 func writeHeaders(h http.Header, m *messaging.Received) {
-	var buf [128]byte
-	h[headerMessageID] = []string{string(m.ID.AppendBase64(buf[:0]))}
-	h[headerStringID] = []string{string(m.ID.AppendText(buf[:0]))}
-	h[headerSequence] = []string{strconv.FormatUint(m.Sequence, 10)}
-	h[headerPublishTime] = []string{strconv.FormatInt(m.PublishTime, 10)}
-	if m.Redeliveries == 0 {
-		h[headerRedeliveries] = valueZero
-	} else {
-		h[headerRedeliveries] = []string{strconv.FormatUint(uint64(m.Redeliveries), 10)}
-	}
-	if m.SchemaVersion >= 0 {
-		writeSchema(h, m.SchemaVersion)
-	}
+	var buf [256]byte
+	f := fields{text: buf[:0]}
+	f.id(m.ID)
+	f.text = strconv.AppendUint(f.text, m.Sequence, 10)
+	f.end(headerSequence)
+	f.number(headerPublishTime, m.PublishTime)
+	f.number(headerRedeliveries, int64(m.Redeliveries))
+	f.schema(m.SchemaVersion)
 	if m.EventTime != 0 {
-		h[headerEventTime] = []string{strconv.FormatInt(m.EventTime, 10)}
+		f.number(headerEventTime, m.EventTime)
 	}
+	f.number("Content-Length", int64(len(m.Payload)))
+	f.write(h)
 	if m.Key != "" {
 		h[headerPartitionKey] = []string{m.Key}
 	}
@@ -260,16 +304,11 @@ func writeHeaders(h http.Header, m *messaging.Received) {
 	}
 }
 
-func writeSchema(h http.Header, version int64) {
-	h[headerLongSchema] = []string{strconv.FormatInt(version, 10)}
-	h[headerBase64Schema] = []string{base64Version(version)}
-}
-
-// base64Version is a version in the eight bytes that Pulsar sends.
-func base64Version(version int64) string {
+// appendBase64Version appends a version in the eight bytes that Pulsar sends.
+func appendBase64Version(dst []byte, version int64) []byte {
 	var raw [8]byte
 	binary.BigEndian.PutUint64(raw[:], uint64(version))
-	return base64.StdEncoding.EncodeToString(raw[:])
+	return base64.StdEncoding.AppendEncode(dst, raw[:])
 }
 
 // writeProperties sends each property in a header of its own as far as HTTP

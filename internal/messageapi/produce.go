@@ -2,7 +2,6 @@ package messageapi
 
 import (
 	"net/http"
-	"strconv"
 
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -30,24 +29,23 @@ func (c *call) produce() error {
 
 // created answers with the id of a new message (decision M3).
 func (c *call) created(p *messaging.Produced) {
-	var buf [128]byte
-	text := p.ID.AppendText(append(buf[:0], '"'))
-	text = append(text, '"')
+	var idText [64]byte
+	text := append(p.ID.AppendText(append(idText[:0], '"')), '"')
 	h := c.w.Header()
-	h[headerStringID] = []string{string(text[1 : len(text)-1])}
-	h[headerMessageID] = []string{p.ID.Base64()}
-	if p.SchemaVersion >= 0 {
-		writeSchema(h, p.SchemaVersion)
-	}
-	if p.Duplicate {
-		h[headerDuplicate] = []string{"true"}
-	}
 	h["Content-Type"] = valueJSON
 	if wantsText(c.r.Header["Accept"]) {
-		h["Content-Type"] = []string{contentText}
+		h["Content-Type"] = valueText
 		text = text[1 : len(text)-1]
 	}
-	h["Content-Length"] = []string{strconv.Itoa(len(text))}
+	if p.Duplicate {
+		h[headerDuplicate] = valueTrue
+	}
+	var buf [192]byte
+	f := fields{text: buf[:0]}
+	f.id(p.ID)
+	f.schema(p.SchemaVersion)
+	f.number("Content-Length", int64(len(text)))
+	f.write(h)
 	c.began = true
 	c.w.WriteHeader(http.StatusCreated)
 	_, _ = c.w.Write(text) // the message is stored whether or not the client hears of it

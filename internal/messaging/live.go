@@ -11,10 +11,31 @@ import (
 // liveTopic is what the broker remembers of a topic that was used since it
 // opened: turns, counters and open streams. It is not durable.
 type liveTopic struct {
-	turn atomic.Uint32 // of messages without a key
-	in   meter
-	out  meter
-	subs sync.Map // subscription name → *liveSubscription, for those that were used
+	turn  atomic.Uint32 // of messages without a key
+	rules atomic.Pointer[rulesAt]
+	in    meter
+	out   meter
+	subs  sync.Map // subscription name → *liveSubscription, for those that were used
+}
+
+// rulesAt are a topic's rules by one state of the catalogue, which is named and
+// not kept: idle topics would hold old states in memory.
+type rulesAt struct {
+	position uint64
+	rules
+}
+
+// rulesOf returns the rules in force for a topic, worked out once for every
+// state of the catalogue.
+func (b *Broker) rulesOf(t *topic, live *liveTopic) *rules {
+	// The position first: rules may be newer than it says, but never older.
+	position := b.catalogue.Position()
+	at := live.rules.Load()
+	if at == nil || at.position != position {
+		at = &rulesAt{position: position, rules: b.catalogue.View().rules(t, &b.limits)}
+		live.rules.Store(at)
+	}
+	return &at.rules
 }
 
 type liveSubscription struct {

@@ -18,12 +18,12 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 	if err != nil {
 		return Produced{}, err
 	}
-	r := b.catalogue.View().rules(t.topic, &b.limits)
-	version, err := b.admit(ctx, t.topic, &r, m)
+	live := b.liveOf(t.id)
+	r := b.rulesOf(t.topic, live)
+	version, err := b.admit(ctx, t.topic, r, m)
 	if err != nil {
 		return Produced{}, err
 	}
-	live := b.liveOf(t.id)
 	partition := t.choose(live, m)
 	msgs := []engine.Message{m.seal(version, r.deduplicate)}
 	appended, err := b.append(ctx, t.id, partition, msgs)
@@ -116,14 +116,14 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 	if err != nil {
 		return nil, err
 	}
-	r := b.catalogue.View().rules(t.topic, &b.limits)
 	live := b.liveOf(t.id)
+	r := b.rulesOf(t.topic, live)
 	results := make([]Result, len(msgs))
 	groups := make(map[int32][]int)
 	turn := int32(-1)
 	for i := range msgs {
 		m := &msgs[i]
-		results[i].SchemaVersion, results[i].Err = b.admit(ctx, t.topic, &r, m)
+		results[i].SchemaVersion, results[i].Err = b.admit(ctx, t.topic, r, m)
 		if results[i].Err != nil {
 			continue
 		}
