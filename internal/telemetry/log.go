@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -127,7 +128,7 @@ func (c zapCore) Enabled(level zapcore.Level) bool {
 func (c zapCore) With(fields []zapcore.Field) zapcore.Core {
 	handler := c.handler
 	for _, field := range fields {
-		if field.Type == zapcore.NamespaceType {
+		if isNamespace(field) {
 			handler = handler.WithGroup(field.Key)
 			continue
 		}
@@ -145,15 +146,18 @@ func (c zapCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 
 func (c zapCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	record := slog.NewRecord(entry.Time, slogLevel(entry.Level), entry.Message, 0)
-	for i, field := range fields {
-		if field.Type == zapcore.NamespaceType { // holds all that follows
-			core, _ := c.With(fields[i:]).(zapCore) // With returns nothing else
-			return core.handler.Handle(context.Background(), record)
-		}
+	if slices.ContainsFunc(fields, isNamespace) {
+		core, _ := c.With(fields).(zapCore) // With returns nothing else
+		return core.handler.Handle(context.Background(), record)
+	}
+	for _, field := range fields {
 		record.AddAttrs(attrs(field)...)
 	}
 	return c.handler.Handle(context.Background(), record)
 }
+
+// isNamespace finds the field that opens a group for all that follow.
+func isNamespace(field zapcore.Field) bool { return field.Type == zapcore.NamespaceType }
 
 func (c zapCore) Sync() error { return nil }
 
