@@ -21,6 +21,7 @@ type Policy struct {
 
 	mu       sync.Mutex // one writer
 	bindings map[bindingKey]*held
+	counts   map[string]int       // bindings per organization
 	gone     map[bindingKey]int64 // revisions of deletions, against late events
 }
 
@@ -46,7 +47,7 @@ type held struct {
 // NewPolicy makes a policy without bindings: only administrators may do
 // anything.
 func NewPolicy() *Policy {
-	p := &Policy{seed: maphash.MakeSeed(), bindings: make(map[bindingKey]*held), gone: make(map[bindingKey]int64)}
+	p := &Policy{seed: maphash.MakeSeed(), bindings: make(map[bindingKey]*held), counts: make(map[string]int), gone: make(map[bindingKey]int64)}
 	for i := range p.shards {
 		p.shards[i].Store(&map[subjectKey][]*grant{})
 	}
@@ -72,6 +73,9 @@ func (p *Policy) SetBinding(b Binding) error {
 		next.subjects = b.subjectKeys()
 	}
 	p.replace(old, next)
+	if old == nil {
+		p.counts[b.Organization]++
+	}
 	p.bindings[key] = next
 	return err
 }
@@ -87,6 +91,11 @@ func (p *Policy) DeleteBinding(organization, name string, revision int64) {
 		return // a younger binding of the same name
 	}
 	p.replace(old, &held{})
+	if old != nil {
+		if p.counts[organization]--; p.counts[organization] == 0 {
+			delete(p.counts, organization)
+		}
+	}
 	delete(p.bindings, key)
 	if revision != 0 {
 		if len(p.gone) >= maxGone {
@@ -150,6 +159,13 @@ func (p *Policy) shard(s subjectKey) *atomic.Pointer[map[subjectKey][]*grant] {
 // grants returns what a subject was granted.
 func (p *Policy) grants(s subjectKey) []*grant {
 	return (*p.shard(s).Load())[s]
+}
+
+// Count counts the bindings of an organization, in force or not.
+func (p *Policy) Count(organization string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counts[organization]
 }
 
 // Len counts the bindings in force, for metrics.

@@ -35,6 +35,7 @@ type Config struct {
 	Accounts  serviceaccount.Feed
 	Keys      apikey.Feed
 	KeyIssuer *apikey.Issuer
+	Instances *instance.Feed
 	Bindings  rolebinding.Feed
 	Log       *slog.Logger
 }
@@ -75,7 +76,7 @@ func (s *Set) addKinds() error {
 	if err != nil {
 		return err
 	}
-	instances, err := instance.New(s.client, s.informers, s.cfg.Plan, issuer.URL(), s.cfg.Log)
+	instances, err := instance.New(s.client, s.informers, s.cfg.Plan, issuer.URL(), s.cfg.Instances, s.cfg.Log)
 	if err != nil {
 		return err
 	}
@@ -122,14 +123,7 @@ func (s *Set) Client() versioned.Interface { return s.client }
 
 // TokenLifetime implements tokenapi.Instances.
 func (s *Set) TokenLifetime(organization, instance string) (time.Duration, bool) {
-	obj, err := s.informers.Cloud().V1alpha1().MessagingInstances().Lister().MessagingInstances(organization).Get(instance)
-	if err != nil {
-		return 0, false
-	}
-	if auth := obj.Spec.Auth; auth != nil && auth.OAuth2 != nil {
-		return time.Duration(auth.OAuth2.TokenLifetimeSeconds) * time.Second, true
-	}
-	return 0, true
+	return s.cfg.Instances.TokenLifetime(organization, instance)
 }
 
 // Load fills the caches, and from them identity and access: when it returns,
@@ -162,6 +156,14 @@ func (s *Set) Load(ctx context.Context) error {
 	}
 	for _, b := range bindings {
 		s.cfg.Bindings.Put(b)
+	}
+	// Last, for an instance on its way out ends its keys.
+	instances, err := cloud.MessagingInstances().Lister().List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	for _, i := range instances {
+		s.cfg.Instances.Put(i)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ func (p *Plane) open(ctx context.Context, spec Spec) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
+	report(ctx, Storage)
 	journal, err := store.Journal(ctx, registryJournal)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the registry's journal: %w", err), store.Close())
@@ -41,10 +42,12 @@ func (p *Plane) open(ctx context.Context, spec Spec) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the schema registry: %w", err), store.Close())
 	}
+	report(ctx, Metadata)
 	broker, err := messaging.Open(ctx, store, messaging.Options{Limits: p.opts.Limits, Schemas: schemaIDs{registry}, Logger: log})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the broker: %w", err), registry.Close(), store.Close())
 	}
+	report(ctx, Broker)
 	c := &Cluster{Engine: store, Broker: broker, Registry: registry}
 	return c.with(spec), nil
 }

@@ -128,6 +128,7 @@ func (p *Plane) Provision(ctx context.Context, spec Spec) error {
 		return err
 	}
 	p.publish(opened)
+	report(ctx, Proxy)
 	p.log.Info("cluster is open", slog.String("cluster", spec.Organization+"/"+spec.Name), slog.String("host", spec.Host))
 	return nil
 }

@@ -82,6 +82,7 @@ type Directory struct {
 	clients  map[string]*accountRecord
 	keys     map[string]*keyRecord
 	keyNames map[name]string // APIKey resource → key id
+	keyCount map[name]int    // organization and instance → keys
 	goneUIDs *tombstones
 	goneKeys *tombstones
 }
@@ -97,6 +98,7 @@ func NewDirectory() *Directory {
 		clients:  make(map[string]*accountRecord),
 		keys:     make(map[string]*keyRecord),
 		keyNames: make(map[name]string),
+		keyCount: make(map[name]int),
 		goneUIDs: newTombstones(tombstonesKept),
 		goneKeys: newTombstones(tombstonesKept),
 	}
@@ -186,6 +188,7 @@ func (d *Directory) PutKey(k Key) {
 	if rec == nil {
 		rec = &keyRecord{}
 		d.keys[k.ID] = rec
+		d.keyCount[name{k.Organization, k.Instance}]++
 	} else if k.Revision != 0 && k.Revision < rec.revision {
 		if k.Revoked {
 			rec.revoke()
@@ -228,17 +231,48 @@ func (d *Directory) DeleteKey(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.goneKeys.add(id)
-	rec := d.keys[id]
-	if rec == nil {
+	if rec := d.keys[id]; rec != nil {
+		d.dropKey(id, rec)
+	}
+}
+
+// DeleteKeysOf ends every key that is good for one instance. Call it as soon as
+// the instance's deletion is requested: another one of the same name must not
+// be open to keys of this one.
+func (d *Directory) DeleteKeysOf(organization, instance string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if instance == "" || d.keyCount[name{organization, instance}] == 0 {
 		return
 	}
-	at := name{rec.live.Load().Organization, rec.live.Load().Name}
-	if d.keyNames[at] == id {
+	for id, rec := range d.keys {
+		if k := rec.live.Load(); k.Organization == organization && k.Instance == instance {
+			d.goneKeys.add(id)
+			d.dropKey(id, rec)
+		}
+	}
+}
+
+func (d *Directory) dropKey(id string, rec *keyRecord) {
+	k := rec.live.Load()
+	if at := (name{k.Organization, k.Name}); d.keyNames[at] == id {
 		delete(d.keyNames, at)
+	}
+	at := name{k.Organization, k.Instance}
+	if d.keyCount[at]--; d.keyCount[at] == 0 {
+		delete(d.keyCount, at)
 	}
 	rec.revoked.Store(true)
 	rec.live.Store(nil)
 	delete(d.keys, id)
+}
+
+// KeysOf counts the keys of an instance, or with an empty one those that are
+// good for the whole organization; revoked ones too.
+func (d *Directory) KeysOf(organization, instance string) int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.keyCount[name{organization, instance}]
 }
 
 // Account finds an account by name. What the getters return is shared: read it.

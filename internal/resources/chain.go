@@ -20,23 +20,29 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/audit"
 	"freshet/internal/web"
 )
 
 // buildChain wraps the library's chain. Everything here must be outside of it:
 // inside, the verb is already decided, and authorization with it.
-func buildChain(codecs serializer.CodecFactory) func(http.Handler, *genericapiserver.Config) http.Handler {
+func buildChain(codecs serializer.CodecFactory, trail func(audit.Record)) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		chain := genericapiserver.DefaultBuildHandlerChain(checkPatches(codecs, c.MaxRequestBodyBytes, api), c)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			record := web.RecordOf(r.Context())
 			record.SetRoute("resources", route(r.URL.Path))
 			record.Expected = isPublic(r.URL.Path)
+			if trail != nil {
+				r = withFootprint(r)
+				defer func() { leave(c, r, record, trail) }()
+			}
 			if err := refuse(r); err != nil {
 				writeStatus(codecs, w, r, err)
 				return
 			}
-			chain.ServeHTTP(w, replaceByPost(r))
+			r = replaceByPost(r)
+			chain.ServeHTTP(w, r)
 		})
 	}
 }

@@ -27,19 +27,21 @@ type KindOptions struct {
 	Accounts registry.Observer[*v1alpha1.ServiceAccount]
 	Keys     registry.Observer[*v1alpha1.APIKey]
 	Bindings registry.Observer[*v1alpha1.RoleBinding]
+	// Instances is told of instances, for their data planes and keys.
+	Instances registry.Observer[*v1alpha1.MessagingInstance]
 }
 
 // Kinds defines all ten kinds. The ones that look at each other do so through
 // their stores.
 func Kinds(opts KindOptions) []registry.Definition {
 	var instances, clusters registry.Definition
-	clustersOf := func(ctx context.Context, namespace, instance string) ([]string, error) {
+	clustersOf := func(ctx context.Context, namespace, instance string) (names, protected []string, err error) {
 		return registry.NamesWhere(ctx, clusters, namespace, "spec.instanceName", instance)
 	}
 	instanceOf := func(ctx context.Context, namespace, name string) (*v1alpha1.MessagingInstance, bool) {
 		return registry.Lookup[*v1alpha1.MessagingInstance](ctx, instances, namespace, name)
 	}
-	instances = messaginginstance.Definition(opts.Plan, clustersOf, registry.Observer[*v1alpha1.MessagingInstance]{})
+	instances = messaginginstance.Definition(opts.Plan, clustersOf, opts.Instances)
 	clusters = messagingcluster.Definition(opts.Plan, instanceOf, registry.Observer[*v1alpha1.MessagingCluster]{})
 	return []registry.Definition{
 		serviceaccount.Definition(opts.Guard, opts.Accounts),

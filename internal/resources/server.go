@@ -21,6 +21,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/audit"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/registry"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	Groups     []Group // besides cloud.vendor.io: reviews
 	Verifier   Verifier
 	Authorizer Authorizer
+	// Audit is given the record of every write and every denial; nil for nobody.
+	Audit func(audit.Record)
 	// Transformers encrypt resources at rest, by resource name.
 	Transformers storagevalue.ResourceTransformers
 	// Ready are checks that /readyz and /healthz ask besides the library's own.
@@ -96,7 +99,7 @@ func New(cfg Config) (*Server, error) {
 	config.LoopbackClientConfig = loop.config()
 	config.Authentication.Authenticator = authentication(cfg.Verifier)
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(newPolicy(cfg).Authorize)
-	config.BuildHandlerChainFunc = buildChain(codecs)
+	config.BuildHandlerChainFunc = buildChain(codecs, cfg.Audit)
 	config.ResourceTransformers = cfg.Transformers
 	if err := storageOptions(cfg, storageCodec(scheme, codecs)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
@@ -109,7 +112,7 @@ func New(cfg Config) (*Server, error) {
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
 	storages := map[string]rest.Storage{}
 	for _, kind := range cfg.Kinds {
-		s, err := kind.Open(scheme, config.RESTOptionsGetter)
+		s, err := kind.Open(scheme, config.RESTOptionsGetter, gate{cfg.Authorizer})
 		if err != nil {
 			return nil, err
 		}

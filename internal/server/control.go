@@ -12,6 +12,7 @@ import (
 	"freshet/internal/controllers/apikey"
 	"freshet/internal/controllers/cluster"
 	"freshet/internal/controllers/conditions"
+	"freshet/internal/controllers/instance"
 	"freshet/internal/controllers/rolebinding"
 	"freshet/internal/controllers/serviceaccount"
 	"freshet/internal/dataplane"
@@ -45,7 +46,8 @@ func (s *server) feeds() feeds {
 type plane struct{ *dataplane.Plane }
 
 // Provision implements cluster.Plane.
-func (p plane) Provision(ctx context.Context, spec cluster.Spec) error {
+func (p plane) Provision(ctx context.Context, spec cluster.Spec, report func(cluster.Part)) error {
+	ctx = dataplane.WithProgress(ctx, func(part dataplane.Part) { report(cluster.Part(part)) })
 	return p.Plane.Provision(ctx, dataplane.Spec(spec))
 }
 
@@ -53,20 +55,23 @@ func (p plane) Provision(ctx context.Context, spec cluster.Spec) error {
 // the feeds.
 func (s *server) openResources(context.Context) (err error) {
 	f := s.feeds()
+	s.instances = instance.NewFeed(s.people.directory)
 	s.api, err = resources.New(resources.Config{
 		Etcd:   s.endpoints(),
 		Prefix: s.cfg.Etcd.Prefix,
 		Kinds: resources.Kinds(resources.KindOptions{
-			Plan:     s.plan,
-			Issuing:  f.issuer.Issuing(),
-			Rules:    f.bindings.Rules(),
-			Accounts: f.accounts.Observer(),
-			Keys:     f.keys.Observer(),
-			Bindings: f.bindings.Observer(),
-			Guard:    f.accounts.Guard(s.people.policy),
+			Plan:      s.plan,
+			Issuing:   f.issuer.Issuing(),
+			Rules:     f.bindings.Rules(),
+			Accounts:  f.accounts.Observer(),
+			Keys:      f.keys.Observer(),
+			Bindings:  f.bindings.Observer(),
+			Instances: s.instances.Observer(),
+			Guard:     f.accounts.Guard(s.people.policy),
 		}),
 		Verifier:           s.people,
-		Authorizer:         s.people,
+		Authorizer:         s.people.policy,
+		Audit:              s.record,
 		Transformers:       resources.AtRest(s.people.sealer),
 		Ready:              s.checks(),
 		Address:            s.cfg.HTTP,
@@ -82,7 +87,7 @@ func (s *server) openResources(context.Context) (err error) {
 	s.api.Start()
 	s.loops, err = controllers.New(controllers.Config{
 		Loopback: s.api.Loopback(), Plan: s.plan, Plane: plane{s.plane},
-		Accounts: f.accounts, Keys: f.keys, KeyIssuer: f.issuer, Bindings: f.bindings,
+		Accounts: f.accounts, Keys: f.keys, KeyIssuer: f.issuer, Bindings: f.bindings, Instances: s.instances,
 		Log: s.log,
 	})
 	return err

@@ -22,6 +22,7 @@ import (
 	"freshet/internal/audit"
 	"freshet/internal/config"
 	"freshet/internal/controllers"
+	"freshet/internal/controllers/instance"
 	"freshet/internal/dataplane"
 	"freshet/internal/resources"
 	"freshet/internal/resources/etcd"
@@ -46,6 +47,7 @@ type server struct {
 	plane     *dataplane.Plane
 	api       *resources.Server
 	loops     *controllers.Set
+	instances *instance.Feed
 	readiness readiness
 
 	background context.CancelFunc

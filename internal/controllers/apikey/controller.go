@@ -53,6 +53,9 @@ func (c *Controller) wakeKeysOf(account metav1.Object) {
 	}
 }
 
+// issuingRetry is when to try again after a token could not be made.
+const issuingRetry = time.Second
+
 func (c *Controller) reconcile(ctx context.Context, key *v1alpha1.APIKey) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().APIKeys(key.Namespace)
 	if loop.Deleting(key) {
@@ -61,36 +64,40 @@ func (c *Controller) reconcile(ctx context.Context, key *v1alpha1.APIKey) (time.
 		}
 		return 0, finalizers.Remove(ctx, key, kind.Finalizer, api.Patch)
 	}
-	if key.Status.IssuedAt == nil {
-		if _, ok := c.issuer.Directory.Account(key.Namespace, key.Spec.ServiceAccountName); !ok {
-			return 0, nil // the account's coming wakes us
-		}
-		// Writing the owner makes the store issue the key in the same write.
-		c.issuer.adopt(key)
-		_, err := api.Update(ctx, key, metav1.UpdateOptions{})
-		return 0, err
+	if overdue(key) && !holds(key, v1alpha1.ConditionExpired) {
+		return 0, c.expire(ctx, key)
 	}
-	return c.expire(ctx, key)
+	if key.Status.IssuedAt == nil && !key.Spec.Revoke && !overdue(key) {
+		if _, ok := c.issuer.Directory.Account(key.Namespace, key.Spec.ServiceAccountName); ok {
+			// Writing the owner makes the store issue the key in the same write.
+			c.issuer.adopt(key)
+			out, err := api.Update(ctx, key, metav1.UpdateOptions{})
+			if err == nil && out.Status.IssuedAt == nil {
+				return issuingRetry, nil
+			}
+			return 0, err
+		}
+		// The account's coming wakes us.
+	}
+	return c.untilEnd(key), nil
+}
+
+// untilEnd is how long a key still lives; 0 when that does not matter any more.
+func (*Controller) untilEnd(key *v1alpha1.APIKey) time.Duration {
+	end := key.Spec.ExpirationTime
+	if end == nil || holds(key, v1alpha1.ConditionExpired) {
+		return 0
+	}
+	return max(time.Millisecond, time.Until(end.Time))
 }
 
 // expire says so when a key's time is over; the verifier needs no telling.
-func (c *Controller) expire(ctx context.Context, key *v1alpha1.APIKey) (time.Duration, error) {
-	if key.Status.ExpiresAt == nil || expired(key) {
-		return 0, nil
+func (c *Controller) expire(ctx context.Context, key *v1alpha1.APIKey) error {
+	if key.Status.IssuedAt == nil {
+		describe(key, false, reasonExpired, "the key expired before it was issued")
+	} else {
+		set(key, v1alpha1.ConditionExpired, metav1.ConditionTrue, reasonExpired, "the key has expired")
 	}
-	if wait := time.Until(key.Status.ExpiresAt.Time); wait > 0 {
-		return wait, nil
-	}
-	set(key, v1alpha1.ConditionExpired, metav1.ConditionTrue, reasonExpired, "the key has expired")
 	_, err := c.client.CloudV1alpha1().APIKeys(key.Namespace).UpdateStatus(ctx, key, metav1.UpdateOptions{})
-	return 0, err
-}
-
-func expired(key *v1alpha1.APIKey) bool {
-	for _, c := range key.Status.Conditions {
-		if c.Type == v1alpha1.ConditionExpired {
-			return c.Status == metav1.ConditionTrue
-		}
-	}
-	return false
+	return err
 }

@@ -1,9 +1,8 @@
 package apikey
 
 import (
-	"strconv"
-
 	"freshet/api/v1alpha1"
+	"freshet/internal/controllers/loop"
 	"freshet/internal/identity"
 	"freshet/internal/resources/registry"
 )
@@ -17,7 +16,7 @@ type Feed struct {
 func (f Feed) Observer() registry.Observer[*v1alpha1.APIKey] {
 	return registry.Observer[*v1alpha1.APIKey]{
 		Created:  f.Put,
-		Updated:  func(obj, _ *v1alpha1.APIKey) { f.put(obj, 0) },
+		Updated:  f.Put,
 		Deleting: f.Delete,
 		Deleted:  f.Delete,
 	}
@@ -25,14 +24,6 @@ func (f Feed) Observer() registry.Observer[*v1alpha1.APIKey] {
 
 // Put tells the directory what a key is now.
 func (f Feed) Put(key *v1alpha1.APIKey) {
-	revision, err := strconv.ParseInt(key.ResourceVersion, 10, 64)
-	if err != nil {
-		revision = 0
-	}
-	f.put(key, revision)
-}
-
-func (f Feed) put(key *v1alpha1.APIKey, revision int64) {
 	if key.Status.KeyID == "" {
 		return
 	}
@@ -50,7 +41,7 @@ func (f Feed) put(key *v1alpha1.APIKey, revision int64) {
 		Hash:         key.Status.TokenHash,
 		Revoked:      key.Status.RevokedAt != nil,
 		Metadata:     key.Spec.CustomizedMetadata,
-		Revision:     revision,
+		Revision:     loop.Revision(key),
 	}
 	if t := key.Status.IssuedAt; t != nil {
 		record.IssuedAt = t.Time

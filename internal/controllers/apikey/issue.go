@@ -3,9 +3,11 @@ package apikey
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,20 +20,14 @@ import (
 	kind "freshet/internal/resources/registry/apikey"
 )
 
-// Reasons of a key's conditions.
-const (
-	reasonIssued     = "Issued"
-	reasonNoAccount  = "ServiceAccountNotFound"
-	reasonNotExpired = "NotExpired"
-	reasonExpired    = "Expired"
-	reasonNotRevoked = "NotRevoked"
-	reasonRevoked    = "Revoked"
-	reasonFailed     = "IssuingFailed"
-)
+// MaxKeys is how many keys an instance may have, and how many an organization
+// may have that are good for all of its instances.
+const MaxKeys = 10_000
 
 // Rules decides who may hold keys of which account; access.Policy is one.
 type Rules interface {
 	MayActAs(who *identity.Principal, organization, account string, admin bool) error
+	MayCreateAdmin(who *identity.Principal, organization string) error
 }
 
 // Issuer makes the tokens of API keys while they are written.
@@ -46,11 +42,16 @@ type Issuer struct {
 	plain sync.Map
 }
 
+// plainLife is how long a plain token waits for its answer. A create call that
+// failed after the token was made, or was a dry run, never asks for it.
+const plainLife = time.Minute
+
 // Issuing is what the kind calls.
 func (i *Issuer) Issuing() kind.Issuing {
 	return kind.Issuing{
 		CheckEncryptionKey: checkEncryptionKey,
 		CheckAccount:       i.checkAccount,
+		MayHold:            i.mayHold,
 		Adopt:              func(_ context.Context, key *v1alpha1.APIKey) { i.adopt(key) },
 		Issue:              i.issue,
 		Revoke:             revoke,
@@ -72,27 +73,47 @@ func checkEncryptionKey(path *field.Path, key *v1alpha1.EncryptionKey) field.Err
 }
 
 // checkAccount refuses a key that could only be shown in an answer that comes
-// too early, and one that would make its maker more than they are.
-func (i *Issuer) checkAccount(ctx context.Context, key *v1alpha1.APIKey) field.ErrorList {
-	path := field.NewPath("spec", "serviceAccountName")
+// too early.
+func (i *Issuer) checkAccount(_ context.Context, key *v1alpha1.APIKey) field.ErrorList {
+	if key.Spec.EncryptionKey != nil {
+		return nil
+	}
+	if _, ok := i.Directory.Account(key.Namespace, key.Spec.ServiceAccountName); ok {
+		return nil
+	}
+	return field.ErrorList{field.NotFound(field.NewPath("spec", "serviceAccountName"), key.Spec.ServiceAccountName)}
+}
+
+// mayHold refuses a key that would make its maker more than they are, and one
+// too many.
+func (i *Issuer) mayHold(ctx context.Context, key *v1alpha1.APIKey) error {
+	caller := resources.PrincipalFrom(ctx)
+	if caller == nil {
+		return nil
+	}
+	if n := i.Directory.KeysOf(key.Namespace, key.Spec.InstanceName); n >= MaxKeys {
+		where := "organization " + key.Namespace
+		if key.Spec.InstanceName != "" {
+			where = "instance " + key.Spec.InstanceName
+		}
+		return fmt.Errorf("exceeded quota: %s has %d API keys, limited to %d; delete some that have expired or been revoked", where, n, MaxKeys)
+	}
+	if caller.System {
+		return nil
+	}
 	account, ok := i.Directory.Account(key.Namespace, key.Spec.ServiceAccountName)
-	if !ok {
-		if key.Spec.EncryptionKey == nil {
-			return field.ErrorList{field.NotFound(path, key.Spec.ServiceAccountName)}
+	switch {
+	case !ok:
+		// Nobody knows yet what the account will be. It may be made an
+		// administrator, and the key would be one then.
+		if err := i.Rules.MayCreateAdmin(caller, key.Namespace); err != nil {
+			return fmt.Errorf("service account %s does not exist, and only administrators make keys before accounts: %w", key.Spec.ServiceAccountName, err)
 		}
 		return nil
+	case account.System:
+		return errors.New("only a system administrator may make keys of the system administrator")
 	}
-	caller := resources.PrincipalFrom(ctx)
-	if caller == nil || caller.System {
-		return nil
-	}
-	if account.System {
-		return field.ErrorList{field.Forbidden(path, "only a system administrator may make keys of the system administrator")}
-	}
-	if err := i.Rules.MayActAs(caller, account.Organization, account.Name, account.Admin); err != nil {
-		return field.ErrorList{field.Forbidden(path, err.Error())}
-	}
-	return nil
+	return i.Rules.MayActAs(caller, account.Organization, account.Name, account.Admin)
 }
 
 // adopt makes the account the key's owner, when it exists.
@@ -117,24 +138,28 @@ func (i *Issuer) adopt(key *v1alpha1.APIKey) {
 	})
 }
 
-// issue makes the token, or says in the conditions why not yet. It runs on a
-// valid key, just before it is stored.
+// issue makes the token, or says in the conditions why not. It runs on a valid
+// key, just before it is stored.
 func (i *Issuer) issue(key *v1alpha1.APIKey) {
 	if key.DeletionTimestamp != nil {
 		return
 	}
 	account, ok := i.Directory.Account(key.Namespace, key.Spec.ServiceAccountName)
-	if !ok {
-		pending(key, reasonNoAccount, "service account "+key.Spec.ServiceAccountName+" does not exist yet")
-		return
-	}
-	if err := i.fill(key, account); err != nil {
-		i.Log.Error("issuing an API key failed", slog.String("key", key.Namespace+"/"+key.Name), slog.String("error", err.Error()))
-		pending(key, reasonFailed, "the token could not be made; it will be tried again")
-		return
-	}
-	if key.Spec.Revoke {
+	switch {
+	case key.Spec.Revoke:
 		revoke(key)
+		describe(key, false, reasonRevoked, "the key was revoked before it was issued")
+	case overdue(key):
+		describe(key, false, reasonExpired, "the key expired before it was issued")
+	case !ok:
+		describe(key, false, reasonNoAccount, "service account "+key.Spec.ServiceAccountName+" does not exist yet")
+	default:
+		if err := i.fill(key, account); err != nil {
+			i.Log.Error("issuing an API key failed", slog.String("key", key.Namespace+"/"+key.Name), slog.String("error", err.Error()))
+			describe(key, false, reasonFailed, "the token could not be made; it will be tried again")
+			return
+		}
+		describe(key, true, reasonIssued, "the key can be used")
 	}
 }
 
@@ -160,7 +185,9 @@ func (i *Issuer) fill(key *v1alpha1.APIKey, account *identity.Account) error {
 		}
 		key.Status.EncryptedToken = &v1alpha1.EncryptedToken{JWE: jwe}
 	} else {
-		i.plain.Store(key.UID, token)
+		uid := key.UID
+		i.plain.Store(uid, token)
+		time.AfterFunc(plainLife, func() { i.plain.Delete(uid) })
 	}
 	issuedAt := metav1.NewTime(issued.IssuedAt)
 	key.Status.KeyID = issued.ID
@@ -170,20 +197,14 @@ func (i *Issuer) fill(key *v1alpha1.APIKey, account *identity.Account) error {
 		expiresAt := metav1.NewTime(issued.ExpiresAt)
 		key.Status.ExpiresAt = &expiresAt
 	}
-	set(key, v1alpha1.ConditionIssued, metav1.ConditionTrue, reasonIssued, "the key can be used")
-	set(key, v1alpha1.ConditionExpired, metav1.ConditionFalse, reasonNotExpired, "the key has not expired")
-	set(key, v1alpha1.ConditionRevoked, metav1.ConditionFalse, reasonNotRevoked, "the key has not been revoked")
 	return nil
-}
-
-func pending(key *v1alpha1.APIKey, reason, message string) {
-	set(key, v1alpha1.ConditionIssued, metav1.ConditionFalse, reason, message)
-	set(key, v1alpha1.ConditionExpired, metav1.ConditionFalse, reasonNotExpired, "the key has not expired")
-	set(key, v1alpha1.ConditionRevoked, metav1.ConditionFalse, reasonNotRevoked, "the key has not been revoked")
 }
 
 // revoke marks a key dead; the store's observer makes it so.
 func revoke(key *v1alpha1.APIKey) {
+	if key.Status.RevokedAt != nil {
+		return
+	}
 	now := conditions.Now()
 	key.Status.RevokedAt = &now
 	set(key, v1alpha1.ConditionRevoked, metav1.ConditionTrue, reasonRevoked, "the key has been revoked")
@@ -196,22 +217,4 @@ func (i *Issuer) reveal(_ context.Context, key *v1alpha1.APIKey) {
 			key.Status.Token = secret.Reveal()
 		}
 	}
-}
-
-// set writes one of the three conditions, keeping their order.
-func set(key *v1alpha1.APIKey, kind string, status metav1.ConditionStatus, reason, message string) {
-	c := metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message,
-		ObservedGeneration: key.Generation, LastTransitionTime: conditions.Now(),
-	}
-	for i, old := range key.Status.Conditions {
-		if old.Type == kind {
-			if old.Status == status {
-				c.LastTransitionTime = old.LastTransitionTime
-			}
-			key.Status.Conditions[i] = c
-			return
-		}
-	}
-	key.Status.Conditions = append(key.Status.Conditions, c)
 }

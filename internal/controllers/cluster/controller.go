@@ -1,19 +1,21 @@
 // Package cluster makes messaging clusters real: it asks the data plane for one
-// store and one set of surfaces per cluster, says in status what really runs,
-// and takes everything down before the cluster goes.
+// store and one set of surfaces per cluster, says in status what really runs
+// (status.go), and takes everything down before the cluster goes.
 //
-// What a running cluster is lies behind Plane, which dataplane implements.
+// What a running cluster is lies behind Plane; engines are not known here.
 package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/generated/informers/externalversions"
@@ -39,24 +41,13 @@ type Spec struct {
 
 // Plane runs clusters.
 type Plane interface {
-	// Provision opens the cluster, or brings an open one up to date. Calling it
-	// again with the same spec changes nothing.
-	Provision(ctx context.Context, spec Spec) error
+	// Provision opens the cluster, or brings an open one up to date, and reports
+	// each part that has come up. Calling it again with the same spec changes
+	// nothing.
+	Provision(ctx context.Context, spec Spec, report func(Part)) error
 	// Destroy closes the cluster and removes its data; one that is not there is fine.
 	Destroy(ctx context.Context, uid string) error
 }
-
-// Components are the parts of a cluster, each with a condition of its own.
-var components = []string{"MetadataReady", "StorageReady", "BrokerReady", "ProxyReady"}
-
-const (
-	reasonDeployed     = "Deploy"
-	reasonProvisioning = "Provisioning"
-	reasonUpdating     = "Updating"
-	reasonFailed       = "ProvisioningFailed"
-	reasonDeleting     = "Deleting"
-	reasonNoInstance   = "InstanceNotFound"
-)
 
 // Controller looks after clusters.
 type Controller struct {
@@ -66,6 +57,11 @@ type Controller struct {
 	clusters  listers.MessagingClusterLister
 	plan      *placement.Plan
 	plane     Plane
+	backoff   loop.Backoff
+	log       *slog.Logger
+
+	mu   sync.Mutex
+	gone map[types.NamespacedName][]string // UIDs of clusters that are no more
 }
 
 // New makes the controller.
@@ -75,9 +71,16 @@ func New(client versioned.Interface, informers externalversions.SharedInformerFa
 		client: client, plan: plan, plane: plane,
 		instances: cloud.MessagingInstances().Lister(),
 		clusters:  cloud.MessagingClusters().Lister(),
+		log:       log.With(slog.String("controller", "cluster")),
+		gone:      map[types.NamespacedName][]string{},
 	}
+	informer := cloud.MessagingClusters().Informer()
 	var err error
-	if c.Reconciler, err = loop.New("cluster", cloud.MessagingClusters().Informer(), log, c.reconcile); err != nil {
+	if c.Reconciler, err = loop.New("cluster", informer, log, c.reconcile); err != nil {
+		return nil, err
+	}
+	c.Gone = c.bury
+	if err := loop.Follow(informer, func(*v1alpha1.MessagingCluster) {}, c.mourn); err != nil {
 		return nil, err
 	}
 	return c, loop.Watch(cloud.MessagingInstances().Informer(), c.wakeClustersOf)
@@ -96,8 +99,14 @@ func (c *Controller) wakeClustersOf(instance metav1.Object) {
 }
 
 func (c *Controller) reconcile(ctx context.Context, cluster *v1alpha1.MessagingCluster) (time.Duration, error) {
+	if err := c.bury(ctx, cluster.Namespace, cluster.Name); err != nil { // an older one of the name
+		return 0, err
+	}
+	if wait := c.backoff.Wait(cluster.UID, attemptOf(cluster)); wait > 0 {
+		return wait, nil
+	}
 	if loop.Deleting(cluster) {
-		return 0, c.finish(ctx, cluster)
+		return c.finish(ctx, cluster)
 	}
 	instance, err := c.instances.MessagingInstances(cluster.Namespace).Get(cluster.Spec.InstanceName)
 	if err != nil {
@@ -108,74 +117,61 @@ func (c *Controller) reconcile(ctx context.Context, cluster *v1alpha1.MessagingC
 		_, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Update(ctx, cluster, metav1.UpdateOptions{})
 		return 0, err // the change brings the cluster back here
 	}
-	return 0, c.provision(ctx, cluster, instance)
+	return c.provision(ctx, cluster, instance)
+}
+
+// attemptOf tells tries at different things apart: the spec's generations, and
+// the end.
+func attemptOf(cluster *v1alpha1.MessagingCluster) int64 {
+	if loop.Deleting(cluster) {
+		return -1
+	}
+	return cluster.Generation
 }
 
 // provision brings up what the spec asks for and says so, step by step.
-func (c *Controller) provision(ctx context.Context, cluster *v1alpha1.MessagingCluster, instance *v1alpha1.MessagingInstance) error {
+func (c *Controller) provision(ctx context.Context, cluster *v1alpha1.MessagingCluster, instance *v1alpha1.MessagingInstance) (time.Duration, error) {
 	if !conditions.IsReady(cluster.Status.Conditions, cluster.Generation) {
 		if err := c.announce(ctx, cluster); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	spec, err := c.spec(cluster, instance)
 	if err == nil {
-		err = c.plane.Provision(ctx, spec)
+		var unwritten error
+		err = c.plane.Provision(ctx, spec, func(part Part) {
+			if unwritten == nil && !conditions.IsReady(cluster.Status.Conditions, cluster.Generation) {
+				unwritten = c.progress(ctx, cluster, part)
+			}
+		})
+		if err == nil && unwritten != nil {
+			return 0, unwritten
+		}
 	}
 	if err != nil {
-		if writeErr := c.notReady(ctx, cluster, reasonFailed, err.Error()); writeErr != nil {
-			return writeErr
-		}
-		return fmt.Errorf("provisioning cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+		return c.failed(ctx, cluster, reasonFailed, err)
 	}
-	status := *cluster.Status.DeepCopy()
-	describe(cluster, instance, &status)
-	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
-		status.DeploymentType = pool.DeploymentType
-	}
-	return c.write(ctx, cluster, status)
+	c.backoff.Forget(cluster.UID)
+	return 0, c.write(ctx, cluster, c.describe(cluster, instance))
 }
 
-// announce says what is about to happen: a first provisioning or an update.
-func (c *Controller) announce(ctx context.Context, cluster *v1alpha1.MessagingCluster) error {
-	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); ok && ready.Reason == reasonFailed {
-		return nil // a retry: keep showing why the last try failed
+// failed says what went wrong and when it will be tried again.
+func (c *Controller) failed(ctx context.Context, cluster *v1alpha1.MessagingCluster, reason string, cause error) (time.Duration, error) {
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
 	}
-	reason, message := reasonProvisioning, "the data plane is being set up"
-	if cluster.Status.ObservedGeneration > 0 {
-		reason, message = reasonUpdating, "the new spec is being applied"
-	}
-	status := *cluster.Status.DeepCopy()
-	if reason == reasonProvisioning {
-		for _, component := range components {
-			status.Conditions = conditions.Set(status.Conditions,
-				conditions.False(component, reasonDeployed, "being set up", cluster.Generation))
-		}
-	}
-	status.Conditions = conditions.Set(status.Conditions,
-		conditions.False(v1alpha1.ConditionReady, reason, message, cluster.Generation))
-	return c.write(ctx, cluster, status)
+	failures, delay := c.backoff.Failed(cluster.UID, attemptOf(cluster))
+	c.log.WarnContext(ctx, "a cluster is not as it should be, trying again", slog.String("cluster", cluster.Namespace+"/"+cluster.Name),
+		slog.String("reason", reason), slog.String("error", cause.Error()), slog.Int("failures", failures), slog.Duration("delay", delay))
+	return delay, c.notReady(ctx, cluster, reason, fmt.Sprintf("%v (failed %d times, next try in %s)", cause, failures, delay))
 }
 
-// describe tells what really runs: on an embedded member one process is broker
-// and storage at once, whatever number of replicas the spec records.
-func describe(cluster *v1alpha1.MessagingCluster, instance *v1alpha1.MessagingInstance, status *v1alpha1.MessagingClusterStatus) {
-	status.ObservedGeneration = cluster.Generation
-	status.Broker = &v1alpha1.ComponentStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
-	status.Storage = &v1alpha1.ComponentStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
-	status.InstanceType = instance.Spec.Type
-	for _, component := range components {
-		status.Conditions = conditions.Set(status.Conditions,
-			conditions.True(component, reasonDeployed, "All components are ready", cluster.Generation))
-	}
-	status.Conditions = conditions.Set(status.Conditions,
-		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
-}
+var errNoMember = errors.New("its pool member is not in the server's configuration any more")
 
 func (c *Controller) spec(cluster *v1alpha1.MessagingCluster, instance *v1alpha1.MessagingInstance) (Spec, error) {
 	_, member, ok := c.plan.Member(cluster.Spec.PoolMemberRef)
 	if !ok {
-		return Spec{}, fmt.Errorf("its pool member is not in the server's configuration any more")
+		return Spec{}, errNoMember
 	}
 	host := ""
 	if len(cluster.Spec.ServiceEndpoints) > 0 {
@@ -188,37 +184,48 @@ func (c *Controller) spec(cluster *v1alpha1.MessagingCluster, instance *v1alpha1
 }
 
 // finish tears the data plane down, and lets the cluster go after that.
-func (c *Controller) finish(ctx context.Context, cluster *v1alpha1.MessagingCluster) error {
+func (c *Controller) finish(ctx context.Context, cluster *v1alpha1.MessagingCluster) (time.Duration, error) {
 	if !finalizers.Has(cluster, kind.Finalizer) {
-		return nil
+		return 0, nil
+	}
+	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); !ok || ready.Reason != reasonDeleting {
+		if err := c.notReady(ctx, cluster, reasonDeleting, "the data plane is being torn down"); err != nil {
+			return 0, err
+		}
 	}
 	if err := c.plane.Destroy(ctx, string(cluster.UID)); err != nil {
-		if writeErr := c.notReady(ctx, cluster, reasonDeleting, "teardown failed and will be tried again: "+err.Error()); writeErr != nil {
-			return writeErr
+		return c.failed(ctx, cluster, reasonDeleting, fmt.Errorf("the teardown failed: %w", err))
+	}
+	c.backoff.Forget(cluster.UID)
+	return 0, finalizers.Remove(ctx, cluster, kind.Finalizer, c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Patch)
+}
+
+// mourn notes a cluster that is gone. Mostly its data plane is too; not so when
+// somebody took the finalizer off by hand.
+func (c *Controller) mourn(cluster *v1alpha1.MessagingCluster) {
+	at := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+	c.mu.Lock()
+	c.gone[at] = append(c.gone[at], string(cluster.UID))
+	c.mu.Unlock()
+	c.backoff.Forget(cluster.UID)
+	c.WakeName(cluster.Namespace, cluster.Name)
+}
+
+// bury removes what is left of clusters that are gone.
+func (c *Controller) bury(ctx context.Context, namespace, name string) error {
+	at := types.NamespacedName{Namespace: namespace, Name: name}
+	c.mu.Lock()
+	uids := c.gone[at]
+	delete(c.gone, at)
+	c.mu.Unlock()
+	for i, uid := range uids {
+		if err := c.plane.Destroy(ctx, uid); err != nil {
+			c.mu.Lock()
+			c.gone[at] = append(c.gone[at], uids[i:]...)
+			c.mu.Unlock()
+			return fmt.Errorf("removing what is left of cluster %s: %w", at, err)
 		}
-		return fmt.Errorf("tearing down cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 	}
-	return finalizers.Remove(ctx, cluster, kind.Finalizer, c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Patch)
-}
-
-func (c *Controller) notReady(ctx context.Context, cluster *v1alpha1.MessagingCluster, reason, message string) error {
-	status := *cluster.Status.DeepCopy()
-	status.Conditions = conditions.Set(status.Conditions,
-		conditions.False(v1alpha1.ConditionReady, reason, message, cluster.Generation))
-	return c.write(ctx, cluster, status)
-}
-
-// write stores a changed status and keeps the object current for the next write.
-func (c *Controller) write(ctx context.Context, cluster *v1alpha1.MessagingCluster, status v1alpha1.MessagingClusterStatus) error {
-	if apiequality.Semantic.DeepEqual(cluster.Status, status) {
-		return nil
-	}
-	cluster.Status = status
-	out, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).UpdateStatus(ctx, cluster, metav1.UpdateOptions{})
-	if err != nil {
-		return err
-	}
-	*cluster = *out
 	return nil
 }
 

@@ -63,3 +63,18 @@ func IsReady(list []v1alpha1.Condition, generation int64) bool {
 
 // Now is the time in the precision that is stored.
 func Now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
+
+// Replace writes a whole list of conditions in the order given; each keeps its
+// transition time when its status is the one it had.
+func Replace(old []v1alpha1.Condition, wanted ...v1alpha1.Condition) []v1alpha1.Condition {
+	list := make([]v1alpha1.Condition, 0, len(wanted))
+	for _, c := range wanted {
+		before, had := Find(old, c.Type)
+		c.LastTransitionTime = before.LastTransitionTime
+		if !had || before.Status != c.Status || c.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = Now()
+		}
+		list = append(list, c)
+	}
+	return list
+}

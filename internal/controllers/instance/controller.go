@@ -1,5 +1,6 @@
 // Package instance makes messaging instances ready: how clients authenticate,
-// one condition per part, and an end that waits for the clusters.
+// one condition per part, and an end that waits for the clusters and takes the
+// instance's keys along.
 //
 // An instance runs nothing itself; its clusters do, and controllers/cluster
 // looks after them.
@@ -7,10 +8,12 @@ package instance
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -31,23 +34,41 @@ type Controller struct {
 	*loop.Reconciler[*v1alpha1.MessagingInstance]
 	client   versioned.Interface
 	clusters listers.MessagingClusterLister
+	keys     listers.APIKeyLister
 	plan     *placement.Plan
 	issuer   string
 }
 
 // New makes the controller; issuer is the URL that tokens come from.
-func New(client versioned.Interface, informers externalversions.SharedInformerFactory, plan *placement.Plan, issuer string, log *slog.Logger) (*Controller, error) {
+func New(client versioned.Interface, informers externalversions.SharedInformerFactory, plan *placement.Plan, issuer string, feed *Feed, log *slog.Logger) (*Controller, error) {
 	cloud := informers.Cloud().V1alpha1()
-	c := &Controller{client: client, clusters: cloud.MessagingClusters().Lister(), plan: plan, issuer: issuer}
+	c := &Controller{
+		client: client, plan: plan, issuer: issuer,
+		clusters: cloud.MessagingClusters().Lister(),
+		keys:     cloud.APIKeys().Lister(),
+	}
+	if err := loop.Follow(cloud.MessagingInstances().Informer(), feed.Put, feed.Remove); err != nil {
+		return nil, err
+	}
 	var err error
 	if c.Reconciler, err = loop.New("instance", cloud.MessagingInstances().Informer(), log, c.reconcile); err != nil {
 		return nil, err
 	}
-	return c, loop.Watch(cloud.MessagingClusters().Informer(), func(obj metav1.Object) {
-		if cluster, ok := obj.(*v1alpha1.MessagingCluster); ok {
-			c.WakeName(cluster.Namespace, cluster.Spec.InstanceName)
+	// An instance waits for its clusters and keys to go before it goes itself.
+	wake := func(obj metav1.Object) {
+		switch o := obj.(type) {
+		case *v1alpha1.MessagingCluster:
+			c.WakeName(o.Namespace, o.Spec.InstanceName)
+		case *v1alpha1.APIKey:
+			if o.Spec.InstanceName != "" {
+				c.WakeName(o.Namespace, o.Spec.InstanceName)
+			}
 		}
-	})
+	}
+	if err := loop.Watch(cloud.MessagingClusters().Informer(), wake); err != nil {
+		return nil, err
+	}
+	return c, loop.Watch(cloud.APIKeys().Informer(), wake)
 }
 
 func (c *Controller) reconcile(ctx context.Context, instance *v1alpha1.MessagingInstance) (time.Duration, error) {
@@ -59,17 +80,21 @@ func (c *Controller) reconcile(ctx context.Context, instance *v1alpha1.Messaging
 	return 0, c.write(ctx, instance, status)
 }
 
+// parts of an instance, each with a condition of its own.
+var parts = []string{"SubscriptionReady", "ResourceServerReady", "ServiceAccountReady"}
+
 // describe says how to use the instance and what of it is ready.
 func (c *Controller) describe(instance *v1alpha1.MessagingInstance, status *v1alpha1.MessagingInstanceStatus) {
 	generation := instance.Generation
+	status.ObservedGeneration = generation
 	if _, ok := c.plan.Pool(instance.Spec.PoolRef); !ok {
 		name := ""
 		if instance.Spec.PoolRef != nil {
 			name = instance.Spec.PoolRef.Name
 		}
-		status.Conditions = conditions.Set(status.Conditions, conditions.False(v1alpha1.ConditionReady,
-			"PoolNotFound", "pool "+name+" is not in the server's configuration", generation))
-		status.ObservedGeneration = generation
+		message := "pool " + name + " is not in the server's configuration"
+		status.Conditions = conditionsOf(status.Conditions, "PoolNotFound", message,
+			conditions.False(v1alpha1.ConditionReady, "PoolNotFound", message, generation))
 		return
 	}
 	method := "apikey"
@@ -83,32 +108,80 @@ func (c *Controller) describe(instance *v1alpha1.MessagingInstance, status *v1al
 			Audience:  identity.InstanceAudience(instance.Namespace, instance.Name),
 		},
 	}
-	for _, part := range []string{"SubscriptionReady", "ResourceServerReady", "ServiceAccountReady"} {
-		status.Conditions = conditions.Set(status.Conditions, conditions.True(part, "Created", "", generation))
-	}
-	status.Conditions = conditions.Set(status.Conditions,
+	status.Conditions = conditionsOf(status.Conditions, "Created", "",
 		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", generation))
-	status.ObservedGeneration = generation
 }
 
-// finish lets the instance go when its last cluster is gone.
+// conditionsOf writes the parts as ready is, and ready last.
+func conditionsOf(old []v1alpha1.Condition, reason, message string, ready v1alpha1.Condition) []v1alpha1.Condition {
+	wanted := make([]v1alpha1.Condition, 0, len(parts)+1)
+	for _, part := range parts {
+		c := ready
+		c.Type, c.Reason, c.Message = part, reason, message
+		wanted = append(wanted, c)
+	}
+	return conditions.Replace(old, append(wanted, ready)...)
+}
+
+// finish lets the instance go when its last cluster and its last key are gone.
+// The keys have been dead since the delete call.
 func (c *Controller) finish(ctx context.Context, instance *v1alpha1.MessagingInstance) error {
 	if !finalizers.Has(instance, kind.Finalizer) {
 		return nil
 	}
-	clusters, err := c.clusters.MessagingClusters(instance.Namespace).List(labels.Everything())
+	waiting, err := c.cluster(instance)
+	if err == nil && waiting == "" {
+		waiting, err = c.deleteKeys(ctx, instance)
+	}
 	if err != nil {
 		return err
 	}
-	for _, cluster := range clusters {
-		if cluster.Spec.InstanceName == instance.Name {
-			status := *instance.Status.DeepCopy()
-			status.Conditions = conditions.Set(status.Conditions, conditions.False(v1alpha1.ConditionReady,
-				"Deleting", "waiting for cluster "+cluster.Name+" to go", instance.Generation))
-			return c.write(ctx, instance, status)
-		}
+	if waiting != "" {
+		status := *instance.Status.DeepCopy()
+		status.Conditions = conditions.Set(status.Conditions, conditions.False(v1alpha1.ConditionReady,
+			"Deleting", "waiting for "+waiting+" to go", instance.Generation))
+		return c.write(ctx, instance, status)
 	}
 	return finalizers.Remove(ctx, instance, kind.Finalizer, c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).Patch)
+}
+
+// cluster names a cluster that the instance still has.
+func (c *Controller) cluster(instance *v1alpha1.MessagingInstance) (string, error) {
+	clusters, err := c.clusters.MessagingClusters(instance.Namespace).List(labels.Everything())
+	if err != nil {
+		return "", err
+	}
+	for _, cluster := range clusters {
+		if cluster.Spec.InstanceName == instance.Name {
+			return "cluster " + cluster.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// deleteKeys takes along the keys that are good for this instance only, and
+// says which one is still there.
+func (c *Controller) deleteKeys(ctx context.Context, instance *v1alpha1.MessagingInstance) (waiting string, err error) {
+	keys, err := c.keys.APIKeys(instance.Namespace).List(labels.Everything())
+	if err != nil {
+		return "", err
+	}
+	for _, key := range keys {
+		if key.Spec.InstanceName != instance.Name {
+			continue
+		}
+		waiting = "API key " + key.Name
+		if key.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.client.CloudV1alpha1().APIKeys(instance.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &key.UID},
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("deleting key %s of instance %s: %w", key.Name, instance.Name, err)
+		}
+	}
+	return waiting, nil
 }
 
 func (c *Controller) write(ctx context.Context, instance *v1alpha1.MessagingInstance, status v1alpha1.MessagingInstanceStatus) error {

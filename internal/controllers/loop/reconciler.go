@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,8 @@ type Reconciler[T metav1.Object] struct {
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	log      *slog.Logger
 	work     Work[T]
+	// Gone, when set, is called for names that were woken and are no more.
+	Gone func(ctx context.Context, namespace, name string) error
 }
 
 // Work looks at one object, a copy of its own, and does what is due. It asks to
@@ -62,8 +65,14 @@ func (r *Reconciler[T]) Run(ctx context.Context, workers int) error {
 
 func (r *Reconciler[T]) reconcile(ctx context.Context, at types.NamespacedName) error {
 	cached, ok, err := r.informer.GetIndexer().GetByKey(at.String())
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		if r.Gone != nil {
+			return r.Gone(ctx, at.Namespace, at.Name)
+		}
+		return nil
 	}
 	// The cache is shared; work gets a copy that it may change.
 	shared, ok := cached.(runtime.Object)
@@ -79,6 +88,15 @@ func (r *Reconciler[T]) reconcile(ctx context.Context, at types.NamespacedName) 
 		r.queue.AddAfter(at, again)
 	}
 	return err
+}
+
+// Revision is an object's resourceVersion as a number; 0 when it has none.
+func Revision(obj metav1.Object) int64 {
+	n, err := strconv.ParseInt(obj.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Deleting says whether an object's deletion is due: asked for, and with its

@@ -38,7 +38,7 @@ func (c *Controller) reconcile(ctx context.Context, o *v1alpha1.RoleBinding) (ti
 		return 0, nil
 	}
 	ready := conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", o.Generation)
-	binding := convert(o, 0)
+	binding := convert(o)
 	if err := binding.Validate(); err != nil {
 		ready = conditions.False(v1alpha1.ConditionReady, "Invalid", err.Error(), o.Generation)
 	}

@@ -6,10 +6,11 @@ package rolebinding
 import (
 	"context"
 	"errors"
-	"strconv"
+	"fmt"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
+	"freshet/internal/controllers/loop"
 	"freshet/internal/resources"
 	"freshet/internal/resources/registry"
 	kind "freshet/internal/resources/registry/rolebinding"
@@ -22,20 +23,14 @@ type Feed struct {
 
 // Observer is the feed for the store's write path.
 func (f Feed) Observer() registry.Observer[*v1alpha1.RoleBinding] {
-	end := func(o *v1alpha1.RoleBinding) { f.Policy.DeleteBinding(o.Namespace, o.Name, 0) }
-	return registry.Observer[*v1alpha1.RoleBinding]{
-		Created:  f.Put,
-		Updated:  func(o, _ *v1alpha1.RoleBinding) { f.put(o, 0) },
-		Deleting: end,
-		Deleted:  end,
-	}
+	return registry.Observer[*v1alpha1.RoleBinding]{Created: f.Put, Updated: f.Put, Deleting: f.Remove, Deleted: f.Remove}
 }
 
 // Rules is what the kind asks while a binding is written.
 func (f Feed) Rules() kind.Rules {
 	return kind.Rules{
-		CheckRole: func(name string) bool {
-			_, ok := access.FindRole("ClusterRole", name)
+		CheckRole: func(kind, name string) bool {
+			_, ok := access.FindRole(kind, name)
 			return ok
 		},
 		CheckCEL: checkCEL,
@@ -52,42 +47,38 @@ func checkCEL(expression string) error {
 	return nil
 }
 
+// MaxBindings is how many bindings an organization may have.
+const MaxBindings = 10_000
+
 // mayGrant holds for callers; the service itself grants what it likes.
-func (f Feed) mayGrant(ctx context.Context, o *v1alpha1.RoleBinding) error {
+func (f Feed) mayGrant(ctx context.Context, o *v1alpha1.RoleBinding, isNew bool) error {
 	caller := resources.PrincipalFrom(ctx)
 	if caller == nil {
 		return nil
 	}
-	return f.Policy.MayGrant(caller, convert(o, 0))
+	if n := f.Policy.Count(o.Namespace); isNew && n >= MaxBindings {
+		return fmt.Errorf("exceeded quota: organization %s has %d role bindings, limited to %d", o.Namespace, n, MaxBindings)
+	}
+	return f.Policy.MayGrant(caller, convert(o))
 }
 
 // Put tells the policy what a binding is now.
-func (f Feed) Put(o *v1alpha1.RoleBinding) { f.put(o, revision(o)) }
-
-// Remove ends a binding that is gone.
-func (f Feed) Remove(o *v1alpha1.RoleBinding) {
-	f.Policy.DeleteBinding(o.Namespace, o.Name, revision(o))
-}
-
-func (f Feed) put(o *v1alpha1.RoleBinding, revision int64) {
+func (f Feed) Put(o *v1alpha1.RoleBinding) {
 	if o.DeletionTimestamp != nil && (o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds == 0) {
-		f.Policy.DeleteBinding(o.Namespace, o.Name, revision)
+		f.Remove(o)
 		return
 	}
 	// A binding that does not compile grants nothing; the controller says so.
-	_ = f.Policy.SetBinding(convert(o, revision))
+	_ = f.Policy.SetBinding(convert(o))
 }
 
-func revision(o *v1alpha1.RoleBinding) int64 {
-	n, err := strconv.ParseInt(o.ResourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+// Remove ends a binding that is gone.
+func (f Feed) Remove(o *v1alpha1.RoleBinding) {
+	f.Policy.DeleteBinding(o.Namespace, o.Name, loop.Revision(o))
 }
 
 // convert brings a resource into the form that access compiles.
-func convert(o *v1alpha1.RoleBinding, revision int64) access.Binding {
+func convert(o *v1alpha1.RoleBinding) access.Binding {
 	b := access.Binding{
 		Organization: o.Namespace,
 		Name:         o.Name,
@@ -95,7 +86,7 @@ func convert(o *v1alpha1.RoleBinding, revision int64) access.Binding {
 		Role:         o.Spec.RoleRef.Name,
 		CEL:          o.Spec.CEL,
 		Restriction:  restriction(o.Spec.ResourceNameRestriction),
-		Revision:     revision,
+		Revision:     loop.Revision(o),
 	}
 	for _, s := range o.Spec.Subjects {
 		b.Subjects = append(b.Subjects, access.Subject{Kind: s.Kind, Name: s.Name, Organization: s.Namespace})

@@ -3,9 +3,9 @@ package serviceaccount
 import (
 	"encoding/base64"
 	"log/slog"
-	"strconv"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/controllers/loop"
 	"freshet/internal/identity"
 	"freshet/internal/resources/registry"
 	kind "freshet/internal/resources/registry/serviceaccount"
@@ -24,7 +24,7 @@ type Feed struct {
 func (f Feed) Observer() registry.Observer[*v1alpha1.ServiceAccount] {
 	return registry.Observer[*v1alpha1.ServiceAccount]{
 		Created:  f.Put,
-		Updated:  func(obj, _ *v1alpha1.ServiceAccount) { f.put(obj, 0) },
+		Updated:  f.Put,
 		Deleting: f.Delete,
 		Deleted:  f.Delete,
 	}
@@ -32,14 +32,6 @@ func (f Feed) Observer() registry.Observer[*v1alpha1.ServiceAccount] {
 
 // Put tells the directory what an account is now.
 func (f Feed) Put(sa *v1alpha1.ServiceAccount) {
-	revision, err := strconv.ParseInt(sa.ResourceVersion, 10, 64)
-	if err != nil {
-		revision = 0
-	}
-	f.put(sa, revision)
-}
-
-func (f Feed) put(sa *v1alpha1.ServiceAccount, revision int64) {
 	if sa.DeletionTimestamp != nil && (sa.DeletionGracePeriodSeconds == nil || *sa.DeletionGracePeriodSeconds == 0) {
 		f.Delete(sa)
 		return
@@ -50,7 +42,7 @@ func (f Feed) put(sa *v1alpha1.ServiceAccount, revision int64) {
 		UID:          string(sa.UID),
 		Admin:        kind.IsAdmin(sa),
 		System:       f.System(sa.Namespace, sa.Name),
-		Revision:     revision,
+		Revision:     loop.Revision(sa),
 	}
 	if sa.Status.PrivateKeyData != "" {
 		credentials, err := decode(sa)

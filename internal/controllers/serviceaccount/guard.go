@@ -2,8 +2,7 @@ package serviceaccount
 
 import (
 	"context"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"errors"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
@@ -24,9 +23,10 @@ type Rules interface {
 // account may read its secret.
 func (f Feed) Guard(rules Rules) kind.Guard {
 	return kind.Guard{
-		MayCreate: func(ctx context.Context, sa *v1alpha1.ServiceAccount) *field.Error {
+		MayCreate: func(ctx context.Context, sa *v1alpha1.ServiceAccount) error {
 			return f.mayCreate(ctx, sa, rules)
 		},
+		MayDelete: f.mayDelete,
 		Redact: func(ctx context.Context, sa *v1alpha1.ServiceAccount) *v1alpha1.ServiceAccount {
 			if sa.Status.PrivateKeyData == "" || f.maySee(ctx, sa, rules) {
 				return sa
@@ -38,21 +38,30 @@ func (f Feed) Guard(rules Rules) kind.Guard {
 	}
 }
 
-func (f Feed) mayCreate(ctx context.Context, sa *v1alpha1.ServiceAccount, rules Rules) *field.Error {
+func (f Feed) mayCreate(ctx context.Context, sa *v1alpha1.ServiceAccount, rules Rules) error {
 	caller := resources.PrincipalFrom(ctx)
 	if caller == nil || caller.System {
 		return nil
 	}
 	if f.System(sa.Namespace, sa.Name) {
-		return field.Forbidden(field.NewPath("metadata", "name"), "this name is the system administrator's")
+		return errSystemAccount
 	}
 	if !kind.IsAdmin(sa) {
 		return nil
 	}
-	if err := rules.MayCreateAdmin(caller, sa.Namespace); err != nil {
-		return field.Forbidden(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationServiceAccountRole), err.Error())
+	return rules.MayCreateAdmin(caller, sa.Namespace)
+}
+
+var errSystemAccount = errors.New("it is the system administrator's account, for that one alone to make and delete")
+
+// mayDelete keeps the administrators of one organization from ending the one
+// who rules them all.
+func (f Feed) mayDelete(ctx context.Context, sa *v1alpha1.ServiceAccount) error {
+	caller := resources.PrincipalFrom(ctx)
+	if caller == nil || caller.System || !f.System(sa.Namespace, sa.Name) {
+		return nil
 	}
-	return nil
+	return errSystemAccount
 }
 
 // maySee lets those read an account's secret who may read secrets at all, and

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"freshet/internal/access"
 	"freshet/internal/resources/printers"
 )
 
@@ -39,7 +40,7 @@ const (
 // answers. What it does must not fail and must not take long.
 type Observer[T Object] struct {
 	Created func(obj T)
-	Updated func(obj, old T)
+	Updated func(obj T)
 	// Deleting: a delete call was accepted, and finalizers hold the object.
 	Deleting func(obj T)
 	Deleted  func(obj T)
@@ -77,6 +78,13 @@ type Kind[T Object] struct {
 	ValidateDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) error
 	// ValidateName checks metadata.name; DNS subdomain when nil.
 	ValidateName func(name string, prefix bool) []string
+
+	// Admit has the last word on a creation or update that is otherwise valid:
+	// its error is answered with 403. old is nil at creation.
+	Admit func(ctx context.Context, obj, old T) error
+
+	// Scope says where an object lies, for permissions; its organization when nil.
+	Scope func(obj T) access.Scope
 
 	// Spec and Status return pointers into obj.
 	Spec   func(obj T) any

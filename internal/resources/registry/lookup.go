@@ -27,25 +27,29 @@ func Lookup[T Object](ctx context.Context, kind Definition, namespace, name stri
 	return object, ok
 }
 
-// NamesWhere names the objects of another kind in a namespace whose field has a value.
-func NamesWhere(ctx context.Context, kind Definition, namespace, fieldName, value string) ([]string, error) {
+// NamesWhere names the objects of another kind in a namespace whose field has a
+// value, and those of them that are protected from deletion.
+func NamesWhere(ctx context.Context, kind Definition, namespace, fieldName, value string) (names, protected []string, err error) {
 	store := kind.opened()
 	if store == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	list, err := store.List(request.WithNamespace(ctx, namespace), &metav1internal.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(fieldName, value),
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var names []string
 	err = meta.EachListItem(list, func(obj runtime.Object) error {
 		object, err := meta.Accessor(obj)
-		if err == nil {
-			names = append(names, object.GetName())
+		if err != nil {
+			return err
 		}
-		return err
+		names = append(names, object.GetName())
+		if Protected(object) {
+			protected = append(protected, object.GetName())
+		}
+		return nil
 	})
-	return names, err
+	return names, protected, err
 }

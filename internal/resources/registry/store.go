@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/access"
 	"freshet/internal/resources/printers"
 )
 
@@ -30,11 +31,14 @@ type Definition interface {
 	// AddToScheme registers the kind's defaults and field selectors.
 	AddToScheme(scheme *runtime.Scheme) error
 	// Open makes the kind's storage.
-	Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (Storage, error)
+	Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter, gate Gate) (Storage, error)
 	// Resource is the kind's plural name; Namespaced its scope.
 	Resource() (plural string, namespaced bool)
 	// IsReadOnly says that only the service writes the kind.
 	IsReadOnly() bool
+
+	// Place says where an object of the kind lies, for permissions.
+	Place(ctx context.Context, namespace, name string) access.Scope
 
 	// opened is the store behind the definition; nil before Open.
 	opened() *genericregistry.Store
@@ -76,7 +80,7 @@ func (d *definition[T]) defaultList(list any) {
 
 // Open builds the store twice: the main resource, and a shallow copy whose
 // update touches status only.
-func (d *definition[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (Storage, error) {
+func (d *definition[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter, gate Gate) (Storage, error) {
 	kind := d.kind
 	main := newStrategy(kind, scheme)
 	store := &genericregistry.Store{
@@ -103,8 +107,8 @@ func (d *definition[T]) Open(scheme *runtime.Scheme, options generic.RESTOptions
 	status.ResetFieldsStrategy = statusStrategy[T]{main}
 	return Storage{
 		Plural: kind.Plural,
-		Main:   &REST[T]{Store: store, kind: kind},
-		Status: &StatusREST[T]{store: &status, kind: kind},
+		Main:   &Guarded[T]{&REST[T]{Store: store, kind: kind}, doorman[T]{kind, gate}},
+		Status: &GuardedStatus[T]{&StatusREST[T]{store: &status, kind: kind}, doorman[T]{kind, gate}},
 	}, nil
 }
 
@@ -118,13 +122,11 @@ func (k *Kind[T]) hook(store *genericregistry.Store) {
 		}
 	}
 	if k.Updated != nil {
-		store.BeginUpdate = func(_ context.Context, obj, old runtime.Object, options *metav1.UpdateOptions) (genericregistry.FinishFunc, error) {
-			dryRun := len(options.DryRun) > 0
-			return func(_ context.Context, success bool) {
-				if success && !dryRun {
-					k.Updated(obj.(T), old.(T))
-				}
-			}, nil
+		// Not BeginUpdate: what that returns is called before the write.
+		store.AfterUpdate = func(obj runtime.Object, options *metav1.UpdateOptions) {
+			if len(options.DryRun) == 0 {
+				k.Updated(obj.(T))
+			}
 		}
 	}
 	if k.Deleted != nil {

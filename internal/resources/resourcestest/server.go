@@ -71,7 +71,7 @@ func (s *Server) open() {
 		Etcd:               member.Endpoints(),
 		Kinds:              Kinds(),
 		Verifier:           verifier{},
-		Authorizer:         authorizer{},
+		Authorizer:         access.NewPolicy(), // nobody but administrators
 		Address:            "127.0.0.1:8080",
 		Version:            "test",
 		CompactionInterval: s.opt.CompactionInterval,
@@ -144,9 +144,9 @@ func Kinds() []registry.Definition {
 			Reveal:             func(context.Context, *v1alpha1.APIKey) {},
 		},
 		Rules: rolebinding.Rules{
-			CheckRole: func(string) bool { return true },
+			CheckRole: func(string, string) bool { return true },
 			CheckCEL:  func(string) error { return nil },
-			MayGrant:  func(context.Context, *v1alpha1.RoleBinding) error { return nil },
+			MayGrant:  func(context.Context, *v1alpha1.RoleBinding, bool) error { return nil },
 		},
 	})
 }
@@ -161,13 +161,4 @@ func (verifier) VerifyToken(_ context.Context, token string) (*identity.Principa
 		return &identity.Principal{Name: "boss@acme.test", Organization: "acme", ServiceAccount: "boss", Admin: true}, nil
 	}
 	return nil, errs.New(errs.Unauthenticated, "unknown token")
-}
-
-type authorizer struct{}
-
-func (authorizer) Allow(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) error {
-	if p.System || (p.Admin && p.Organization == scope.Organization) {
-		return nil
-	}
-	return errs.Newf(errs.Denied, "%s is needed in organization %s", permission, scope.Organization)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/access"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/registry"
 	"freshet/internal/resources/validation"
@@ -35,6 +36,9 @@ type Issuing struct {
 	// CheckAccount refuses a key that cannot be issued at once and would have
 	// to be: one without an encryption key for an unknown account.
 	CheckAccount func(ctx context.Context, o *object) field.ErrorList
+	// MayHold says why the caller may not hold a key of the account, or of one
+	// that is yet to come; nil when they may.
+	MayHold func(ctx context.Context, o *object) error
 	// Adopt links a new key to its account.
 	Adopt func(ctx context.Context, o *object)
 	// Issue makes the token of a new key, when its account exists.
@@ -68,6 +72,18 @@ func Definition(issuing Issuing, observer registry.Observer[*object]) registry.D
 			return append(errs, issuing.CheckAccount(ctx, o)...)
 		},
 		ValidateUpdate: validateUpdate,
+		Admit: func(ctx context.Context, o, old *object) error {
+			if old != nil || issuing.MayHold == nil {
+				return nil
+			}
+			return issuing.MayHold(ctx, o)
+		},
+		Scope: func(o *object) access.Scope {
+			return access.Scope{
+				Organization: o.Namespace, Instance: o.Spec.InstanceName,
+				ServiceAccount: o.Spec.ServiceAccountName, APIKey: o.Name,
+			}
+		},
 		Finish: func(o *object) {
 			if o.Status.IssuedAt == nil {
 				issuing.Issue(o)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/access"
 	"freshet/internal/resources/placement"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/registry"
@@ -48,6 +49,9 @@ func Definition(plan *placement.Plan, instance Instance, observer registry.Obser
 				return registry.ProtectedError(v1alpha1.Resource("messagingclusters"), o.Name)
 			}
 			return nil
+		},
+		Scope: func(o *object) access.Scope {
+			return access.Scope{Organization: o.Namespace, Instance: o.Spec.InstanceName, Cluster: o.Name}
 		},
 		Fields: func(o *object) fields.Set {
 			return fields.Set{

@@ -159,6 +159,9 @@ func (c clusters) validatePlace(ctx context.Context, o *object) field.ErrorList 
 	default:
 		errs = append(errs, c.validateMember(spec, o, pool)...)
 	}
+	if found && instance.DeletionTimestamp != nil {
+		errs = append(errs, field.Invalid(spec.Child("instanceName"), o.Spec.InstanceName, "the instance is being deleted"))
+	}
 	if found && instance.Spec.Type == v1alpha1.InstanceServerless {
 		errs = append(errs, validateServerless(spec, o)...)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/access"
 	"freshet/internal/resources/placement"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/registry"
@@ -27,8 +28,9 @@ const maxTokenLifetime = 30 * 24 * 60 * 60
 
 type object = v1alpha1.MessagingInstance
 
-// Clusters names the clusters of an instance, to refuse its deletion.
-type Clusters func(ctx context.Context, namespace, instance string) ([]string, error)
+// Clusters names the clusters of an instance, to refuse its deletion; protected
+// are those of them that may not be deleted.
+type Clusters func(ctx context.Context, namespace, instance string) (names, protected []string, err error)
 
 // Definition describes the kind.
 func Definition(plan *placement.Plan, clusters Clusters, observer registry.Observer[*object]) registry.Definition {
@@ -55,6 +57,9 @@ func Definition(plan *placement.Plan, clusters Clusters, observer registry.Obser
 		ValidateUpdate: validateUpdate,
 		ValidateDelete: func(ctx context.Context, o *object, options *metav1.DeleteOptions) error {
 			return validateDelete(ctx, o, options, clusters)
+		},
+		Scope: func(o *object) access.Scope {
+			return access.Scope{Organization: o.Namespace, Instance: o.Name}
 		},
 		Fields: func(o *object) fields.Set {
 			return fields.Set{"spec.type": o.Spec.Type}
@@ -120,14 +125,16 @@ func validateDelete(ctx context.Context, o *object, options *metav1.DeleteOption
 	if registry.Protected(o) {
 		return registry.ProtectedError(resource, o.Name)
 	}
-	if p := options.PropagationPolicy; p != nil && *p == metav1.DeletePropagationForeground {
-		return nil
-	}
-	names, err := clusters(ctx, o.Namespace, o.Name)
+	names, protected, err := clusters(ctx, o.Namespace, o.Name)
 	if err != nil {
 		return err
 	}
-	if len(names) == 0 {
+	if len(protected) > 0 {
+		return apierrors.NewConflict(resource, o.Name, fmt.Errorf(
+			"the instance has clusters that are protected: %s; set their annotation %s to \"false\" first",
+			strings.Join(protected, ", "), v1alpha1.AnnotationDestroyProtected))
+	}
+	if p := options.PropagationPolicy; len(names) == 0 || (p != nil && *p == metav1.DeletePropagationForeground) {
 		return nil
 	}
 	return apierrors.NewConflict(resource, o.Name, fmt.Errorf(

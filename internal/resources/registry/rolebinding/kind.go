@@ -5,6 +5,7 @@ package rolebinding
 import (
 	"context"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -28,11 +29,13 @@ type object = v1alpha1.RoleBinding
 // Rules is what access says about bindings while they are written.
 type Rules struct {
 	// CheckRole says whether a role exists.
-	CheckRole func(name string) bool
+	CheckRole func(kind, name string) bool
 	// CheckCEL says what is wrong with an expression.
 	CheckCEL func(expression string) error
-	// MayGrant says why the caller may not give what the binding gives; nil when they may.
-	MayGrant func(ctx context.Context, o *object) error
+	// MayGrant says why the caller may not give what the binding gives: nobody
+	// gives away more than they have, nor one more than the organization may
+	// have when it is a new binding. nil when they may.
+	MayGrant func(ctx context.Context, o *object, isNew bool) error
 }
 
 // Definition describes the kind.
@@ -47,10 +50,14 @@ func Definition(rules Rules, observer registry.Observer[*object]) registry.Defin
 		Validate: func(_ context.Context, o *object) field.ErrorList {
 			return validate(o, rules)
 		},
-		ValidateCreate: func(ctx context.Context, o *object) field.ErrorList { return mayGrant(ctx, o, rules) },
-		ValidateUpdate: func(ctx context.Context, o, old *object) field.ErrorList {
-			errs := validation.Immutable(field.NewPath("spec", "roleRef"), o.Spec.RoleRef, old.Spec.RoleRef)
-			return append(errs, mayGrant(ctx, o, rules)...)
+		ValidateUpdate: func(_ context.Context, o, old *object) field.ErrorList {
+			return validation.Immutable(field.NewPath("spec", "roleRef"), o.Spec.RoleRef, old.Spec.RoleRef)
+		},
+		Admit: func(ctx context.Context, o, old *object) error {
+			if old != nil && apiequality.Semantic.DeepEqual(o.Spec, old.Spec) {
+				return nil // labels and the like
+			}
+			return rules.MayGrant(ctx, o, old == nil)
 		},
 		Fields: func(o *object) fields.Set {
 			return fields.Set{"spec.roleRef.name": o.Spec.RoleRef.Name}
@@ -70,24 +77,17 @@ func Definition(rules Rules, observer registry.Observer[*object]) registry.Defin
 	})
 }
 
-// mayGrant keeps anyone from giving away more than they have.
-func mayGrant(ctx context.Context, o *object, rules Rules) field.ErrorList {
-	if err := rules.MayGrant(ctx, o); err != nil {
-		return field.ErrorList{field.Forbidden(field.NewPath("spec", "roleRef"), err.Error())}
-	}
-	return nil
-}
-
 func validate(o *object, rules Rules) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateSubjects(spec.Child("subjects"), o.Spec.Subjects)
 	ref := spec.Child("roleRef")
 	errs = append(errs, validation.OneOf(ref.Child("apiGroup"), o.Spec.RoleRef.APIGroup, v1alpha1.GroupName)...)
 	errs = append(errs, validation.Required(ref.Child("kind"), o.Spec.RoleRef.Kind)...)
-	errs = append(errs, validation.OneOf(ref.Child("kind"), o.Spec.RoleRef.Kind, "ClusterRole")...)
+	// Kind Role is for the names of an older generation of tools.
+	errs = append(errs, validation.OneOf(ref.Child("kind"), o.Spec.RoleRef.Kind, "ClusterRole", "Role")...)
 	if name := o.Spec.RoleRef.Name; name == "" {
 		errs = append(errs, field.Required(ref.Child("name"), ""))
-	} else if !rules.CheckRole(name) {
+	} else if len(errs) == 0 && !rules.CheckRole(o.Spec.RoleRef.Kind, name) {
 		errs = append(errs, field.NotFound(ref.Child("name"), name))
 	}
 	return append(errs, validateScope(spec, o, rules)...)

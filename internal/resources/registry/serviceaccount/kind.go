@@ -5,10 +5,13 @@ package serviceaccount
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/access"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/registry"
 	"freshet/internal/resources/validation"
@@ -19,9 +22,10 @@ const Finalizer = "serviceaccount.finalizers.cloud.vendor.io"
 
 type object = v1alpha1.ServiceAccount
 
-// Guard decides who may make an account and who may see its secret.
+// Guard decides who may make and end an account and who may see its secret.
 type Guard struct {
-	MayCreate func(ctx context.Context, o *object) *field.Error
+	MayCreate func(ctx context.Context, o *object) error
+	MayDelete func(ctx context.Context, o *object) error
 	Redact    func(ctx context.Context, o *object) *object
 }
 
@@ -38,14 +42,23 @@ func Definition(guard Guard, observer registry.Observer[*object]) registry.Defin
 		Validate: func(_ context.Context, o *object) field.ErrorList {
 			return validation.OneOf(rolePath(), role(o), v1alpha1.ServiceAccountRoleAdmin)
 		},
-		ValidateCreate: func(ctx context.Context, o *object) field.ErrorList {
-			if guard.MayCreate == nil {
+		Admit: func(ctx context.Context, o, old *object) error {
+			if old != nil || guard.MayCreate == nil {
 				return nil
 			}
-			if err := guard.MayCreate(ctx, o); err != nil {
-				return field.ErrorList{err}
+			return guard.MayCreate(ctx, o)
+		},
+		ValidateDelete: func(ctx context.Context, o *object, _ *metav1.DeleteOptions) error {
+			if guard.MayDelete == nil {
+				return nil
+			}
+			if err := guard.MayDelete(ctx, o); err != nil {
+				return apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts"), o.Name, err)
 			}
 			return nil
+		},
+		Scope: func(o *object) access.Scope {
+			return access.Scope{Organization: o.Namespace, ServiceAccount: o.Name}
 		},
 		ValidateUpdate: func(_ context.Context, o, old *object) field.ErrorList {
 			// Who may rule the organization is decided once, at creation.

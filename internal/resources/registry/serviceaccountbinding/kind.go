@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/access"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/registry"
 	"freshet/internal/resources/validation"
@@ -35,6 +36,9 @@ func Definition() registry.Definition {
 		Validate:   validate,
 		ValidateUpdate: func(_ context.Context, o, old *object) field.ErrorList {
 			return validation.Immutable(field.NewPath("spec"), o.Spec, old.Spec)
+		},
+		Scope: func(o *object) access.Scope {
+			return access.Scope{Organization: o.Namespace, ServiceAccount: o.Spec.ServiceAccountName}
 		},
 		Fields: func(o *object) fields.Set {
 			return fields.Set{"spec.serviceAccountName": o.Spec.ServiceAccountName}

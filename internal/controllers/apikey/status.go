@@ -1,0 +1,73 @@
+package apikey
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controllers/conditions"
+)
+
+// Reasons of a key's conditions.
+const (
+	reasonIssued     = "Issued"
+	reasonNoAccount  = "ServiceAccountNotFound"
+	reasonNotExpired = "NotExpired"
+	reasonExpired    = "Expired"
+	reasonNotRevoked = "NotRevoked"
+	reasonRevoked    = "Revoked"
+	reasonFailed     = "IssuingFailed"
+)
+
+// describe writes all three conditions, in the order that clients rely on (R5).
+func describe(key *v1alpha1.APIKey, issued bool, reason, message string) {
+	status := metav1.ConditionFalse
+	if issued {
+		status = metav1.ConditionTrue
+	}
+	set(key, v1alpha1.ConditionIssued, status, reason, message)
+	if overdue(key) {
+		set(key, v1alpha1.ConditionExpired, metav1.ConditionTrue, reasonExpired, "the key has expired")
+	} else {
+		set(key, v1alpha1.ConditionExpired, metav1.ConditionFalse, reasonNotExpired, "the key has not expired")
+	}
+	if key.Status.RevokedAt != nil {
+		set(key, v1alpha1.ConditionRevoked, metav1.ConditionTrue, reasonRevoked, "the key has been revoked")
+	} else {
+		set(key, v1alpha1.ConditionRevoked, metav1.ConditionFalse, reasonNotRevoked, "the key has not been revoked")
+	}
+}
+
+// overdue says whether a key's time is over.
+func overdue(key *v1alpha1.APIKey) bool {
+	end := key.Spec.ExpirationTime
+	return end != nil && !end.After(time.Now())
+}
+
+// set writes one of the three conditions, keeping their order.
+func set(key *v1alpha1.APIKey, kind string, status metav1.ConditionStatus, reason, message string) {
+	c := metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: key.Generation, LastTransitionTime: conditions.Now(),
+	}
+	for i, old := range key.Status.Conditions {
+		if old.Type == kind {
+			if old.Status == status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+			key.Status.Conditions[i] = c
+			return
+		}
+	}
+	key.Status.Conditions = append(key.Status.Conditions, c)
+}
+
+func holds(key *v1alpha1.APIKey, kind string) bool {
+	for _, c := range key.Status.Conditions {
+		if c.Type == kind {
+			return c.Status == metav1.ConditionTrue
+		}
+	}
+	return false
+}

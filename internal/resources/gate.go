@@ -1,0 +1,59 @@
+package resources
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/access"
+	"freshet/internal/resources/registry"
+)
+
+// gate asks access about single objects.
+type gate struct{ authorizer Authorizer }
+
+var _ registry.Gate = gate{}
+
+// Check implements registry.Gate. The service itself may do anything.
+func (g gate) Check(ctx context.Context, resource, verb, name string, scope access.Scope) error {
+	caller := PrincipalFrom(ctx)
+	if caller == nil {
+		return nil
+	}
+	permission, _ := access.ForVerb(resource, "", verb)
+	decision, err := g.authorizer.Authorize(ctx, caller, permission, scope)
+	footprintOf(ctx).met(name, permission, scope, decision)
+	if err != nil {
+		return forbidden(ctx, resource, name, err)
+	}
+	return nil
+}
+
+// Sieve implements registry.Gate.
+func (g gate) Sieve(ctx context.Context, resource, verb, namespace string) (registry.Sieve, bool) {
+	caller := PrincipalFrom(ctx)
+	if caller == nil {
+		return nil, true
+	}
+	permission, _ := access.ForVerb(resource, "", verb)
+	filter := g.authorizer.Filter(caller, permission, access.Scope{Organization: namespace})
+	switch {
+	case !caller.Live() || filter.None():
+		return nil, false
+	case filter.All():
+		return nil, true
+	}
+	return filter.Allows, true
+}
+
+// forbidden words a denial as the machinery words its own.
+func forbidden(ctx context.Context, resource, name string, denial error) error {
+	attributes, err := filters.GetAuthorizerAttributes(ctx)
+	if err != nil {
+		return apierrors.NewForbidden(v1alpha1.Resource(resource), name, denial)
+	}
+	return responsewriters.ForbiddenStatusError(attributes, denial.Error())
+}
