@@ -77,3 +77,15 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "tokens")
 }
+
+// TestMessages has the conversations of spec 2.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	Folder(t, target, "messages")
+}
+
+// TestRegistry has the conversations of spec 3.
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	Folder(t, target, "registry")
+}
