@@ -66,6 +66,7 @@ func (c *call) authorize(subject string, need access.Permission) error {
 
 // require turns a refusal into the registry's own words.
 func (c *call) require(need access.Permission, scope access.Scope, what string) error {
+	c.permission, c.scope = need, scope
 	err := c.h.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
 	if err != nil && errs.KindOf(err) == errs.Denied {
 		return &denial{role: c.principal.Name, what: what, permission: need}
@@ -102,6 +103,8 @@ func (c *call) authorizeID(id int32) error {
 	if ok || err != nil {
 		return err
 	}
+	c.permission, c.scope = describeSubject, c.Scope
+	c.scope.Subject = first
 	return &denial{role: c.principal.Name, what: "subject " + first, permission: describeSubject}
 }
 

@@ -43,6 +43,7 @@ func (c *call) putConfig() error {
 	if err := c.Registry.SetLevel(c.r.Context(), subject, level); err != nil {
 		return err
 	}
+	c.changed = true
 	// Quirk: both names, since the Java client reads the one of the request.
 	return c.reply([]byte(`{"compatibilityLevel":"` + level.String() + `","compatibility":"` + level.String() + `"}`))
 }
@@ -75,5 +76,6 @@ func (c *call) putMode() error {
 	if err := c.Registry.SetMode(c.r.Context(), mode, c.query().flag("force")); err != nil {
 		return err
 	}
+	c.changed = true
 	return c.reply([]byte(`{"mode":"` + mode.String() + `"}`))
 }

@@ -92,13 +92,18 @@ func numberOf(err error, requestID string) (int, string) {
 	return number, err.Error()
 }
 
+// statusOf is the HTTP status of a code: its first three digits.
+func statusOf(number int) int {
+	for number > 999 {
+		number /= 10
+	}
+	return number
+}
+
 // writeError renders an error as spec 3's clients expect it.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	number, text := numberOf(err, web.RecordOf(r.Context()).RequestID)
-	status := number
-	for status > 999 {
-		status /= 10
-	}
+	status := statusOf(number)
 	media, ok := accept(r.Header["Accept"])
 	if !ok {
 		media = mediaV1

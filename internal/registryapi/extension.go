@@ -118,6 +118,7 @@ func (c *call) importFile() error {
 		return err
 	}
 	done, err := c.Registry.Import(c.r.Context(), http.MaxBytesReader(c.w, c.r.Body, maxImport))
+	c.changed = done.Versions+done.Levels > 0
 	if err != nil {
 		return errs.Newf(errs.KindOf(err), "%w (written before: %d versions, %d levels)", err, done.Versions, done.Levels)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"freshet/internal/access"
+	"freshet/internal/audit"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/schemas"
@@ -38,11 +39,17 @@ type Authorizer interface {
 	Authorize(ctx context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) error
 }
 
+// Auditor is told of changes and of whatever was denied.
+type Auditor interface {
+	Record(r audit.Record)
+}
+
 // Options are what a Handler works with; the first three are required.
 type Options struct {
 	Resolver      Resolver
 	Authenticator Authenticator
 	Authorizer    Authorizer
+	Auditor       Auditor
 	CORS          web.CORS
 	// Timeout bounds every call but reads by id; 0 means 30 s.
 	Timeout time.Duration
@@ -78,6 +85,12 @@ type call struct {
 	Target
 	principal *identity.Principal
 	media     string // content type of the reply
+
+	// For the audit record: what the call needed and on what, and whether it
+	// changed something.
+	permission access.Permission
+	scope      access.Scope
+	changed    bool
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -86,6 +99,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request) error {
 	c := calls.Get().(*call) //nolint:forcetypeassert // the pool holds nothing else
 	*c = call{w: w, r: r, h: h}
 	err := c.serve()
+	c.audit(err)
 	*c = call{}
 	calls.Put(c)
 	return err
@@ -110,7 +124,7 @@ func (c *call) serve() error {
 	if err := c.authenticate(); err != nil {
 		return err
 	}
-	if err := c.negotiate(route.method); err != nil {
+	if err := c.negotiate(route); err != nil {
 		return err
 	}
 	if !route.quick {

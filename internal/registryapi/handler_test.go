@@ -7,12 +7,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf16"
 
+	"freshet/internal/audit"
+	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
+	"freshet/internal/web"
 )
 
 func do(t testing.TB, method, url string, body io.Reader, header ...string) (*http.Response, string) {
@@ -125,7 +129,7 @@ func TestExportAndImportOverHTTP(t *testing.T) {
 	do(t, http.MethodPost, from.URL+"/subjects/a/versions", strings.NewReader(`{"schema":"\"string\""}`))
 	do(t, http.MethodPost, from.URL+"/subjects/b/versions", strings.NewReader(`{"schema":"{\"type\":\"object\"}","schemaType":"JSON"}`))
 	do(t, http.MethodPut, from.URL+"/config/b", strings.NewReader(`{"compatibility":"FULL"}`))
-	res, file := do(t, http.MethodGet, from.URL+"/registry/v1alpha1/export", nil)
+	res, file := do(t, http.MethodGet, from.URL+"/registry/v1alpha1/export", nil, "Accept", "application/x-ndjson")
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/x-ndjson" {
 		t.Fatal(res.Status, file)
 	}
@@ -195,4 +199,53 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("%s %q: %q is no JSON", method, path, w.Body)
 		}
 	})
+}
+
+// auditor keeps what it is told.
+type auditor struct {
+	house
+	records []audit.Record
+}
+
+func (a *auditor) Record(r audit.Record) { a.records = append(a.records, r) }
+
+func TestChangesAndDenialsAreRecorded(t *testing.T) {
+	t.Parallel()
+	a := &auditor{house: house{registry: newRegistry(t, schemas.Options{})}}
+	h := registryapi.New(registryapi.Options{Resolver: a, Authenticator: a, Authorizer: a, Auditor: a})
+	for _, c := range []struct {
+		method, path, token, body string
+		want                      string // verb resource decision status scope
+	}{
+		{"GET", "/subjects", "admin", "", ""},
+		{"POST", "/subjects/s/versions", "admin", `{"schema":"\"int\""}`, "create subjects allow 200 s admin"},
+		{"POST", "/subjects/s/versions", "admin", `{"schema":"\"int\""}`, ""},
+		{"POST", "/subjects/s/versions", "admin", `{"schema":"x"}`, ""},
+		{"POST", "/subjects/s", "admin", `{"schema":"\"int\""}`, ""},
+		{"GET", "/schemas/ids/1", "admin", "", ""},
+		{"GET", "/schemas/ids/1", "reader", "", "describe subjects deny 403 s reader"},
+		{"GET", "/subjects/s/versions", "reader", "", "describe subjects deny 403 s reader"},
+		{"GET", "/subjects", "wrong", "", "get /subjects deny 401  "},
+		{"PUT", "/config/s", "admin", `{"compatibility":"NONE"}`, "update subjects allow 200 s admin"},
+		{"PUT", "/mode", "admin", `{"mode":"READONLY"}`, "update mode allow 200  admin"},
+		{"PUT", "/mode", "writer", `{"mode":"READWRITE"}`, "update mode deny 403  writer"},
+		{"PUT", "/mode", "admin", `{"mode":"READWRITE"}`, "update mode allow 200  admin"},
+		{"DELETE", "/subjects/s/versions/1", "admin", "", "delete subjects allow 200 s admin"},
+		{"DELETE", "/subjects/s?permanent=true", "admin", "", "delete subjects allow 200 s admin"},
+		{"DELETE", "/subjects/s", "admin", "", ""},
+	} {
+		a.records = nil
+		req := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
+		req.Header.Set("Authorization", "Bearer "+c.token)
+		req = req.WithContext(web.WithRecord(req.Context(), &web.Record{}))
+		h.ServeHTTP(httptest.NewRecorder(), req)
+		got := ""
+		for _, r := range a.records {
+			_, subject, _ := strings.Cut(r.Scope, "/subject/")
+			got += strings.Join([]string{r.Verb, r.Resource, string(r.Decision), strconv.Itoa(r.Status), subject, r.Principal}, " ")
+		}
+		if got != c.want {
+			t.Errorf("%s %s as %s: %q, want %q", c.method, c.path, c.token, got, c.want)
+		}
+	}
 }

@@ -24,15 +24,17 @@ var (
 
 // negotiate chooses the media type of the reply, and refuses a body of a type
 // that is none of ours.
-func (c *call) negotiate(method string) error {
+func (c *call) negotiate(r *route) error {
 	var ok bool
 	if c.media, ok = accept(c.r.Header["Accept"]); !ok {
-		return errNotAcceptable
+		if _, lines := web.Accepts(c.r.Header["Accept"], mediaLines); !lines || !r.lines {
+			return errNotAcceptable
+		}
 	}
-	if method != http.MethodPost && method != http.MethodPut {
+	if r.method != http.MethodPost && r.method != http.MethodPut {
 		return nil
 	}
-	return checkContentType(c.r.Header["Content-Type"])
+	return checkContentType(c.r.Header["Content-Type"], r.lines)
 }
 
 // accept picks the best media type that the header allows.
@@ -68,7 +70,7 @@ func anyType(header []string) bool {
 }
 
 // checkContentType takes the types that writes may have; a missing one is fine.
-func checkContentType(header []string) error {
+func checkContentType(header []string, lines bool) error {
 	if len(header) == 0 || header[0] == "" {
 		return nil
 	}
@@ -80,8 +82,12 @@ func checkContentType(header []string) error {
 		}
 	}
 	switch media {
-	case mediaV1, mediaVendor, mediaJSON, mediaBytes, mediaLines:
+	case mediaV1, mediaVendor, mediaJSON, mediaBytes:
 		return nil
+	case mediaLines:
+		if lines {
+			return nil
+		}
 	}
 	return errMediaType
 }

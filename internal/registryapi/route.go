@@ -11,7 +11,8 @@ type route struct {
 	method  string
 	pattern string // segments; {} stands for anything
 	serve   func(*call) error
-	quick   bool // answered from memory: no deadline of its own
+	quick   bool // no deadline of its own: answered from memory, or as long as the file is
+	lines   bool // the file of an export goes in or out
 
 	segments []string
 }
@@ -47,8 +48,8 @@ var routes = prepareRoutes([]route{
 	{method: http.MethodPut, pattern: "/mode", serve: (*call).putMode},
 
 	{method: http.MethodPost, pattern: "/registry/v1alpha1/diff", serve: (*call).diff},
-	{method: http.MethodGet, pattern: "/registry/v1alpha1/export", serve: (*call).export, quick: true},
-	{method: http.MethodPost, pattern: "/registry/v1alpha1/import", serve: (*call).importFile, quick: true},
+	{method: http.MethodGet, pattern: "/registry/v1alpha1/export", serve: (*call).export, quick: true, lines: true},
+	{method: http.MethodPost, pattern: "/registry/v1alpha1/import", serve: (*call).importFile, quick: true, lines: true},
 })
 
 // prepareRoutes sorts routes by their number of segments.

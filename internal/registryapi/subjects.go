@@ -1,12 +1,10 @@
 package registryapi
 
 import (
-	"net/http"
 	"strconv"
 
 	"freshet/internal/access"
 	"freshet/internal/schemas"
-	"freshet/internal/web"
 )
 
 // getSubjects shows what the caller may read, and never refuses: an empty list
@@ -73,6 +71,7 @@ func (c *call) deleteSubject() error {
 	if err != nil {
 		return err
 	}
+	c.changed = true
 	return c.replyNumbers(versions, page{limit: -1})
 }
 
@@ -103,6 +102,7 @@ func (c *call) register() error {
 	if err != nil {
 		return err
 	}
+	c.changed = done.New
 	body := append(make([]byte, 0, 24), `{"id":`...)
 	body = strconv.AppendInt(body, int64(done.ID), 10)
 	return c.reply(append(body, '}'))
@@ -151,9 +151,8 @@ func (c *call) deleteVersion() error {
 	if err != nil {
 		return err
 	}
-	c.w.Header()["Cache-Control"] = noCache
-	web.WriteBody(c.w, http.StatusOK, c.media, strconv.AppendInt(nil, int64(number), 10))
-	return nil
+	c.changed = true
+	return c.reply(strconv.AppendInt(nil, int64(number), 10))
 }
 
 func (c *call) getReferencedBy() error {

@@ -305,6 +305,7 @@ func (w *walk) step() {
 		}
 		w.what = fmt.Sprintf("register %s in %s", c.key(), name)
 		got, err := w.r.Register(ctx, name, c.draft())
+		got.New = false
 		want, wantErr := w.m.register(name, c)
 		w.same(got, want, err, wantErr)
 	case n < 70:

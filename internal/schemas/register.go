@@ -17,6 +17,7 @@ const hurried = 3
 type Registered struct {
 	ID      int32
 	Version int32
+	New     bool // it was not there before
 }
 
 // Register makes a schema the next version of a subject; when the subject has
@@ -194,7 +195,7 @@ func (reg *registration) record(st *state, sub *subject) (*record, error) {
 	if _, known := st.schemas.Get(rec.id); !known {
 		rec.fresh, rec.algorithm, rec.typ, rec.text, rec.refs = true, canonAlgorithm, p.typ, p.text, p.refs
 	}
-	reg.result = Registered{ID: rec.id, Version: rec.version}
+	reg.result = Registered{ID: rec.id, Version: rec.version, New: true}
 	return rec, nil
 }
 
