@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Regenerates everything that is generated from api/v1alpha1: deep copies,
+# Regenerates everything that is generated from the types in api: deep copies,
 # protobuf, OpenAPI definitions, and the typed client with listers, informers
 # and apply configurations. The output is checked in; make verify runs this and
 # looks for a difference. Needs the generators in .cache/bin (make tools) and
@@ -9,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bin="$PWD/.cache/bin"
 api=freshet/api/v1alpha1
+reviews=freshet/api/authorization/v1alpha1
 gen=api/generated
 openapi=internal/resources/openapi
 header="$PWD/hack/boilerplate.go.txt"
@@ -40,8 +41,10 @@ openapi() {
     --output-model-name-file zz_generated.model_name.go \
     --readonly-pkg k8s.io/apimachinery/pkg/apis/meta/v1 --readonly-pkg k8s.io/apimachinery/pkg/runtime \
     --readonly-pkg k8s.io/apimachinery/pkg/version --readonly-pkg k8s.io/apimachinery/pkg/api/resource \
+    --readonly-pkg k8s.io/api/authorization/v1 --readonly-pkg k8s.io/api/authentication/v1 \
     --report-filename "$(mktemp)" \
-    "$api" k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime \
+    "$api" "$reviews" k8s.io/api/authorization/v1 k8s.io/api/authentication/v1 \
+    k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime \
     k8s.io/apimachinery/pkg/version k8s.io/apimachinery/pkg/api/resource
 }
 
@@ -63,6 +66,6 @@ client() {
 }
 
 protobuf
-deepcopy-gen --go-header-file "$header" --output-file zz_generated.deepcopy.go "$api"
+deepcopy-gen --go-header-file "$header" --output-file zz_generated.deepcopy.go "$api" "$reviews"
 openapi
 client

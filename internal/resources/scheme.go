@@ -23,7 +23,7 @@ func newScheme(kinds []registry.Definition) (*runtime.Scheme, error) {
 	scheme.AddUnversionedTypes(unversioned,
 		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, v1alpha1.AddInternalToScheme, metav1internal.AddToScheme,
+		v1alpha1.AddToScheme, v1alpha1.AddInternalToScheme, metav1internal.AddToScheme, addReviews,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("building the scheme: %w", err)

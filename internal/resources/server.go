@@ -31,7 +31,6 @@ type Config struct {
 	Etcd       etcd.Endpoints
 	Prefix     string // of every key; /freshet when empty
 	Kinds      []registry.Definition
-	Groups     []Group // besides cloud.vendor.io: reviews
 	Verifier   Verifier
 	Authorizer Authorizer
 	// Audit is given the record of every write and every denial; nil for nobody.
@@ -59,9 +58,6 @@ type Check struct {
 	Name    string
 	Healthy func() error
 }
-
-// Group is one more API group to serve.
-type Group = genericapiserver.APIGroupInfo
 
 const (
 	defaultPrefix      = "/freshet"
@@ -123,9 +119,9 @@ func New(cfg Config) (*Server, error) {
 	if err := generic.InstallAPIGroup(&group); err != nil {
 		return nil, fmt.Errorf("installing the kinds: %w", err)
 	}
-	for i := range cfg.Groups {
-		if err := generic.InstallAPIGroup(&cfg.Groups[i]); err != nil {
-			return nil, fmt.Errorf("installing another group: %w", err)
+	for _, group := range reviewGroups(scheme, codecs, newReviewer(newPolicy(cfg), cfg.Kinds)) {
+		if err := generic.InstallAPIGroup(group); err != nil {
+			return nil, fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
 	return &Server{generic: generic, config: config, loopback: loop, stopped: make(chan struct{})}, nil
@@ -152,16 +148,11 @@ func tune(config *genericapiserver.Config, cfg Config) {
 }
 
 func newPolicy(cfg Config) policy {
-	p := policy{authorizer: cfg.Authorizer, readOnly: map[string]bool{}, cluster: map[string]bool{}}
+	p := policy{authorizer: cfg.Authorizer, readOnly: map[string]bool{}, cluster: map[string]bool{}, reviews: reviewGroupNames()}
 	for _, kind := range cfg.Kinds {
 		plural, namespaced := kind.Resource()
 		p.readOnly[plural] = kind.IsReadOnly()
 		p.cluster[plural] = !namespaced
-	}
-	for _, group := range cfg.Groups {
-		for _, version := range group.PrioritizedVersions {
-			p.reviews = append(p.reviews, version.Group)
-		}
 	}
 	return p
 }

@@ -67,10 +67,10 @@ func (f *footprint) isOurs() bool {
 func (f *footprint) asked(a authorizer.Attributes, permission access.Permission, scope access.Scope, decision access.Decision) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.attributes == nil { // an apply asks a second time, whether it may create
-		f.attributes = a
-		f.name = a.GetName()
+	if f.attributes != nil {
+		return // an apply asks a second time, whether it may create
 	}
+	f.attributes, f.name = a, a.GetName()
 	f.permission, f.scope, f.decision = permission, scope, decision
 }
 

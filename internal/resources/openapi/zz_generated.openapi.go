@@ -8,10 +8,13 @@
 package openapi
 
 import (
-	v1alpha1 "freshet/api/v1alpha1"
+	v1alpha1 "freshet/api/authorization/v1alpha1"
+	apiv1alpha1 "freshet/api/v1alpha1"
 
+	v1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	resource "k8s.io/apimachinery/pkg/api/resource"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	version "k8s.io/apimachinery/pkg/version"
 	common "k8s.io/kube-openapi/pkg/common"
@@ -20,143 +23,768 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1alpha1.APIKey{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_APIKey(ref),
-		v1alpha1.APIKeyList{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_APIKeyList(ref),
-		v1alpha1.APIKeySpec{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_APIKeySpec(ref),
-		v1alpha1.APIKeyStatus{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_APIKeyStatus(ref),
-		v1alpha1.AuditLog{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_AuditLog(ref),
-		v1alpha1.AutoScalingPolicy{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_AutoScalingPolicy(ref),
-		v1alpha1.Broker{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_Broker(ref),
-		v1alpha1.BrokerResourceSpec{}.OpenAPIModelName():          schema_freshet_api_v1alpha1_BrokerResourceSpec(ref),
-		v1alpha1.BrokerResources{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_BrokerResources(ref),
-		v1alpha1.CloudRestriction{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_CloudRestriction(ref),
-		v1alpha1.ClusterConfig{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_ClusterConfig(ref),
-		v1alpha1.ClusterRole{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ClusterRole(ref),
-		v1alpha1.ClusterRoleList{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_ClusterRoleList(ref),
-		v1alpha1.ClusterRoleSpec{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_ClusterRoleSpec(ref),
-		v1alpha1.ClusterRoleStatus{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_ClusterRoleStatus(ref),
-		v1alpha1.CommonRestriction{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_CommonRestriction(ref),
-		v1alpha1.ComponentStatus{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_ComponentStatus(ref),
-		v1alpha1.Condition{}.OpenAPIModelName():                   schema_freshet_api_v1alpha1_Condition(ref),
-		v1alpha1.EncryptedToken{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_EncryptedToken(ref),
-		v1alpha1.EncryptionKey{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_EncryptionKey(ref),
-		v1alpha1.EndpointAccess{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_EndpointAccess(ref),
-		v1alpha1.FailedCluster{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_FailedCluster(ref),
-		v1alpha1.InstanceAuth{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_InstanceAuth(ref),
-		v1alpha1.InstanceAuthAPIKey{}.OpenAPIModelName():          schema_freshet_api_v1alpha1_InstanceAuthAPIKey(ref),
-		v1alpha1.InstanceAuthOAuth2{}.OpenAPIModelName():          schema_freshet_api_v1alpha1_InstanceAuthOAuth2(ref),
-		v1alpha1.InstanceAuthStatus{}.OpenAPIModelName():          schema_freshet_api_v1alpha1_InstanceAuthStatus(ref),
-		v1alpha1.InstanceAuthStatusOAuth2{}.OpenAPIModelName():    schema_freshet_api_v1alpha1_InstanceAuthStatusOAuth2(ref),
-		v1alpha1.LakehouseStorage{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_LakehouseStorage(ref),
-		v1alpha1.MaintenanceWindow{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_MaintenanceWindow(ref),
-		v1alpha1.MessagingCluster{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_MessagingCluster(ref),
-		v1alpha1.MessagingClusterList{}.OpenAPIModelName():        schema_freshet_api_v1alpha1_MessagingClusterList(ref),
-		v1alpha1.MessagingClusterSpec{}.OpenAPIModelName():        schema_freshet_api_v1alpha1_MessagingClusterSpec(ref),
-		v1alpha1.MessagingClusterStatus{}.OpenAPIModelName():      schema_freshet_api_v1alpha1_MessagingClusterStatus(ref),
-		v1alpha1.MessagingInstance{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_MessagingInstance(ref),
-		v1alpha1.MessagingInstanceList{}.OpenAPIModelName():       schema_freshet_api_v1alpha1_MessagingInstanceList(ref),
-		v1alpha1.MessagingInstanceSpec{}.OpenAPIModelName():       schema_freshet_api_v1alpha1_MessagingInstanceSpec(ref),
-		v1alpha1.MessagingInstanceStatus{}.OpenAPIModelName():     schema_freshet_api_v1alpha1_MessagingInstanceStatus(ref),
-		v1alpha1.MessagingRestriction{}.OpenAPIModelName():        schema_freshet_api_v1alpha1_MessagingRestriction(ref),
-		v1alpha1.NameRestriction{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_NameRestriction(ref),
-		v1alpha1.ObjectReference{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_ObjectReference(ref),
-		v1alpha1.Pool{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_Pool(ref),
-		v1alpha1.PoolList{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_PoolList(ref),
-		v1alpha1.PoolMember{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_PoolMember(ref),
-		v1alpha1.PoolMemberDomain{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_PoolMemberDomain(ref),
-		v1alpha1.PoolMemberList{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_PoolMemberList(ref),
-		v1alpha1.PoolMemberSpec{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_PoolMemberSpec(ref),
-		v1alpha1.PoolMemberStatus{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_PoolMemberStatus(ref),
-		v1alpha1.PoolSharing{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_PoolSharing(ref),
-		v1alpha1.PoolSpec{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_PoolSpec(ref),
-		v1alpha1.PoolStatus{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_PoolStatus(ref),
-		v1alpha1.ProtocolSettings{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_ProtocolSettings(ref),
-		v1alpha1.RBACStatus{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_RBACStatus(ref),
-		v1alpha1.ResourceName{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_ResourceName(ref),
-		v1alpha1.ResourceNameRestriction{}.OpenAPIModelName():     schema_freshet_api_v1alpha1_ResourceNameRestriction(ref),
-		v1alpha1.RoleBinding{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_RoleBinding(ref),
-		v1alpha1.RoleBindingList{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_RoleBindingList(ref),
-		v1alpha1.RoleBindingSpec{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_RoleBindingSpec(ref),
-		v1alpha1.RoleBindingStatus{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_RoleBindingStatus(ref),
-		v1alpha1.RoleRef{}.OpenAPIModelName():                     schema_freshet_api_v1alpha1_RoleRef(ref),
-		v1alpha1.SchemaRestriction{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_SchemaRestriction(ref),
-		v1alpha1.ServiceAccount{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_ServiceAccount(ref),
-		v1alpha1.ServiceAccountBinding{}.OpenAPIModelName():       schema_freshet_api_v1alpha1_ServiceAccountBinding(ref),
-		v1alpha1.ServiceAccountBindingList{}.OpenAPIModelName():   schema_freshet_api_v1alpha1_ServiceAccountBindingList(ref),
-		v1alpha1.ServiceAccountBindingSpec{}.OpenAPIModelName():   schema_freshet_api_v1alpha1_ServiceAccountBindingSpec(ref),
-		v1alpha1.ServiceAccountBindingStatus{}.OpenAPIModelName(): schema_freshet_api_v1alpha1_ServiceAccountBindingStatus(ref),
-		v1alpha1.ServiceAccountList{}.OpenAPIModelName():          schema_freshet_api_v1alpha1_ServiceAccountList(ref),
-		v1alpha1.ServiceAccountSpec{}.OpenAPIModelName():          schema_freshet_api_v1alpha1_ServiceAccountSpec(ref),
-		v1alpha1.ServiceAccountStatus{}.OpenAPIModelName():        schema_freshet_api_v1alpha1_ServiceAccountStatus(ref),
-		v1alpha1.ServiceEndpoint{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_ServiceEndpoint(ref),
-		v1alpha1.Storage{}.OpenAPIModelName():                     schema_freshet_api_v1alpha1_Storage(ref),
-		v1alpha1.StorageResourceSpec{}.OpenAPIModelName():         schema_freshet_api_v1alpha1_StorageResourceSpec(ref),
-		v1alpha1.StorageResources{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_StorageResources(ref),
-		v1alpha1.Subject{}.OpenAPIModelName():                     schema_freshet_api_v1alpha1_Subject(ref),
-		v1alpha1.TimeWindow{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_TimeWindow(ref),
-		v1alpha1.Toleration{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_Toleration(ref),
-		v1alpha1.TopicRestriction{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_TopicRestriction(ref),
-		v1alpha1.User{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_User(ref),
-		v1alpha1.UserInvitation{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_UserInvitation(ref),
-		v1alpha1.UserList{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_UserList(ref),
-		v1alpha1.UserName{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_UserName(ref),
-		v1alpha1.UserSpec{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_UserSpec(ref),
-		v1alpha1.UserStatus{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_UserStatus(ref),
-		resource.Quantity{}.OpenAPIModelName():                    schema_apimachinery_pkg_api_resource_Quantity(ref),
-		v1.APIGroup{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():                 schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                     schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                      schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		version.Info{}.OpenAPIModelName():                         schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.PermissionRule{}.OpenAPIModelName():                     schema_freshet_api_authorization_v1alpha1_PermissionRule(ref),
+		v1alpha1.ResourceRule{}.OpenAPIModelName():                       schema_freshet_api_authorization_v1alpha1_ResourceRule(ref),
+		v1alpha1.Restriction{}.OpenAPIModelName():                        schema_freshet_api_authorization_v1alpha1_Restriction(ref),
+		v1alpha1.SelfSubjectRulesReview{}.OpenAPIModelName():             schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReview(ref),
+		v1alpha1.SelfSubjectRulesReviewSpec{}.OpenAPIModelName():         schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewSpec(ref),
+		v1alpha1.SelfSubjectRulesReviewStatus{}.OpenAPIModelName():       schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewStatus(ref),
+		v1alpha1.SelfSubjectUserReview{}.OpenAPIModelName():              schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReview(ref),
+		v1alpha1.SelfSubjectUserReviewSpec{}.OpenAPIModelName():          schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReviewSpec(ref),
+		v1alpha1.SelfSubjectUserReviewStatus{}.OpenAPIModelName():        schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReviewStatus(ref),
+		v1alpha1.UserRef{}.OpenAPIModelName():                            schema_freshet_api_authorization_v1alpha1_UserRef(ref),
+		apiv1alpha1.APIKey{}.OpenAPIModelName():                          schema_freshet_api_v1alpha1_APIKey(ref),
+		apiv1alpha1.APIKeyList{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_APIKeyList(ref),
+		apiv1alpha1.APIKeySpec{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_APIKeySpec(ref),
+		apiv1alpha1.APIKeyStatus{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_APIKeyStatus(ref),
+		apiv1alpha1.AuditLog{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_AuditLog(ref),
+		apiv1alpha1.AutoScalingPolicy{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_AutoScalingPolicy(ref),
+		apiv1alpha1.Broker{}.OpenAPIModelName():                          schema_freshet_api_v1alpha1_Broker(ref),
+		apiv1alpha1.BrokerResourceSpec{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_BrokerResourceSpec(ref),
+		apiv1alpha1.BrokerResources{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_BrokerResources(ref),
+		apiv1alpha1.CloudRestriction{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_CloudRestriction(ref),
+		apiv1alpha1.ClusterConfig{}.OpenAPIModelName():                   schema_freshet_api_v1alpha1_ClusterConfig(ref),
+		apiv1alpha1.ClusterRole{}.OpenAPIModelName():                     schema_freshet_api_v1alpha1_ClusterRole(ref),
+		apiv1alpha1.ClusterRoleList{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ClusterRoleList(ref),
+		apiv1alpha1.ClusterRoleSpec{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ClusterRoleSpec(ref),
+		apiv1alpha1.ClusterRoleStatus{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_ClusterRoleStatus(ref),
+		apiv1alpha1.CommonRestriction{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_CommonRestriction(ref),
+		apiv1alpha1.ComponentStatus{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ComponentStatus(ref),
+		apiv1alpha1.Condition{}.OpenAPIModelName():                       schema_freshet_api_v1alpha1_Condition(ref),
+		apiv1alpha1.EncryptedToken{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_EncryptedToken(ref),
+		apiv1alpha1.EncryptionKey{}.OpenAPIModelName():                   schema_freshet_api_v1alpha1_EncryptionKey(ref),
+		apiv1alpha1.EndpointAccess{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_EndpointAccess(ref),
+		apiv1alpha1.FailedCluster{}.OpenAPIModelName():                   schema_freshet_api_v1alpha1_FailedCluster(ref),
+		apiv1alpha1.InstanceAuth{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_InstanceAuth(ref),
+		apiv1alpha1.InstanceAuthAPIKey{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_InstanceAuthAPIKey(ref),
+		apiv1alpha1.InstanceAuthOAuth2{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_InstanceAuthOAuth2(ref),
+		apiv1alpha1.InstanceAuthStatus{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_InstanceAuthStatus(ref),
+		apiv1alpha1.InstanceAuthStatusOAuth2{}.OpenAPIModelName():        schema_freshet_api_v1alpha1_InstanceAuthStatusOAuth2(ref),
+		apiv1alpha1.LakehouseStorage{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_LakehouseStorage(ref),
+		apiv1alpha1.MaintenanceWindow{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_MaintenanceWindow(ref),
+		apiv1alpha1.MessagingCluster{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_MessagingCluster(ref),
+		apiv1alpha1.MessagingClusterList{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_MessagingClusterList(ref),
+		apiv1alpha1.MessagingClusterSpec{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_MessagingClusterSpec(ref),
+		apiv1alpha1.MessagingClusterStatus{}.OpenAPIModelName():          schema_freshet_api_v1alpha1_MessagingClusterStatus(ref),
+		apiv1alpha1.MessagingInstance{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_MessagingInstance(ref),
+		apiv1alpha1.MessagingInstanceList{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_MessagingInstanceList(ref),
+		apiv1alpha1.MessagingInstanceSpec{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_MessagingInstanceSpec(ref),
+		apiv1alpha1.MessagingInstanceStatus{}.OpenAPIModelName():         schema_freshet_api_v1alpha1_MessagingInstanceStatus(ref),
+		apiv1alpha1.MessagingRestriction{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_MessagingRestriction(ref),
+		apiv1alpha1.NameRestriction{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_NameRestriction(ref),
+		apiv1alpha1.ObjectReference{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ObjectReference(ref),
+		apiv1alpha1.Pool{}.OpenAPIModelName():                            schema_freshet_api_v1alpha1_Pool(ref),
+		apiv1alpha1.PoolList{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_PoolList(ref),
+		apiv1alpha1.PoolMember{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_PoolMember(ref),
+		apiv1alpha1.PoolMemberDomain{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_PoolMemberDomain(ref),
+		apiv1alpha1.PoolMemberList{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_PoolMemberList(ref),
+		apiv1alpha1.PoolMemberSpec{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_PoolMemberSpec(ref),
+		apiv1alpha1.PoolMemberStatus{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_PoolMemberStatus(ref),
+		apiv1alpha1.PoolSharing{}.OpenAPIModelName():                     schema_freshet_api_v1alpha1_PoolSharing(ref),
+		apiv1alpha1.PoolSpec{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_PoolSpec(ref),
+		apiv1alpha1.PoolStatus{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_PoolStatus(ref),
+		apiv1alpha1.ProtocolSettings{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_ProtocolSettings(ref),
+		apiv1alpha1.RBACStatus{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_RBACStatus(ref),
+		apiv1alpha1.ResourceName{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_ResourceName(ref),
+		apiv1alpha1.ResourceNameRestriction{}.OpenAPIModelName():         schema_freshet_api_v1alpha1_ResourceNameRestriction(ref),
+		apiv1alpha1.RoleBinding{}.OpenAPIModelName():                     schema_freshet_api_v1alpha1_RoleBinding(ref),
+		apiv1alpha1.RoleBindingList{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_RoleBindingList(ref),
+		apiv1alpha1.RoleBindingSpec{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_RoleBindingSpec(ref),
+		apiv1alpha1.RoleBindingStatus{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_RoleBindingStatus(ref),
+		apiv1alpha1.RoleRef{}.OpenAPIModelName():                         schema_freshet_api_v1alpha1_RoleRef(ref),
+		apiv1alpha1.SchemaRestriction{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_SchemaRestriction(ref),
+		apiv1alpha1.ServiceAccount{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_ServiceAccount(ref),
+		apiv1alpha1.ServiceAccountBinding{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_ServiceAccountBinding(ref),
+		apiv1alpha1.ServiceAccountBindingList{}.OpenAPIModelName():       schema_freshet_api_v1alpha1_ServiceAccountBindingList(ref),
+		apiv1alpha1.ServiceAccountBindingSpec{}.OpenAPIModelName():       schema_freshet_api_v1alpha1_ServiceAccountBindingSpec(ref),
+		apiv1alpha1.ServiceAccountBindingStatus{}.OpenAPIModelName():     schema_freshet_api_v1alpha1_ServiceAccountBindingStatus(ref),
+		apiv1alpha1.ServiceAccountList{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_ServiceAccountList(ref),
+		apiv1alpha1.ServiceAccountSpec{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_ServiceAccountSpec(ref),
+		apiv1alpha1.ServiceAccountStatus{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_ServiceAccountStatus(ref),
+		apiv1alpha1.ServiceEndpoint{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ServiceEndpoint(ref),
+		apiv1alpha1.Storage{}.OpenAPIModelName():                         schema_freshet_api_v1alpha1_Storage(ref),
+		apiv1alpha1.StorageResourceSpec{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_StorageResourceSpec(ref),
+		apiv1alpha1.StorageResources{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_StorageResources(ref),
+		apiv1alpha1.Subject{}.OpenAPIModelName():                         schema_freshet_api_v1alpha1_Subject(ref),
+		apiv1alpha1.TimeWindow{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_TimeWindow(ref),
+		apiv1alpha1.Toleration{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_Toleration(ref),
+		apiv1alpha1.TopicRestriction{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_TopicRestriction(ref),
+		apiv1alpha1.User{}.OpenAPIModelName():                            schema_freshet_api_v1alpha1_User(ref),
+		apiv1alpha1.UserInvitation{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_UserInvitation(ref),
+		apiv1alpha1.UserList{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_UserList(ref),
+		apiv1alpha1.UserName{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_UserName(ref),
+		apiv1alpha1.UserSpec{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_UserSpec(ref),
+		apiv1alpha1.UserStatus{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_UserStatus(ref),
+		v1.BoundObjectReference{}.OpenAPIModelName():                     schema_k8sio_api_authentication_v1_BoundObjectReference(ref),
+		v1.SelfSubjectReview{}.OpenAPIModelName():                        schema_k8sio_api_authentication_v1_SelfSubjectReview(ref),
+		v1.SelfSubjectReviewStatus{}.OpenAPIModelName():                  schema_k8sio_api_authentication_v1_SelfSubjectReviewStatus(ref),
+		v1.TokenRequest{}.OpenAPIModelName():                             schema_k8sio_api_authentication_v1_TokenRequest(ref),
+		v1.TokenRequestSpec{}.OpenAPIModelName():                         schema_k8sio_api_authentication_v1_TokenRequestSpec(ref),
+		v1.TokenRequestStatus{}.OpenAPIModelName():                       schema_k8sio_api_authentication_v1_TokenRequestStatus(ref),
+		v1.TokenReview{}.OpenAPIModelName():                              schema_k8sio_api_authentication_v1_TokenReview(ref),
+		v1.TokenReviewSpec{}.OpenAPIModelName():                          schema_k8sio_api_authentication_v1_TokenReviewSpec(ref),
+		v1.TokenReviewStatus{}.OpenAPIModelName():                        schema_k8sio_api_authentication_v1_TokenReviewStatus(ref),
+		v1.UserInfo{}.OpenAPIModelName():                                 schema_k8sio_api_authentication_v1_UserInfo(ref),
+		authorizationv1.FieldSelectorAttributes{}.OpenAPIModelName():     schema_k8sio_api_authorization_v1_FieldSelectorAttributes(ref),
+		authorizationv1.LabelSelectorAttributes{}.OpenAPIModelName():     schema_k8sio_api_authorization_v1_LabelSelectorAttributes(ref),
+		authorizationv1.LocalSubjectAccessReview{}.OpenAPIModelName():    schema_k8sio_api_authorization_v1_LocalSubjectAccessReview(ref),
+		authorizationv1.NonResourceAttributes{}.OpenAPIModelName():       schema_k8sio_api_authorization_v1_NonResourceAttributes(ref),
+		authorizationv1.NonResourceRule{}.OpenAPIModelName():             schema_k8sio_api_authorization_v1_NonResourceRule(ref),
+		authorizationv1.ResourceAttributes{}.OpenAPIModelName():          schema_k8sio_api_authorization_v1_ResourceAttributes(ref),
+		authorizationv1.ResourceRule{}.OpenAPIModelName():                schema_k8sio_api_authorization_v1_ResourceRule(ref),
+		authorizationv1.SelfSubjectAccessReview{}.OpenAPIModelName():     schema_k8sio_api_authorization_v1_SelfSubjectAccessReview(ref),
+		authorizationv1.SelfSubjectAccessReviewSpec{}.OpenAPIModelName(): schema_k8sio_api_authorization_v1_SelfSubjectAccessReviewSpec(ref),
+		authorizationv1.SelfSubjectRulesReview{}.OpenAPIModelName():      schema_k8sio_api_authorization_v1_SelfSubjectRulesReview(ref),
+		authorizationv1.SelfSubjectRulesReviewSpec{}.OpenAPIModelName():  schema_k8sio_api_authorization_v1_SelfSubjectRulesReviewSpec(ref),
+		authorizationv1.SubjectAccessReview{}.OpenAPIModelName():         schema_k8sio_api_authorization_v1_SubjectAccessReview(ref),
+		authorizationv1.SubjectAccessReviewSpec{}.OpenAPIModelName():     schema_k8sio_api_authorization_v1_SubjectAccessReviewSpec(ref),
+		authorizationv1.SubjectAccessReviewStatus{}.OpenAPIModelName():   schema_k8sio_api_authorization_v1_SubjectAccessReviewStatus(ref),
+		authorizationv1.SubjectRulesReviewStatus{}.OpenAPIModelName():    schema_k8sio_api_authorization_v1_SubjectRulesReviewStatus(ref),
+		resource.Quantity{}.OpenAPIModelName():                           schema_apimachinery_pkg_api_resource_Quantity(ref),
+		metav1.APIGroup{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_APIGroup(ref),
+		metav1.APIGroupList{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_APIGroupList(ref),
+		metav1.APIResource{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_APIResource(ref),
+		metav1.APIResourceList{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_APIResourceList(ref),
+		metav1.APIVersions{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_APIVersions(ref),
+		metav1.ApplyOptions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		metav1.Condition{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_Condition(ref),
+		metav1.CreateOptions{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_CreateOptions(ref),
+		metav1.DeleteOptions{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		metav1.Duration{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Duration(ref),
+		metav1.FieldSelectorRequirement{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		metav1.FieldsV1{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_FieldsV1(ref),
+		metav1.GetOptions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_GetOptions(ref),
+		metav1.GroupKind{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_GroupKind(ref),
+		metav1.GroupResource{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_GroupResource(ref),
+		metav1.GroupVersion{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_GroupVersion(ref),
+		metav1.GroupVersionForDiscovery{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		metav1.GroupVersionKind{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		metav1.GroupVersionResource{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		metav1.InternalEvent{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_InternalEvent(ref),
+		metav1.LabelSelector{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_LabelSelector(ref),
+		metav1.LabelSelectorRequirement{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		metav1.List{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_List(ref),
+		metav1.ListMeta{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_ListMeta(ref),
+		metav1.ListOptions{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_ListOptions(ref),
+		metav1.ManagedFieldsEntry{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		metav1.MicroTime{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_MicroTime(ref),
+		metav1.ObjectMeta{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		metav1.OwnerReference{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_OwnerReference(ref),
+		metav1.PartialObjectMetadata{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		metav1.PartialObjectMetadataList{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		metav1.Patch{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_Patch(ref),
+		metav1.PatchOptions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_PatchOptions(ref),
+		metav1.Preconditions{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Preconditions(ref),
+		metav1.RootPaths{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_RootPaths(ref),
+		metav1.ServerAddressByClientCIDR{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		metav1.ShardInfo{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_ShardInfo(ref),
+		metav1.Status{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_Status(ref),
+		metav1.StatusCause{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_StatusCause(ref),
+		metav1.StatusDetails{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_StatusDetails(ref),
+		metav1.Table{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_Table(ref),
+		metav1.TableColumnDefinition{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		metav1.TableOptions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_TableOptions(ref),
+		metav1.TableRow{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_TableRow(ref),
+		metav1.TableRowCondition{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		metav1.Time{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_Time(ref),
+		metav1.Timestamp{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_Timestamp(ref),
+		metav1.TypeMeta{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_TypeMeta(ref),
+		metav1.UpdateOptions{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		metav1.WatchEvent{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():                        schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                            schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                             schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		version.Info{}.OpenAPIModelName():                                schema_k8sio_apimachinery_pkg_version_Info(ref),
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_PermissionRule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PermissionRule is a set of permissions and where they hold.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "By says what gives the permissions: system administrator, organization administrator, role binding or own account.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"role": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Role of the binding.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"binding": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Binding is the RoleBinding's name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"permissions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Permissions in the form SERVICE.RESOURCE.VERB.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"restrictions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Restrictions of which one has to match; everywhere in the organization when empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Restriction{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"cel": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CEL is a condition that has to hold.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"by", "permissions"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Restriction{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_ResourceRule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceRule is a set of verbs on resources.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"verbs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Verbs of the resource API: get, list, watch, create, update, patch, delete, deletecollection.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"apiGroups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "APIGroups that the resources are of.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"resources": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Resources by their plural name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"resourceNames": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ResourceNames that the rule holds for; all when empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"verbs"},
+			},
+		},
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_Restriction(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Restriction names what a rule holds for; what is empty is not restricted. A value may end in * for a prefix.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"organization": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"instance": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"tenant": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"topicDomain": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"topic": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"subscription": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"subject": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"serviceAccount": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"apiKey": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"secret": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectRulesReview asks what the caller may do in an organization.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says where.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.SelfSubjectRulesReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.SelfSubjectRulesReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SelfSubjectRulesReviewSpec{}.OpenAPIModelName(), v1alpha1.SelfSubjectRulesReviewStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectRulesReviewSpec says where the rules are wanted.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace is the organization; the caller's own when empty.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"instance": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Instance leaves out rules that cannot reach this instance.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Cluster leaves out rules that cannot reach this cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectRulesReviewStatus is what the caller may do.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resourceRules": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ResourceRules are the rules about the resource API, in its own verbs.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ResourceRule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"rules": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Rules are all rules, as permissions and where they hold.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PermissionRule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"incomplete": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Incomplete says that resourceRules cannot tell everything: where a rule holds is not always a matter of names. Rules are always complete.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"evaluationError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "EvaluationError says what of resourceRules is incomplete.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"resourceRules", "rules", "incomplete"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PermissionRule{}.OpenAPIModelName(), v1alpha1.ResourceRule{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectUserReview asks who the caller is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec is empty: the question is always about the caller.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.SelfSubjectUserReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.SelfSubjectUserReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SelfSubjectUserReviewSpec{}.OpenAPIModelName(), v1alpha1.SelfSubjectUserReviewStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectUserReviewSpec is empty.",
+				Type:        []string{"object"},
+			},
+		},
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectUserReviewStatus is who the caller is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"users": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users are the resources that the caller is: one service account or user.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UserRef{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"principal": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Principal is the caller's name in audit records and permissions.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"systemAdministrator": {
+						SchemaProps: spec.SchemaProps{
+							Description: "SystemAdministrator says that the caller may do everything everywhere.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"administrator": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Administrator says that the caller may do everything in its organization.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"apiKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIKey is the key that the caller came with; empty for an access token.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expirationTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ExpirationTime is when the credential ends.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"users", "principal"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UserRef{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freshet_api_authorization_v1alpha1_UserRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserRef names a service account or a user.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"apiGroup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIGroup of the resource.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind of the resource: ServiceAccount or User.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the resource.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the resource.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"organization": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Organization that the namespace stands for.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"apiGroup", "kind", "name", "namespace", "organization"},
+			},
+		},
 	}
 }
 
@@ -185,28 +813,28 @@ func schema_freshet_api_v1alpha1_APIKey(ref common.ReferenceCallback) common.Ope
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is what the key is for. Only description and revoke can be changed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.APIKeySpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.APIKeySpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.APIKeyStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.APIKeyStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.APIKeySpec{}.OpenAPIModelName(), v1alpha1.APIKeyStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.APIKeySpec{}.OpenAPIModelName(), apiv1alpha1.APIKeyStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -235,7 +863,7 @@ func schema_freshet_api_v1alpha1_APIKeyList(ref common.ReferenceCallback) common
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -245,7 +873,7 @@ func schema_freshet_api_v1alpha1_APIKeyList(ref common.ReferenceCallback) common
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.APIKey{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.APIKey{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -256,7 +884,7 @@ func schema_freshet_api_v1alpha1_APIKeyList(ref common.ReferenceCallback) common
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.APIKey{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.APIKey{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -292,13 +920,13 @@ func schema_freshet_api_v1alpha1_APIKeySpec(ref common.ReferenceCallback) common
 					"expirationTime": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ExpirationTime is when the key ends; it never does when left out. Cannot be changed.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"encryptionKey": {
 						SchemaProps: spec.SchemaProps{
 							Description: "EncryptionKey is the public key the token is encrypted to. Without one the token appears in the answer to the create call, once, and is never stored. Cannot be changed.",
-							Ref:         ref(v1alpha1.EncryptionKey{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.EncryptionKey{}.OpenAPIModelName()),
 						},
 					},
 					"revoke": {
@@ -328,7 +956,7 @@ func schema_freshet_api_v1alpha1_APIKeySpec(ref common.ReferenceCallback) common
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.EncryptionKey{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			apiv1alpha1.EncryptionKey{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -349,19 +977,19 @@ func schema_freshet_api_v1alpha1_APIKeyStatus(ref common.ReferenceCallback) comm
 					"issuedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "IssuedAt is when the token was made.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"expiresAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ExpiresAt is when the token ends; absent means never.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"revokedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "RevokedAt is when the key was revoked.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"token": {
@@ -374,7 +1002,7 @@ func schema_freshet_api_v1alpha1_APIKeyStatus(ref common.ReferenceCallback) comm
 					"encryptedToken": {
 						SchemaProps: spec.SchemaProps{
 							Description: "EncryptedToken is the token encrypted to spec.encryptionKey.",
-							Ref:         ref(v1alpha1.EncryptedToken{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.EncryptedToken{}.OpenAPIModelName()),
 						},
 					},
 					"tokenHash": {
@@ -401,7 +1029,7 @@ func schema_freshet_api_v1alpha1_APIKeyStatus(ref common.ReferenceCallback) comm
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -411,7 +1039,7 @@ func schema_freshet_api_v1alpha1_APIKeyStatus(ref common.ReferenceCallback) comm
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.EncryptedToken{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			apiv1alpha1.EncryptedToken{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -501,26 +1129,26 @@ func schema_freshet_api_v1alpha1_Broker(ref common.ReferenceCallback) common.Ope
 					"resources": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Resources of each replica; 1 CPU and 4Gi by default.",
-							Ref:         ref(v1alpha1.BrokerResources{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.BrokerResources{}.OpenAPIModelName()),
 						},
 					},
 					"resourceSpec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ResourceSpec picks resources by node type; resources win over it.",
-							Ref:         ref(v1alpha1.BrokerResourceSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.BrokerResourceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"autoScalingPolicy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AutoScalingPolicy lets the number of replicas follow the load.",
-							Ref:         ref(v1alpha1.AutoScalingPolicy{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.AutoScalingPolicy{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AutoScalingPolicy{}.OpenAPIModelName(), v1alpha1.BrokerResourceSpec{}.OpenAPIModelName(), v1alpha1.BrokerResources{}.OpenAPIModelName()},
+			apiv1alpha1.AutoScalingPolicy{}.OpenAPIModelName(), apiv1alpha1.BrokerResourceSpec{}.OpenAPIModelName(), apiv1alpha1.BrokerResources{}.OpenAPIModelName()},
 	}
 }
 
@@ -596,26 +1224,26 @@ func schema_freshet_api_v1alpha1_CloudRestriction(ref common.ReferenceCallback) 
 					"serviceAccount": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ServiceAccount that the role is narrowed to.",
-							Ref:         ref(v1alpha1.NameRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.NameRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"apikey": {
 						SchemaProps: spec.SchemaProps{
 							Description: "APIKey that the role is narrowed to.",
-							Ref:         ref(v1alpha1.NameRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.NameRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"secret": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Secret that the role is narrowed to.",
-							Ref:         ref(v1alpha1.NameRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.NameRestriction{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.NameRestriction{}.OpenAPIModelName()},
+			apiv1alpha1.NameRestriction{}.OpenAPIModelName()},
 	}
 }
 
@@ -655,7 +1283,7 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 								Allows: true,
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ProtocolSettings{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.ProtocolSettings{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -664,13 +1292,13 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 					"auditLog": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AuditLog chooses what is logged.",
-							Ref:         ref(v1alpha1.AuditLog{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.AuditLog{}.OpenAPIModelName()),
 						},
 					},
 					"lakehouseStorage": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LakehouseStorage offloads topics to a lakehouse; it can be switched on and never off.",
-							Ref:         ref(v1alpha1.LakehouseStorage{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.LakehouseStorage{}.OpenAPIModelName()),
 						},
 					},
 					"custom": {
@@ -692,7 +1320,7 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AuditLog{}.OpenAPIModelName(), v1alpha1.LakehouseStorage{}.OpenAPIModelName(), v1alpha1.ProtocolSettings{}.OpenAPIModelName()},
+			apiv1alpha1.AuditLog{}.OpenAPIModelName(), apiv1alpha1.LakehouseStorage{}.OpenAPIModelName(), apiv1alpha1.ProtocolSettings{}.OpenAPIModelName()},
 	}
 }
 
@@ -721,28 +1349,28 @@ func schema_freshet_api_v1alpha1_ClusterRole(ref common.ReferenceCallback) commo
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec lists the permissions.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ClusterRoleSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ClusterRoleSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ClusterRoleStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ClusterRoleStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterRoleSpec{}.OpenAPIModelName(), v1alpha1.ClusterRoleStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.ClusterRoleSpec{}.OpenAPIModelName(), apiv1alpha1.ClusterRoleStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -771,7 +1399,7 @@ func schema_freshet_api_v1alpha1_ClusterRoleList(ref common.ReferenceCallback) c
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -781,7 +1409,7 @@ func schema_freshet_api_v1alpha1_ClusterRoleList(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ClusterRole{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.ClusterRole{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -792,7 +1420,7 @@ func schema_freshet_api_v1alpha1_ClusterRoleList(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterRole{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.ClusterRole{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -859,7 +1487,7 @@ func schema_freshet_api_v1alpha1_ClusterRoleStatus(ref common.ReferenceCallback)
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Condition{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -869,7 +1497,7 @@ func schema_freshet_api_v1alpha1_ClusterRoleStatus(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Condition{}.OpenAPIModelName()},
+			apiv1alpha1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -1006,7 +1634,7 @@ func schema_freshet_api_v1alpha1_Condition(ref common.ReferenceCallback) common.
 					"lastTransitionTime": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LastTransitionTime is when the status last changed.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"observedGeneration": {
@@ -1021,7 +1649,7 @@ func schema_freshet_api_v1alpha1_Condition(ref common.ReferenceCallback) common.
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName()},
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1140,20 +1768,20 @@ func schema_freshet_api_v1alpha1_InstanceAuth(ref common.ReferenceCallback) comm
 					"apikey": {
 						SchemaProps: spec.SchemaProps{
 							Description: "APIKey switches API keys on.",
-							Ref:         ref(v1alpha1.InstanceAuthAPIKey{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.InstanceAuthAPIKey{}.OpenAPIModelName()),
 						},
 					},
 					"oauth2": {
 						SchemaProps: spec.SchemaProps{
 							Description: "OAuth2 switches OAuth 2.0 access tokens on and tunes them.",
-							Ref:         ref(v1alpha1.InstanceAuthOAuth2{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.InstanceAuthOAuth2{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.InstanceAuthAPIKey{}.OpenAPIModelName(), v1alpha1.InstanceAuthOAuth2{}.OpenAPIModelName()},
+			apiv1alpha1.InstanceAuthAPIKey{}.OpenAPIModelName(), apiv1alpha1.InstanceAuthOAuth2{}.OpenAPIModelName()},
 	}
 }
 
@@ -1206,7 +1834,7 @@ func schema_freshet_api_v1alpha1_InstanceAuthStatus(ref common.ReferenceCallback
 					"oauth2": {
 						SchemaProps: spec.SchemaProps{
 							Description: "OAuth2 holds what a client needs to ask for a token.",
-							Ref:         ref(v1alpha1.InstanceAuthStatusOAuth2{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.InstanceAuthStatusOAuth2{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -1214,7 +1842,7 @@ func schema_freshet_api_v1alpha1_InstanceAuthStatus(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.InstanceAuthStatusOAuth2{}.OpenAPIModelName()},
+			apiv1alpha1.InstanceAuthStatusOAuth2{}.OpenAPIModelName()},
 	}
 }
 
@@ -1306,14 +1934,14 @@ func schema_freshet_api_v1alpha1_MaintenanceWindow(ref common.ReferenceCallback)
 					"window": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Window is the time of day.",
-							Ref:         ref(v1alpha1.TimeWindow{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.TimeWindow{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.TimeWindow{}.OpenAPIModelName()},
+			apiv1alpha1.TimeWindow{}.OpenAPIModelName()},
 	}
 }
 
@@ -1342,28 +1970,28 @@ func schema_freshet_api_v1alpha1_MessagingCluster(ref common.ReferenceCallback) 
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is what the cluster should be.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.MessagingClusterSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.MessagingClusterSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.MessagingClusterStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.MessagingClusterStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.MessagingClusterSpec{}.OpenAPIModelName(), v1alpha1.MessagingClusterStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.MessagingClusterSpec{}.OpenAPIModelName(), apiv1alpha1.MessagingClusterStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1392,7 +2020,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterList(ref common.ReferenceCallba
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -1402,7 +2030,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterList(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.MessagingCluster{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.MessagingCluster{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1413,7 +2041,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterList(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.MessagingCluster{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.MessagingCluster{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1449,7 +2077,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					"poolMemberRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "PoolMemberRef is the pool member the cluster runs on. The service sets it from the location; it can be given instead of a location. Cannot be changed.",
-							Ref:         ref(v1alpha1.ObjectReference{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ObjectReference{}.OpenAPIModelName()),
 						},
 					},
 					"serviceEndpoints": {
@@ -1464,7 +2092,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ServiceEndpoint{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.ServiceEndpoint{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1482,7 +2110,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.EndpointAccess{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.EndpointAccess{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1492,19 +2120,19 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 						SchemaProps: spec.SchemaProps{
 							Description: "Broker describes the compute half.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.Broker{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.Broker{}.OpenAPIModelName()),
 						},
 					},
 					"storage": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Storage describes the storage half; serverless clusters have none of their own.",
-							Ref:         ref(v1alpha1.Storage{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.Storage{}.OpenAPIModelName()),
 						},
 					},
 					"config": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Config switches features.",
-							Ref:         ref(v1alpha1.ClusterConfig{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ClusterConfig{}.OpenAPIModelName()),
 						},
 					},
 					"releaseChannel": {
@@ -1517,7 +2145,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					"maintenanceWindow": {
 						SchemaProps: spec.SchemaProps{
 							Description: "MaintenanceWindow is when the service may restart things.",
-							Ref:         ref(v1alpha1.MaintenanceWindow{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.MaintenanceWindow{}.OpenAPIModelName()),
 						},
 					},
 					"tolerations": {
@@ -1532,7 +2160,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Toleration{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Toleration{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1576,7 +2204,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Broker{}.OpenAPIModelName(), v1alpha1.ClusterConfig{}.OpenAPIModelName(), v1alpha1.EndpointAccess{}.OpenAPIModelName(), v1alpha1.MaintenanceWindow{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.ServiceEndpoint{}.OpenAPIModelName(), v1alpha1.Storage{}.OpenAPIModelName(), v1alpha1.Toleration{}.OpenAPIModelName()},
+			apiv1alpha1.Broker{}.OpenAPIModelName(), apiv1alpha1.ClusterConfig{}.OpenAPIModelName(), apiv1alpha1.EndpointAccess{}.OpenAPIModelName(), apiv1alpha1.MaintenanceWindow{}.OpenAPIModelName(), apiv1alpha1.ObjectReference{}.OpenAPIModelName(), apiv1alpha1.ServiceEndpoint{}.OpenAPIModelName(), apiv1alpha1.Storage{}.OpenAPIModelName(), apiv1alpha1.Toleration{}.OpenAPIModelName()},
 	}
 }
 
@@ -1597,13 +2225,13 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 					"broker": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Broker counts what really runs.",
-							Ref:         ref(v1alpha1.ComponentStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ComponentStatus{}.OpenAPIModelName()),
 						},
 					},
 					"storage": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Storage counts what really runs.",
-							Ref:         ref(v1alpha1.ComponentStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ComponentStatus{}.OpenAPIModelName()),
 						},
 					},
 					"deploymentType": {
@@ -1623,7 +2251,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 					"rbacStatus": {
 						SchemaProps: spec.SchemaProps{
 							Description: "RBACStatus lists what of the roles could not be applied.",
-							Ref:         ref(v1alpha1.RBACStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.RBACStatus{}.OpenAPIModelName()),
 						},
 					},
 					"conditions": {
@@ -1643,7 +2271,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Condition{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1653,7 +2281,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ComponentStatus{}.OpenAPIModelName(), v1alpha1.Condition{}.OpenAPIModelName(), v1alpha1.RBACStatus{}.OpenAPIModelName()},
+			apiv1alpha1.ComponentStatus{}.OpenAPIModelName(), apiv1alpha1.Condition{}.OpenAPIModelName(), apiv1alpha1.RBACStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -1682,28 +2310,28 @@ func schema_freshet_api_v1alpha1_MessagingInstance(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is what the instance should be.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.MessagingInstanceSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.MessagingInstanceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.MessagingInstanceStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.MessagingInstanceStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.MessagingInstanceSpec{}.OpenAPIModelName(), v1alpha1.MessagingInstanceStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.MessagingInstanceSpec{}.OpenAPIModelName(), apiv1alpha1.MessagingInstanceStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1732,7 +2360,7 @@ func schema_freshet_api_v1alpha1_MessagingInstanceList(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -1742,7 +2370,7 @@ func schema_freshet_api_v1alpha1_MessagingInstanceList(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.MessagingInstance{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.MessagingInstance{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1753,7 +2381,7 @@ func schema_freshet_api_v1alpha1_MessagingInstanceList(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.MessagingInstance{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.MessagingInstance{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1781,7 +2409,7 @@ func schema_freshet_api_v1alpha1_MessagingInstanceSpec(ref common.ReferenceCallb
 					"poolRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "PoolRef is the pool of resources the instance's clusters run on; the service's default pool when left out. Cannot be changed.",
-							Ref:         ref(v1alpha1.ObjectReference{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ObjectReference{}.OpenAPIModelName()),
 						},
 					},
 					"type": {
@@ -1794,14 +2422,14 @@ func schema_freshet_api_v1alpha1_MessagingInstanceSpec(ref common.ReferenceCallb
 					"auth": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Auth says how clients of the instance authenticate; API keys by default.",
-							Ref:         ref(v1alpha1.InstanceAuth{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.InstanceAuth{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.InstanceAuth{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName()},
+			apiv1alpha1.InstanceAuth{}.OpenAPIModelName(), apiv1alpha1.ObjectReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -1815,7 +2443,7 @@ func schema_freshet_api_v1alpha1_MessagingInstanceStatus(ref common.ReferenceCal
 					"auth": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Auth tells clients how to authenticate; null until the instance is set up.",
-							Ref:         ref(v1alpha1.InstanceAuthStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.InstanceAuthStatus{}.OpenAPIModelName()),
 						},
 					},
 					"observedGeneration": {
@@ -1842,7 +2470,7 @@ func schema_freshet_api_v1alpha1_MessagingInstanceStatus(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Condition{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1853,7 +2481,7 @@ func schema_freshet_api_v1alpha1_MessagingInstanceStatus(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Condition{}.OpenAPIModelName(), v1alpha1.InstanceAuthStatus{}.OpenAPIModelName()},
+			apiv1alpha1.Condition{}.OpenAPIModelName(), apiv1alpha1.InstanceAuthStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -1867,20 +2495,20 @@ func schema_freshet_api_v1alpha1_MessagingRestriction(ref common.ReferenceCallba
 					"topic": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Topic narrows by domain.",
-							Ref:         ref(v1alpha1.TopicRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.TopicRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"subscription": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Subscription that the role is narrowed to.",
-							Ref:         ref(v1alpha1.NameRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.NameRestriction{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.NameRestriction{}.OpenAPIModelName(), v1alpha1.TopicRestriction{}.OpenAPIModelName()},
+			apiv1alpha1.NameRestriction{}.OpenAPIModelName(), apiv1alpha1.TopicRestriction{}.OpenAPIModelName()},
 	}
 }
 
@@ -1958,28 +2586,28 @@ func schema_freshet_api_v1alpha1_Pool(ref common.ReferenceCallback) common.OpenA
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec describes the pool.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.PoolSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.PoolSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.PoolStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.PoolStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PoolSpec{}.OpenAPIModelName(), v1alpha1.PoolStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.PoolSpec{}.OpenAPIModelName(), apiv1alpha1.PoolStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2008,7 +2636,7 @@ func schema_freshet_api_v1alpha1_PoolList(ref common.ReferenceCallback) common.O
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -2018,7 +2646,7 @@ func schema_freshet_api_v1alpha1_PoolList(ref common.ReferenceCallback) common.O
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Pool{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Pool{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2029,7 +2657,7 @@ func schema_freshet_api_v1alpha1_PoolList(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Pool{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.Pool{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2058,28 +2686,28 @@ func schema_freshet_api_v1alpha1_PoolMember(ref common.ReferenceCallback) common
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec describes the member.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.PoolMemberSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.PoolMemberSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.PoolMemberStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.PoolMemberStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PoolMemberSpec{}.OpenAPIModelName(), v1alpha1.PoolMemberStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.PoolMemberSpec{}.OpenAPIModelName(), apiv1alpha1.PoolMemberStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2137,7 +2765,7 @@ func schema_freshet_api_v1alpha1_PoolMemberList(ref common.ReferenceCallback) co
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -2147,7 +2775,7 @@ func schema_freshet_api_v1alpha1_PoolMemberList(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.PoolMember{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.PoolMember{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2158,7 +2786,7 @@ func schema_freshet_api_v1alpha1_PoolMemberList(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PoolMember{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.PoolMember{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2212,7 +2840,7 @@ func schema_freshet_api_v1alpha1_PoolMemberSpec(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.PoolMemberDomain{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.PoolMemberDomain{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2223,7 +2851,7 @@ func schema_freshet_api_v1alpha1_PoolMemberSpec(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PoolMemberDomain{}.OpenAPIModelName()},
+			apiv1alpha1.PoolMemberDomain{}.OpenAPIModelName()},
 	}
 }
 
@@ -2272,7 +2900,7 @@ func schema_freshet_api_v1alpha1_PoolMemberStatus(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Condition{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2282,7 +2910,7 @@ func schema_freshet_api_v1alpha1_PoolMemberStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Condition{}.OpenAPIModelName()},
+			apiv1alpha1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -2344,7 +2972,7 @@ func schema_freshet_api_v1alpha1_PoolSpec(ref common.ReferenceCallback) common.O
 					"sharing": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Sharing says which organizations may use the pool.",
-							Ref:         ref(v1alpha1.PoolSharing{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.PoolSharing{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -2352,7 +2980,7 @@ func schema_freshet_api_v1alpha1_PoolSpec(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PoolSharing{}.OpenAPIModelName()},
+			apiv1alpha1.PoolSharing{}.OpenAPIModelName()},
 	}
 }
 
@@ -2380,7 +3008,7 @@ func schema_freshet_api_v1alpha1_PoolStatus(ref common.ReferenceCallback) common
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Condition{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2390,7 +3018,7 @@ func schema_freshet_api_v1alpha1_PoolStatus(ref common.ReferenceCallback) common
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Condition{}.OpenAPIModelName()},
+			apiv1alpha1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -2575,32 +3203,32 @@ func schema_freshet_api_v1alpha1_ResourceNameRestriction(ref common.ReferenceCal
 					"common": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Common coordinates.",
-							Ref:         ref(v1alpha1.CommonRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.CommonRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"messaging": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Messaging narrows by topic domain and subscription.",
-							Ref:         ref(v1alpha1.MessagingRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.MessagingRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"schema": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Schema narrows by subject of the schema registry.",
-							Ref:         ref(v1alpha1.SchemaRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.SchemaRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"cloud": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Cloud narrows by resource of this API.",
-							Ref:         ref(v1alpha1.CloudRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.CloudRestriction{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.CloudRestriction{}.OpenAPIModelName(), v1alpha1.CommonRestriction{}.OpenAPIModelName(), v1alpha1.MessagingRestriction{}.OpenAPIModelName(), v1alpha1.SchemaRestriction{}.OpenAPIModelName()},
+			apiv1alpha1.CloudRestriction{}.OpenAPIModelName(), apiv1alpha1.CommonRestriction{}.OpenAPIModelName(), apiv1alpha1.MessagingRestriction{}.OpenAPIModelName(), apiv1alpha1.SchemaRestriction{}.OpenAPIModelName()},
 	}
 }
 
@@ -2629,28 +3257,28 @@ func schema_freshet_api_v1alpha1_RoleBinding(ref common.ReferenceCallback) commo
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says who gets which role on what.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.RoleBindingSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.RoleBindingSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.RoleBindingStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.RoleBindingStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.RoleBindingSpec{}.OpenAPIModelName(), v1alpha1.RoleBindingStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.RoleBindingSpec{}.OpenAPIModelName(), apiv1alpha1.RoleBindingStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2679,7 +3307,7 @@ func schema_freshet_api_v1alpha1_RoleBindingList(ref common.ReferenceCallback) c
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -2689,7 +3317,7 @@ func schema_freshet_api_v1alpha1_RoleBindingList(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.RoleBinding{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.RoleBinding{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2700,7 +3328,7 @@ func schema_freshet_api_v1alpha1_RoleBindingList(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.RoleBinding{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.RoleBinding{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2723,7 +3351,7 @@ func schema_freshet_api_v1alpha1_RoleBindingSpec(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Subject{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Subject{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2733,13 +3361,13 @@ func schema_freshet_api_v1alpha1_RoleBindingSpec(ref common.ReferenceCallback) c
 						SchemaProps: spec.SchemaProps{
 							Description: "RoleRef is the role.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.RoleRef{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.RoleRef{}.OpenAPIModelName()),
 						},
 					},
 					"resourceNameRestriction": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ResourceNameRestriction narrows the role to the resources it names.",
-							Ref:         ref(v1alpha1.ResourceNameRestriction{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ResourceNameRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"resourceNames": {
@@ -2754,7 +3382,7 @@ func schema_freshet_api_v1alpha1_RoleBindingSpec(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ResourceName{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.ResourceName{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2772,7 +3400,7 @@ func schema_freshet_api_v1alpha1_RoleBindingSpec(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ResourceName{}.OpenAPIModelName(), v1alpha1.ResourceNameRestriction{}.OpenAPIModelName(), v1alpha1.RoleRef{}.OpenAPIModelName(), v1alpha1.Subject{}.OpenAPIModelName()},
+			apiv1alpha1.ResourceName{}.OpenAPIModelName(), apiv1alpha1.ResourceNameRestriction{}.OpenAPIModelName(), apiv1alpha1.RoleRef{}.OpenAPIModelName(), apiv1alpha1.Subject{}.OpenAPIModelName()},
 	}
 }
 
@@ -2800,7 +3428,7 @@ func schema_freshet_api_v1alpha1_RoleBindingStatus(ref common.ReferenceCallback)
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Condition{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2818,7 +3446,7 @@ func schema_freshet_api_v1alpha1_RoleBindingStatus(ref common.ReferenceCallback)
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.FailedCluster{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.FailedCluster{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2843,7 +3471,7 @@ func schema_freshet_api_v1alpha1_RoleBindingStatus(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Condition{}.OpenAPIModelName(), v1alpha1.FailedCluster{}.OpenAPIModelName()},
+			apiv1alpha1.Condition{}.OpenAPIModelName(), apiv1alpha1.FailedCluster{}.OpenAPIModelName()},
 	}
 }
 
@@ -2929,28 +3557,28 @@ func schema_freshet_api_v1alpha1_ServiceAccount(ref common.ReferenceCallback) co
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is empty: a service account is described by its name and annotations.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ServiceAccountSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ServiceAccountSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ServiceAccountStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ServiceAccountStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ServiceAccountSpec{}.OpenAPIModelName(), v1alpha1.ServiceAccountStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.ServiceAccountSpec{}.OpenAPIModelName(), apiv1alpha1.ServiceAccountStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2979,28 +3607,28 @@ func schema_freshet_api_v1alpha1_ServiceAccountBinding(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec names both ends; it cannot be changed after creation.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ServiceAccountBindingSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ServiceAccountBindingSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ServiceAccountBindingStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ServiceAccountBindingStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ServiceAccountBindingSpec{}.OpenAPIModelName(), v1alpha1.ServiceAccountBindingStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.ServiceAccountBindingSpec{}.OpenAPIModelName(), apiv1alpha1.ServiceAccountBindingStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -3029,7 +3657,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingList(ref common.ReferenceC
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -3039,7 +3667,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingList(ref common.ReferenceC
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ServiceAccountBinding{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.ServiceAccountBinding{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3050,7 +3678,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingList(ref common.ReferenceC
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ServiceAccountBinding{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.ServiceAccountBinding{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -3073,7 +3701,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingSpec(ref common.ReferenceC
 						SchemaProps: spec.SchemaProps{
 							Description: "PoolMemberRef is the pool member whose environment the account may use.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ObjectReference{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.ObjectReference{}.OpenAPIModelName()),
 						},
 					},
 					"enableIAMAccountCreation": {
@@ -3107,7 +3735,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingSpec(ref common.ReferenceC
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ObjectReference{}.OpenAPIModelName()},
+			apiv1alpha1.ObjectReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -3135,7 +3763,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingStatus(ref common.Referenc
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Condition{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3145,7 +3773,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingStatus(ref common.Referenc
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Condition{}.OpenAPIModelName()},
+			apiv1alpha1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -3174,7 +3802,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountList(ref common.ReferenceCallback
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -3184,7 +3812,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountList(ref common.ReferenceCallback
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ServiceAccount{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.ServiceAccount{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3195,7 +3823,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountList(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ServiceAccount{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.ServiceAccount{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -3248,7 +3876,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountStatus(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Condition{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3258,7 +3886,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountStatus(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Condition{}.OpenAPIModelName()},
+			apiv1alpha1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -3322,26 +3950,26 @@ func schema_freshet_api_v1alpha1_Storage(ref common.ReferenceCallback) common.Op
 					"resources": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Resources of each replica; 1 CPU and 4Gi by default.",
-							Ref:         ref(v1alpha1.StorageResources{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.StorageResources{}.OpenAPIModelName()),
 						},
 					},
 					"resourceSpec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ResourceSpec picks resources by node type; resources win over it.",
-							Ref:         ref(v1alpha1.StorageResourceSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.StorageResourceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"autoScalingPolicy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AutoScalingPolicy lets the number of replicas follow the load.",
-							Ref:         ref(v1alpha1.AutoScalingPolicy{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.AutoScalingPolicy{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AutoScalingPolicy{}.OpenAPIModelName(), v1alpha1.StorageResourceSpec{}.OpenAPIModelName(), v1alpha1.StorageResources{}.OpenAPIModelName()},
+			apiv1alpha1.AutoScalingPolicy{}.OpenAPIModelName(), apiv1alpha1.StorageResourceSpec{}.OpenAPIModelName(), apiv1alpha1.StorageResources{}.OpenAPIModelName()},
 	}
 }
 
@@ -3487,14 +4115,14 @@ func schema_freshet_api_v1alpha1_TimeWindow(ref common.ReferenceCallback) common
 					"duration": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Duration, for example 3h0m0s.",
-							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.Duration{}.OpenAPIModelName()},
+			metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -3584,28 +4212,28 @@ func schema_freshet_api_v1alpha1_User(ref common.ReferenceCallback) common.OpenA
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says who the person is.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.UserSpec{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.UserSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is set by the service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.UserStatus{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.UserStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.UserSpec{}.OpenAPIModelName(), v1alpha1.UserStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			apiv1alpha1.UserSpec{}.OpenAPIModelName(), apiv1alpha1.UserStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -3627,7 +4255,7 @@ func schema_freshet_api_v1alpha1_UserInvitation(ref common.ReferenceCallback) co
 					"expiration": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Expiration is when the invitation ends.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -3635,7 +4263,7 @@ func schema_freshet_api_v1alpha1_UserInvitation(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName()},
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -3664,7 +4292,7 @@ func schema_freshet_api_v1alpha1_UserList(ref common.ReferenceCallback) common.O
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -3674,7 +4302,7 @@ func schema_freshet_api_v1alpha1_UserList(ref common.ReferenceCallback) common.O
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.User{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.User{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3685,7 +4313,7 @@ func schema_freshet_api_v1alpha1_UserList(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.User{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			apiv1alpha1.User{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -3744,13 +4372,13 @@ func schema_freshet_api_v1alpha1_UserSpec(ref common.ReferenceCallback) common.O
 					"name": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Name of the person.",
-							Ref:         ref(v1alpha1.UserName{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.UserName{}.OpenAPIModelName()),
 						},
 					},
 					"invitation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Invitation is the state of the person's invitation.",
-							Ref:         ref(v1alpha1.UserInvitation{}.OpenAPIModelName()),
+							Ref:         ref(apiv1alpha1.UserInvitation{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -3758,7 +4386,7 @@ func schema_freshet_api_v1alpha1_UserSpec(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.UserInvitation{}.OpenAPIModelName(), v1alpha1.UserName{}.OpenAPIModelName()},
+			apiv1alpha1.UserInvitation{}.OpenAPIModelName(), apiv1alpha1.UserName{}.OpenAPIModelName()},
 	}
 }
 
@@ -3786,7 +4414,7 @@ func schema_freshet_api_v1alpha1_UserStatus(ref common.ReferenceCallback) common
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Condition{}.OpenAPIModelName()),
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3796,7 +4424,1243 @@ func schema_freshet_api_v1alpha1_UserStatus(ref common.ReferenceCallback) common
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Condition{}.OpenAPIModelName()},
+			apiv1alpha1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_BoundObjectReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BoundObjectReference is a reference to an object that a token is bound to.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind of the referent. Valid kinds are 'Pod', 'Secret', 'Node', 'ValidatingWebhookConfiguration', and 'MutatingWebhookConfiguration'.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "apiVersion is API version of the referent.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the referent.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid of the referent.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_SelfSubjectReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectReview contains the user information that the kube-apiserver has about the user making this request. When using impersonation, users will receive the user info of the user being impersonated.  If impersonation or request header authentication is used, any extra keys will have their case ignored and returned as lowercase.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is filled in by the server with the user attributes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.SelfSubjectReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.SelfSubjectReviewStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_SelfSubjectReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectReviewStatus is filled by the kube-apiserver and sent back to a user.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"userInfo": {
+						SchemaProps: spec.SchemaProps{
+							Description: "userInfo is a set of attributes belonging to the user making this request.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.UserInfo{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.UserInfo{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_TokenRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenRequest requests a token for a given service account.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds information about the request being evaluated",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.TokenRequestSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is filled in by the server and indicates whether the token can be authenticated.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.TokenRequestStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.TokenRequestSpec{}.OpenAPIModelName(), v1.TokenRequestStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_TokenRequestSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenRequestSpec contains client provided parameters of a token request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"audiences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "audiences are the intendend audiences of the token. A recipient of a token must identify themself with an identifier in the list of audiences of the token, and otherwise should reject the token. A token issued for multiple audiences may be used to authenticate against any of the audiences listed but implies a high degree of trust between the target audiences.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"expirationSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expirationSeconds is the requested duration of validity of the request. The token issuer may return a token with a different validity duration so a client needs to check the 'expiration' field in a response.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"boundObjectRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "boundObjectRef is a reference to an object that the token will be bound to. The token will only be valid for as long as the bound object exists. NOTE: The API server's TokenReview endpoint will validate the BoundObjectRef, but other audiences may not. Keep ExpirationSeconds small if you want prompt revocation.",
+							Ref:         ref(v1.BoundObjectReference{}.OpenAPIModelName()),
+						},
+					},
+					"attestations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attestations is a map of well-known keys to string-slice values. The values for each key have a specific semantic meaning, which is documented on the key definition. Requesters of tokens may ask the Kubernetes API Server to attest to certain claims. The API Server may perform authorization checks depending on the key of this map.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type: []string{"array"},
+										Items: &spec.SchemaOrArray{
+											Schema: &spec.Schema{
+												SchemaProps: spec.SchemaProps{
+													Type:   []string{"string"},
+													Format: "",
+												},
+											},
+										},
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.BoundObjectReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_TokenRequestStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenRequestStatus is the result of a token request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"token": {
+						SchemaProps: spec.SchemaProps{
+							Description: "token is the opaque bearer token.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expirationTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expirationTimestamp is the time of expiration of the returned token.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_TokenReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenReview attempts to authenticate a token to a known user. Note: TokenReview requests may be cached by the webhook token authenticator plugin in the kube-apiserver.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds information about the request being evaluated",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.TokenReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is filled in by the server and indicates whether the request can be authenticated.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.TokenReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.TokenReviewSpec{}.OpenAPIModelName(), v1.TokenReviewStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_TokenReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenReviewSpec is a description of the token authentication request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"token": {
+						SchemaProps: spec.SchemaProps{
+							Description: "token is the opaque bearer token.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"audiences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "audiences is a list of the identifiers that the resource server presented with the token identifies as. Audience-aware token authenticators will verify that the token was intended for at least one of the audiences in this list. If no audiences are provided, the audience will default to the audience of the Kubernetes apiserver.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"token"},
+			},
+		},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_TokenReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenReviewStatus is the result of the token authentication request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"authenticated": {
+						SchemaProps: spec.SchemaProps{
+							Description: "authenticated indicates that the token was associated with a known user.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is the UserInfo associated with the provided token.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.UserInfo{}.OpenAPIModelName()),
+						},
+					},
+					"audiences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "audiences are audience identifiers chosen by the authenticator that are compatible with both the TokenReview and token. An identifier is any identifier in the intersection of the TokenReviewSpec audiences and the token's audiences. A client of the TokenReview API that sets the spec.audiences field should validate that a compatible audience identifier is returned in the status.audiences field to ensure that the TokenReview server is audience aware. If a TokenReview returns an empty status.audience field where status.authenticated is \"true\", the token is valid against the audience of the Kubernetes API server.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "error indicates that the token couldn't be checked",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.UserInfo{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authentication_v1_UserInfo(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserInfo holds the information about the user needed to implement the user.Info interface.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"username": {
+						SchemaProps: spec.SchemaProps{
+							Description: "username is the name that uniquely identifies this user among all active users.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is a unique value that identifies this user across time. If this user is deleted and another user by the same name is added, they will have different UIDs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "groups is the names of groups this user is a part of.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"extra": {
+						SchemaProps: spec.SchemaProps{
+							Description: "extra is any additional information provided by the authenticator.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type: []string{"array"},
+										Items: &spec.SchemaOrArray{
+											Schema: &spec.Schema{
+												SchemaProps: spec.SchemaProps{
+													Type:   []string{"string"},
+													Format: "",
+												},
+											},
+										},
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_FieldSelectorAttributes(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FieldSelectorAttributes indicates a field limited access. Webhook authors are encouraged to * ensure rawSelector and requirements are not both set * consider the requirements field if set * not try to parse or consider the rawSelector field if set. This is to avoid another CVE-2022-2880 (i.e. getting different systems to agree on how exactly to parse a query is not something we want), see https://www.oxeye.io/resources/golang-parameter-smuggling-attack for more details. For the *SubjectAccessReview endpoints of the kube-apiserver: * If rawSelector is empty and requirements are empty, the request is not limited. * If rawSelector is present and requirements are empty, the rawSelector will be parsed and limited if the parsing succeeds. * If rawSelector is empty and requirements are present, the requirements should be honored * If rawSelector is present and requirements are present, the request is invalid.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"rawSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rawSelector is the serialization of a field selector that would be included in a query parameter. Webhook implementations are encouraged to ignore rawSelector. The kube-apiserver's *SubjectAccessReview will parse the rawSelector as long as the requirements are not present.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requirements": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "requirements is the parsed interpretation of a field selector. All requirements must be met for a resource instance to match the selector. Webhook implementations should handle requirements, but how to handle them is up to the webhook. Since requirements can only limit the request, it is safe to authorize as unlimited request if the requirements are not understood.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.FieldSelectorRequirement{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.FieldSelectorRequirement{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_LabelSelectorAttributes(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LabelSelectorAttributes indicates a label limited access. Webhook authors are encouraged to * ensure rawSelector and requirements are not both set * consider the requirements field if set * not try to parse or consider the rawSelector field if set. This is to avoid another CVE-2022-2880 (i.e. getting different systems to agree on how exactly to parse a query is not something we want), see https://www.oxeye.io/resources/golang-parameter-smuggling-attack for more details. For the *SubjectAccessReview endpoints of the kube-apiserver: * If rawSelector is empty and requirements are empty, the request is not limited. * If rawSelector is present and requirements are empty, the rawSelector will be parsed and limited if the parsing succeeds. * If rawSelector is empty and requirements are present, the requirements should be honored * If rawSelector is present and requirements are present, the request is invalid.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"rawSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rawSelector is the serialization of a field selector that would be included in a query parameter. Webhook implementations are encouraged to ignore rawSelector. The kube-apiserver's *SubjectAccessReview will parse the rawSelector as long as the requirements are not present.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requirements": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "requirements is the parsed interpretation of a label selector. All requirements must be met for a resource instance to match the selector. Webhook implementations should handle requirements, but how to handle them is up to the webhook. Since requirements can only limit the request, it is safe to authorize as unlimited request if the requirements are not understood.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.LabelSelectorRequirement{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.LabelSelectorRequirement{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_LocalSubjectAccessReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LocalSubjectAccessReview checks whether or not a user or group can perform an action in a given namespace. Having a namespace scoped resource makes it much easier to grant namespace scoped policy that includes permissions checking.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds information about the request being evaluated.  spec.namespace must be equal to the namespace you made the request against.  If empty, it is defaulted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(authorizationv1.SubjectAccessReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is filled in by the server and indicates whether the request is allowed or not",
+							Default:     map[string]interface{}{},
+							Ref:         ref(authorizationv1.SubjectAccessReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			authorizationv1.SubjectAccessReviewSpec{}.OpenAPIModelName(), authorizationv1.SubjectAccessReviewStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_NonResourceAttributes(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NonResourceAttributes includes the authorization attributes available for non-resource requests to the Authorizer interface",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the URL path of the request",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"verb": {
+						SchemaProps: spec.SchemaProps{
+							Description: "verb is the standard HTTP verb",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_NonResourceRule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NonResourceRule holds information that describes a rule for the non-resource",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"verbs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "verbs is a list of kubernetes non-resource API verbs, like: get, post, put, delete, patch, head, options.  \"*\" means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"nonResourceURLs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "nonResourceURLs is a set of partial urls that a user should have access to.  *s are allowed, but only as the full, final step in the path.  \"*\" means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"verbs"},
+			},
+		},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_ResourceAttributes(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceAttributes includes the authorization attributes available for resource requests to the Authorizer interface",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of the action being requested.  Currently, there is no distinction between no namespace and all namespaces \"\" (empty) is defaulted for LocalSubjectAccessReviews \"\" (empty) is empty for cluster-scoped resources \"\" (empty) means \"all\" for namespace scoped resources from a SubjectAccessReview or SelfSubjectAccessReview",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"verb": {
+						SchemaProps: spec.SchemaProps{
+							Description: "verb is a kubernetes resource API verb, like: get, list, watch, create, update, delete, proxy.  \"*\" means all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API Group of the Resource.  \"*\" means all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is the API Version of the Resource.  \"*\" means all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resource is one of the existing resource types.  \"*\" means all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subresource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subresource is one of the existing resource types.  \"\" means none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the resource being requested for a \"get\" or deleted for a \"delete\". \"\" (empty) means all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"fieldSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fieldSelector describes the limitation on access based on field.  It can only limit access, not broaden it.",
+							Ref:         ref(authorizationv1.FieldSelectorAttributes{}.OpenAPIModelName()),
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labelSelector describes the limitation on access based on labels.  It can only limit access, not broaden it.",
+							Ref:         ref(authorizationv1.LabelSelectorAttributes{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			authorizationv1.FieldSelectorAttributes{}.OpenAPIModelName(), authorizationv1.LabelSelectorAttributes{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_ResourceRule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceRule is the list of actions the subject is allowed to perform on resources. The list ordering isn't significant, may contain duplicates, and possibly be incomplete.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"verbs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "verbs is a list of kubernetes resource API verbs, like: get, list, watch, create, update, delete, proxy.  \"*\" means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"apiGroups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "apiGroups is the name of the APIGroup that contains the resources.  If multiple API groups are specified, any action requested against one of the enumerated resources in any API group will be allowed.  \"*\" means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"resources": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "resources is a list of resources this rule applies to.  \"*\" means all in the specified apiGroups.\n \"*/foo\" represents the subresource 'foo' for all resources in the specified apiGroups.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"resourceNames": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "resourceNames is an optional white list of names that the rule applies to.  An empty set means that everything is allowed.  \"*\" means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"verbs"},
+			},
+		},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_SelfSubjectAccessReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectAccessReview checks whether or the current user can perform an action.  Not filling in a spec.namespace means \"in all namespaces\".  Self is a special case, because users should always be able to check whether they can perform an action",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds information about the request being evaluated.  user and groups must be empty",
+							Default:     map[string]interface{}{},
+							Ref:         ref(authorizationv1.SelfSubjectAccessReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is filled in by the server and indicates whether the request is allowed or not",
+							Default:     map[string]interface{}{},
+							Ref:         ref(authorizationv1.SubjectAccessReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			authorizationv1.SelfSubjectAccessReviewSpec{}.OpenAPIModelName(), authorizationv1.SubjectAccessReviewStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_SelfSubjectAccessReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectAccessReviewSpec is a description of the access request.  Exactly one of resourceAttributes and nonResourceAttributes must be set",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resourceAttributes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resourceAttributes describes information for a resource access request",
+							Ref:         ref(authorizationv1.ResourceAttributes{}.OpenAPIModelName()),
+						},
+					},
+					"nonResourceAttributes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nonResourceAttributes describes information for a non-resource access request",
+							Ref:         ref(authorizationv1.NonResourceAttributes{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			authorizationv1.NonResourceAttributes{}.OpenAPIModelName(), authorizationv1.ResourceAttributes{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_SelfSubjectRulesReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectRulesReview enumerates the set of actions the current user can perform within a namespace. The returned list of actions may be incomplete depending on the server's authorization mode, and any errors experienced during the evaluation. SelfSubjectRulesReview should be used by UIs to show/hide actions, or to quickly let an end user reason about their permissions. It should NOT Be used by external systems to drive authorization decisions as this raises confused deputy, cache lifetime/revocation, and correctness concerns. SubjectAccessReview, and LocalAccessReview are the correct way to defer authorization decisions to the API server.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds information about the request being evaluated.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(authorizationv1.SelfSubjectRulesReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is filled in by the server and indicates the set of actions a user can perform.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(authorizationv1.SubjectRulesReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			authorizationv1.SelfSubjectRulesReviewSpec{}.OpenAPIModelName(), authorizationv1.SubjectRulesReviewStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_SelfSubjectRulesReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SelfSubjectRulesReviewSpec defines the specification for SelfSubjectRulesReview.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace to evaluate rules for. Required.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_SubjectAccessReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SubjectAccessReview checks whether or not a user or group can perform an action.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds information about the request being evaluated",
+							Default:     map[string]interface{}{},
+							Ref:         ref(authorizationv1.SubjectAccessReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is filled in by the server and indicates whether the request is allowed or not",
+							Default:     map[string]interface{}{},
+							Ref:         ref(authorizationv1.SubjectAccessReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			authorizationv1.SubjectAccessReviewSpec{}.OpenAPIModelName(), authorizationv1.SubjectAccessReviewStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_SubjectAccessReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SubjectAccessReviewSpec is a description of the access request.  Exactly one of resourceAttributes and nonResourceAttributes must be set",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resourceAttributes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resourceAttributes describes information for a resource access request",
+							Ref:         ref(authorizationv1.ResourceAttributes{}.OpenAPIModelName()),
+						},
+					},
+					"nonResourceAttributes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nonResourceAttributes describes information for a non-resource access request",
+							Ref:         ref(authorizationv1.NonResourceAttributes{}.OpenAPIModelName()),
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is the user you're testing for. If you specify \"User\" but not \"Groups\", then is it interpreted as \"What if User were not a member of any groups",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "groups is the groups you're testing for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"extra": {
+						SchemaProps: spec.SchemaProps{
+							Description: "extra corresponds to the user.Info.GetExtra() method from the authenticator.  Since that is input to the authorizer it needs a reflection here.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type: []string{"array"},
+										Items: &spec.SchemaOrArray{
+											Schema: &spec.Schema{
+												SchemaProps: spec.SchemaProps{
+													Type:   []string{"string"},
+													Format: "",
+												},
+											},
+										},
+									},
+								},
+							},
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid information about the requesting user.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			authorizationv1.NonResourceAttributes{}.OpenAPIModelName(), authorizationv1.ResourceAttributes{}.OpenAPIModelName()},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_SubjectAccessReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SubjectAccessReviewStatus",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"allowed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowed is required. True if the action would be allowed, false otherwise.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"denied": {
+						SchemaProps: spec.SchemaProps{
+							Description: "denied is optional. True if the action would be denied, otherwise false. If both allowed is false and denied is false, then the authorizer has no opinion on whether to authorize the action. Denied may not be true if Allowed is true.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is optional.  It indicates why a request was allowed or denied.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"evaluationError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "evaluationError is an indication that some error occurred during the authorization check. It is entirely possible to get an error and be able to continue determine authorization status in spite of it. For instance, RBAC can be missing a role, but enough roles are still present and bound to reason about the request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"allowed"},
+			},
+		},
+	}
+}
+
+func schema_k8sio_api_authorization_v1_SubjectRulesReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SubjectRulesReviewStatus contains the result of a rules check. This check can be incomplete depending on the set of authorizers the server is configured with and any errors experienced during evaluation. Because authorization rules are additive, if a rule appears in a list it's safe to assume the subject has that permission, even if that list is incomplete.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resourceRules": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "resourceRules is the list of actions the subject is allowed to perform on resources. The list ordering isn't significant, may contain duplicates, and possibly be incomplete.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(authorizationv1.ResourceRule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"nonResourceRules": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "nonResourceRules is the list of actions the subject is allowed to perform on non-resources. The list ordering isn't significant, may contain duplicates, and possibly be incomplete.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(authorizationv1.NonResourceRule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"incomplete": {
+						SchemaProps: spec.SchemaProps{
+							Description: "incomplete is true when the rules returned by this call are incomplete. This is most commonly encountered when an authorizer, such as an external authorizer, doesn't support rules evaluation.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"evaluationError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "evaluationError can appear in combination with Rules. It indicates an error occurred during rule evaluation, such as an authorizer that doesn't support rule evaluation, and that ResourceRules and/or NonResourceRules may be incomplete.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"resourceRules", "nonResourceRules", "incomplete"},
+			},
+		},
+		Dependencies: []string{
+			authorizationv1.NonResourceRule{}.OpenAPIModelName(), authorizationv1.ResourceRule{}.OpenAPIModelName()},
 	}
 }
 
@@ -3889,7 +5753,7 @@ func schema_pkg_apis_meta_v1_APIGroup(ref common.ReferenceCallback) common.OpenA
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.GroupVersionForDiscovery{}.OpenAPIModelName()),
+										Ref: ref(metav1.GroupVersionForDiscovery{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3899,7 +5763,7 @@ func schema_pkg_apis_meta_v1_APIGroup(ref common.ReferenceCallback) common.OpenA
 						SchemaProps: spec.SchemaProps{
 							Description: "preferredVersion is the version preferred by the API server, which probably is the storage version.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.GroupVersionForDiscovery{}.OpenAPIModelName()),
+							Ref:         ref(metav1.GroupVersionForDiscovery{}.OpenAPIModelName()),
 						},
 					},
 					"serverAddressByClientCIDRs": {
@@ -3914,7 +5778,7 @@ func schema_pkg_apis_meta_v1_APIGroup(ref common.ReferenceCallback) common.OpenA
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.ServerAddressByClientCIDR{}.OpenAPIModelName()),
+										Ref: ref(metav1.ServerAddressByClientCIDR{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3925,7 +5789,7 @@ func schema_pkg_apis_meta_v1_APIGroup(ref common.ReferenceCallback) common.OpenA
 			},
 		},
 		Dependencies: []string{
-			v1.GroupVersionForDiscovery{}.OpenAPIModelName(), v1.ServerAddressByClientCIDR{}.OpenAPIModelName()},
+			metav1.GroupVersionForDiscovery{}.OpenAPIModelName(), metav1.ServerAddressByClientCIDR{}.OpenAPIModelName()},
 	}
 }
 
@@ -3962,7 +5826,7 @@ func schema_pkg_apis_meta_v1_APIGroupList(ref common.ReferenceCallback) common.O
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.APIGroup{}.OpenAPIModelName()),
+										Ref: ref(metav1.APIGroup{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3973,7 +5837,7 @@ func schema_pkg_apis_meta_v1_APIGroupList(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			v1.APIGroup{}.OpenAPIModelName()},
+			metav1.APIGroup{}.OpenAPIModelName()},
 	}
 }
 
@@ -4137,7 +6001,7 @@ func schema_pkg_apis_meta_v1_APIResourceList(ref common.ReferenceCallback) commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.APIResource{}.OpenAPIModelName()),
+										Ref: ref(metav1.APIResource{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4148,7 +6012,7 @@ func schema_pkg_apis_meta_v1_APIResourceList(ref common.ReferenceCallback) commo
 			},
 		},
 		Dependencies: []string{
-			v1.APIResource{}.OpenAPIModelName()},
+			metav1.APIResource{}.OpenAPIModelName()},
 	}
 }
 
@@ -4204,7 +6068,7 @@ func schema_pkg_apis_meta_v1_APIVersions(ref common.ReferenceCallback) common.Op
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.ServerAddressByClientCIDR{}.OpenAPIModelName()),
+										Ref: ref(metav1.ServerAddressByClientCIDR{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4215,7 +6079,7 @@ func schema_pkg_apis_meta_v1_APIVersions(ref common.ReferenceCallback) common.Op
 			},
 		},
 		Dependencies: []string{
-			v1.ServerAddressByClientCIDR{}.OpenAPIModelName()},
+			metav1.ServerAddressByClientCIDR{}.OpenAPIModelName()},
 	}
 }
 
@@ -4315,7 +6179,7 @@ func schema_pkg_apis_meta_v1_Condition(ref common.ReferenceCallback) common.Open
 					"lastTransitionTime": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastTransitionTime is the last time the condition transitioned from one status to another. This should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"reason": {
@@ -4339,7 +6203,7 @@ func schema_pkg_apis_meta_v1_Condition(ref common.ReferenceCallback) common.Open
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName()},
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -4434,7 +6298,7 @@ func schema_pkg_apis_meta_v1_DeleteOptions(ref common.ReferenceCallback) common.
 					"preconditions": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Must be fulfilled before a deletion is carried out. If not possible, a 409 Conflict status will be returned.",
-							Ref:         ref(v1.Preconditions{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Preconditions{}.OpenAPIModelName()),
 						},
 					},
 					"orphanDependents": {
@@ -4481,7 +6345,7 @@ func schema_pkg_apis_meta_v1_DeleteOptions(ref common.ReferenceCallback) common.
 			},
 		},
 		Dependencies: []string{
-			v1.Preconditions{}.OpenAPIModelName()},
+			metav1.Preconditions{}.OpenAPIModelName()},
 	}
 }
 
@@ -4490,8 +6354,8 @@ func schema_pkg_apis_meta_v1_Duration(ref common.ReferenceCallback) common.OpenA
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
 				Description: "Duration is a wrapper around time.Duration which supports correct marshaling to YAML and JSON. In particular, it marshals into strings, which can be used as map keys in json.",
-				Type:        v1.Duration{}.OpenAPISchemaType(),
-				Format:      v1.Duration{}.OpenAPISchemaFormat(),
+				Type:        metav1.Duration{}.OpenAPISchemaType(),
+				Format:      metav1.Duration{}.OpenAPISchemaFormat(),
 			},
 		},
 	}
@@ -4835,7 +6699,7 @@ func schema_pkg_apis_meta_v1_LabelSelector(ref common.ReferenceCallback) common.
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.LabelSelectorRequirement{}.OpenAPIModelName()),
+										Ref: ref(metav1.LabelSelectorRequirement{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4850,7 +6714,7 @@ func schema_pkg_apis_meta_v1_LabelSelector(ref common.ReferenceCallback) common.
 			},
 		},
 		Dependencies: []string{
-			v1.LabelSelectorRequirement{}.OpenAPIModelName()},
+			metav1.LabelSelectorRequirement{}.OpenAPIModelName()},
 	}
 }
 
@@ -4928,7 +6792,7 @@ func schema_pkg_apis_meta_v1_List(ref common.ReferenceCallback) common.OpenAPIDe
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -4949,7 +6813,7 @@ func schema_pkg_apis_meta_v1_List(ref common.ReferenceCallback) common.OpenAPIDe
 			},
 		},
 		Dependencies: []string{
-			v1.ListMeta{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			metav1.ListMeta{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -4991,14 +6855,14 @@ func schema_pkg_apis_meta_v1_ListMeta(ref common.ReferenceCallback) common.OpenA
 					"shardInfo": {
 						SchemaProps: spec.SchemaProps{
 							Description: "shardInfo is set when the list is a filtered subset of the full collection, as selected by a shard selector on the request. It echoes back the selector so clients can verify which shard they received and merge sharded responses. Clients should not cache sharded list responses as a full representation of the collection.\n\nThis is an alpha field and requires enabling the ShardedListAndWatch feature gate.",
-							Ref:         ref(v1.ShardInfo{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ShardInfo{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.ShardInfo{}.OpenAPIModelName()},
+			metav1.ShardInfo{}.OpenAPIModelName()},
 	}
 }
 
@@ -5137,7 +7001,7 @@ func schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref common.ReferenceCallback) co
 					"time": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Time is the timestamp of when the ManagedFields entry was added. The timestamp will also be updated if a field is added, the manager changes any of the owned fields value or removes a field. The timestamp does not update when a field is removed from the entry because another manager took it over.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"fieldsType": {
@@ -5150,7 +7014,7 @@ func schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref common.ReferenceCallback) co
 					"fieldsV1": {
 						SchemaProps: spec.SchemaProps{
 							Description: "FieldsV1 holds the first JSON version format as described in the \"FieldsV1\" type.",
-							Ref:         ref(v1.FieldsV1{}.OpenAPIModelName()),
+							Ref:         ref(metav1.FieldsV1{}.OpenAPIModelName()),
 						},
 					},
 					"subresource": {
@@ -5164,7 +7028,7 @@ func schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1.FieldsV1{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			metav1.FieldsV1{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -5173,8 +7037,8 @@ func schema_pkg_apis_meta_v1_MicroTime(ref common.ReferenceCallback) common.Open
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
 				Description: "MicroTime is version of Time with microsecond level precision.",
-				Type:        v1.MicroTime{}.OpenAPISchemaType(),
-				Format:      v1.MicroTime{}.OpenAPISchemaFormat(),
+				Type:        metav1.MicroTime{}.OpenAPISchemaType(),
+				Format:      metav1.MicroTime{}.OpenAPISchemaFormat(),
 			},
 		},
 	}
@@ -5239,13 +7103,13 @@ func schema_pkg_apis_meta_v1_ObjectMeta(ref common.ReferenceCallback) common.Ope
 					"creationTimestamp": {
 						SchemaProps: spec.SchemaProps{
 							Description: "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"deletionTimestamp": {
 						SchemaProps: spec.SchemaProps{
 							Description: "DeletionTimestamp is RFC 3339 date and time at which this resource will be deleted. This field is set by the server when a graceful deletion is requested by the user, and is not directly settable by a client. The resource is expected to be deleted (no longer visible from resource lists, and not reachable by name) after the time in this field, once the finalizers list is empty. As long as the finalizers list contains items, deletion is blocked. Once the deletionTimestamp is set, this value may not be unset or be set further into the future, although it may be shortened or the resource may be deleted prior to this time. For example, a user may request that a pod is deleted in 30 seconds. The Kubelet will react by sending a graceful termination signal to the containers in the pod. After that 30 seconds, the Kubelet will send a hard termination signal (SIGKILL) to the container and after cleanup, remove the pod from the API. In the presence of network partitions, this object may still exist after this timestamp, until an administrator or automated process can determine the resource is fully terminated. If not set, graceful deletion of the object has not been requested.\n\nPopulated by the system when a graceful deletion is requested. Read-only. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"deletionGracePeriodSeconds": {
@@ -5302,7 +7166,7 @@ func schema_pkg_apis_meta_v1_ObjectMeta(ref common.ReferenceCallback) common.Ope
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.OwnerReference{}.OpenAPIModelName()),
+										Ref: ref(metav1.OwnerReference{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -5340,7 +7204,7 @@ func schema_pkg_apis_meta_v1_ObjectMeta(ref common.ReferenceCallback) common.Ope
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.ManagedFieldsEntry{}.OpenAPIModelName()),
+										Ref: ref(metav1.ManagedFieldsEntry{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -5350,7 +7214,7 @@ func schema_pkg_apis_meta_v1_ObjectMeta(ref common.ReferenceCallback) common.Ope
 			},
 		},
 		Dependencies: []string{
-			v1.ManagedFieldsEntry{}.OpenAPIModelName(), v1.OwnerReference{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			metav1.ManagedFieldsEntry{}.OpenAPIModelName(), metav1.OwnerReference{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -5444,14 +7308,14 @@ func schema_pkg_apis_meta_v1_PartialObjectMetadata(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.ObjectMeta{}.OpenAPIModelName()},
+			metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -5480,7 +7344,7 @@ func schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -5490,7 +7354,7 @@ func schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.PartialObjectMetadata{}.OpenAPIModelName()),
+										Ref: ref(metav1.PartialObjectMetadata{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -5501,7 +7365,7 @@ func schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			v1.ListMeta{}.OpenAPIModelName(), v1.PartialObjectMetadata{}.OpenAPIModelName()},
+			metav1.ListMeta{}.OpenAPIModelName(), metav1.PartialObjectMetadata{}.OpenAPIModelName()},
 	}
 }
 
@@ -5720,7 +7584,7 @@ func schema_pkg_apis_meta_v1_Status(ref common.ReferenceCallback) common.OpenAPI
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
@@ -5747,7 +7611,7 @@ func schema_pkg_apis_meta_v1_Status(ref common.ReferenceCallback) common.OpenAPI
 					"details": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Extended data associated with the reason.  Each reason may define its own extended details. This field is optional and the data returned is not guaranteed to conform to any schema except that defined by the reason type.",
-							Ref:         ref(v1.StatusDetails{}.OpenAPIModelName()),
+							Ref:         ref(metav1.StatusDetails{}.OpenAPIModelName()),
 						},
 					},
 					"code": {
@@ -5761,7 +7625,7 @@ func schema_pkg_apis_meta_v1_Status(ref common.ReferenceCallback) common.OpenAPI
 			},
 		},
 		Dependencies: []string{
-			v1.ListMeta{}.OpenAPIModelName(), v1.StatusDetails{}.OpenAPIModelName()},
+			metav1.ListMeta{}.OpenAPIModelName(), metav1.StatusDetails{}.OpenAPIModelName()},
 	}
 }
 
@@ -5846,7 +7710,7 @@ func schema_pkg_apis_meta_v1_StatusDetails(ref common.ReferenceCallback) common.
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.StatusCause{}.OpenAPIModelName()),
+										Ref: ref(metav1.StatusCause{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -5863,7 +7727,7 @@ func schema_pkg_apis_meta_v1_StatusDetails(ref common.ReferenceCallback) common.
 			},
 		},
 		Dependencies: []string{
-			v1.StatusCause{}.OpenAPIModelName()},
+			metav1.StatusCause{}.OpenAPIModelName()},
 	}
 }
 
@@ -5892,7 +7756,7 @@ func schema_pkg_apis_meta_v1_Table(ref common.ReferenceCallback) common.OpenAPID
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"columnDefinitions": {
@@ -5907,7 +7771,7 @@ func schema_pkg_apis_meta_v1_Table(ref common.ReferenceCallback) common.OpenAPID
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.TableColumnDefinition{}.OpenAPIModelName()),
+										Ref: ref(metav1.TableColumnDefinition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -5925,7 +7789,7 @@ func schema_pkg_apis_meta_v1_Table(ref common.ReferenceCallback) common.OpenAPID
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.TableRow{}.OpenAPIModelName()),
+										Ref: ref(metav1.TableRow{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -5936,7 +7800,7 @@ func schema_pkg_apis_meta_v1_Table(ref common.ReferenceCallback) common.OpenAPID
 			},
 		},
 		Dependencies: []string{
-			v1.ListMeta{}.OpenAPIModelName(), v1.TableColumnDefinition{}.OpenAPIModelName(), v1.TableRow{}.OpenAPIModelName()},
+			metav1.ListMeta{}.OpenAPIModelName(), metav1.TableColumnDefinition{}.OpenAPIModelName(), metav1.TableRow{}.OpenAPIModelName()},
 	}
 }
 
@@ -6066,7 +7930,7 @@ func schema_pkg_apis_meta_v1_TableRow(ref common.ReferenceCallback) common.OpenA
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.TableRowCondition{}.OpenAPIModelName()),
+										Ref: ref(metav1.TableRowCondition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6083,7 +7947,7 @@ func schema_pkg_apis_meta_v1_TableRow(ref common.ReferenceCallback) common.OpenA
 			},
 		},
 		Dependencies: []string{
-			v1.TableRowCondition{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			metav1.TableRowCondition{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -6136,8 +8000,8 @@ func schema_pkg_apis_meta_v1_Time(ref common.ReferenceCallback) common.OpenAPIDe
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
 				Description: "Time is a wrapper around time.Time which supports correct marshaling to YAML and JSON.  Wrappers are provided for many of the factory methods that the time package offers.",
-				Type:        v1.Time{}.OpenAPISchemaType(),
-				Format:      v1.Time{}.OpenAPISchemaFormat(),
+				Type:        metav1.Time{}.OpenAPISchemaType(),
+				Format:      metav1.Time{}.OpenAPISchemaFormat(),
 			},
 		},
 	}
