@@ -139,9 +139,6 @@ func FuzzQuote(f *testing.F) {
 		if got := unquote(quoted); got != text {
 			t.Fatalf("%q came back as %q", text, got)
 		}
-		if !quotes(quoted, text) || quotes(quoted, text+"x") || text != "" && quotes(quoted, text[:len(text)-1]) {
-			t.Fatalf("%q is not told from others", text)
-		}
 		if !utf8.ValidString(text) {
 			return
 		}

@@ -35,7 +35,7 @@ func (r *Registry) match(ctx context.Context, st *state, sub *subject, p *prepar
 	if sub == nil {
 		return Version{}, false, nil
 	}
-	if v, ok := st.holding(sub.name, st.idsOf(p.sum, p.typ, p.text, p.refs), deleted); ok {
+	if v, ok := st.holding(sub.name, st.idsOf(p.sum), deleted); ok {
 		return v, true, nil
 	}
 	return r.matchResolved(ctx, st, sub, p, deleted)

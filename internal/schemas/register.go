@@ -142,7 +142,7 @@ func (reg *registration) decide(st *state) ([][]byte, error) {
 		return nil, errStale
 	}
 	if sub != reg.base {
-		if v, ok := st.holding(reg.name, st.idsOf(reg.schema.sum, reg.schema.typ, reg.schema.text, reg.schema.refs), false); ok && reg.satisfiedBy(v) {
+		if v, ok := st.holding(reg.name, st.idsOf(reg.schema.sum), false); ok && reg.satisfiedBy(v) {
 			reg.result = Registered{ID: v.Schema.ID, Version: v.Version}
 			return nil, nil
 		}
@@ -179,7 +179,7 @@ func (p *prepared) targetsStand(st *state) bool {
 func (reg *registration) record(st *state, sub *subject) (*record, error) {
 	p := reg.schema
 	rec := &record{op: opRegister, at: time.Now().UnixMilli(), subject: reg.name, version: sub.next(), unchecked: p.unchecked}
-	same := st.idsOf(p.sum, p.typ, p.text, p.refs)
+	same := st.idsOf(p.sum)
 	if st.mode == Import {
 		if err := reg.chooseImported(st, sub, rec); err != nil {
 			return nil, err
@@ -204,7 +204,7 @@ func (reg *registration) record(st *state, sub *subject) (*record, error) {
 func (reg *registration) chooseImported(st *state, sub *subject, rec *record) error {
 	p := reg.schema
 	rec.id = reg.draft.ID
-	if bound, ok := st.schemas.Get(rec.id); ok && !bound.same(p.typ, p.text, p.refs) {
+	if bound, ok := st.schemas.Get(rec.id); ok && bound.sum != p.sum {
 		return overwriteNotPermitted(rec.id)
 	}
 	if reg.draft.Version <= 0 {

@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -33,8 +32,9 @@ type Schema struct {
 
 const bodyStart = len(`{"schema":`)
 
-// identity is what makes two schemas the same: language, text and references.
-type identity [16]byte
+// identity is what makes two schemas the same: the SHA-256 of language, text and
+// references.
+type identity [32]byte
 
 func identityOf(t Type, text string, refs []Reference) identity {
 	h := sha256.New()
@@ -107,18 +107,6 @@ func (s *Schema) Text() string { return unquote(s.body[bodyStart:s.textEnd]) }
 // Tag returns a short name of the content, for caches.
 func (s *Schema) Tag() string { return hex.EncodeToString(s.sum[:8]) }
 
-func (s *Schema) same(t Type, text string, refs []Reference) bool {
-	if s.Type != t || len(s.References) != len(refs) {
-		return false
-	}
-	for i, ref := range refs {
-		if s.References[i] != ref {
-			return false
-		}
-	}
-	return quotes(s.body[bodyStart:s.textEnd], text)
-}
-
 // Version is a schema's place in a subject.
 type Version struct {
 	Subject string
@@ -174,30 +162,6 @@ func appendQuoted(b []byte, s string) []byte {
 
 // AppendQuoted appends s as a JSON string the way schema texts are quoted.
 func AppendQuoted(b []byte, s string) []byte { return appendQuoted(b, s) }
-
-// quotes says whether quoted is what appendQuoted makes of text.
-func quotes(quoted []byte, text string) bool {
-	quoted = quoted[1 : len(quoted)-1]
-	at := 0
-	for i := range len(text) {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			if at >= len(quoted) || quoted[at] != c {
-				return false
-			}
-			at++
-			continue
-		}
-		var buf [8]byte
-		escaped := appendQuoted(buf[:0], text[i:i+1])
-		escaped = escaped[1 : len(escaped)-1]
-		if !bytes.HasPrefix(quoted[min(at, len(quoted)):], escaped) {
-			return false
-		}
-		at += len(escaped)
-	}
-	return at == len(quoted)
-}
 
 // unquote undoes appendQuoted.
 func unquote(quoted []byte) string {

@@ -184,13 +184,13 @@ func (s *state) level(name string) Level {
 
 // idsOf returns the ids that have this content, lowest first. More than one
 // can only come from an import.
-func (s *state) idsOf(sum identity, t Type, text string, refs []Reference) []*Schema {
+func (s *state) idsOf(sum identity) []*Schema {
 	var found []*Schema
 	s.identities.Ascend(identityKey{sum: sum}, func(k identityKey) bool {
 		if k.sum != sum {
 			return false
 		}
-		if schema, ok := s.schemas.Get(k.id); ok && schema.same(t, text, refs) {
+		if schema, ok := s.schemas.Get(k.id); ok {
 			found = append(found, schema)
 		}
 		return true
