@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +29,7 @@ import (
 // inside, the verb is already decided, and authorization with it.
 func buildChain(codecs serializer.CodecFactory, trail func(audit.Record)) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
-		chain := genericapiserver.DefaultBuildHandlerChain(checkPatches(codecs, c.MaxRequestBodyBytes, api), c)
+		chain := genericapiserver.DefaultBuildHandlerChain(inside(codecs, c.MaxRequestBodyBytes, api), c)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			record := web.RecordOf(r.Context())
 			record.SetRoute("resources", route(r.URL.Path))
@@ -94,6 +95,9 @@ func refuseFieldManager(query url.Values) error {
 	manager := query.Get("fieldManager")
 	if len(manager) > maxFieldManager {
 		return apierrors.NewBadRequest(fmt.Sprintf("fieldManager may have at most %d characters", maxFieldManager))
+	}
+	if !utf8.ValidString(manager) {
+		return apierrors.NewBadRequest("fieldManager must be text in UTF-8")
 	}
 	for _, c := range manager {
 		if !strconv.IsPrint(c) {

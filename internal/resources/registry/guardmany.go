@@ -23,7 +23,7 @@ const (
 // Each object goes the way of a single deletion, so that whoever is told of
 // those is told of these, also when a later one fails.
 func (g *Guarded[T]) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metav1internal.ListOptions) (runtime.Object, error) {
-	if err := checkDeleteOptions(options); err != nil {
+	if err := settle(ctx, options); err != nil {
 		return nil, err
 	}
 	page := &metav1internal.ListOptions{}

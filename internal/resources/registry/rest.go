@@ -2,17 +2,12 @@ package registry
 
 import (
 	"context"
-	"fmt"
-	"math"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1internal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -67,7 +62,7 @@ func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObje
 
 // Delete refuses what the kind protects, then deletes.
 func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	if err := checkDeleteOptions(options); err != nil {
+	if err := settle(ctx, options); err != nil {
 		return nil, false, err
 	}
 	out, deleted, err := r.Store.Delete(ctx, name, r.protect(validate, options), options)
@@ -82,7 +77,7 @@ func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.Validat
 
 // DeleteCollection deletes what the selectors match.
 func (r *REST[T]) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metav1internal.ListOptions) (runtime.Object, error) {
-	if err := checkDeleteOptions(options); err != nil {
+	if err := settle(ctx, options); err != nil {
 		return nil, err
 	}
 	out, err := r.Store.DeleteCollection(ctx, r.protect(validate, options), options, list)
@@ -124,31 +119,6 @@ func (r *REST[T]) deleting(out runtime.Object, options *metav1.DeleteOptions) {
 	if options.GracePeriodSeconds == nil || *options.GracePeriodSeconds == 0 {
 		r.kind.Deleting(object)
 	}
-}
-
-// maxGrace is the longest grace period, a bit more than 68 years; what is much
-// longer overflows the time of deletion.
-const maxGrace = math.MaxInt32
-
-// checkDeleteOptions holds what the machinery does not look at.
-func checkDeleteOptions(options *metav1.DeleteOptions) error {
-	if options == nil {
-		return nil
-	}
-	if grace := options.GracePeriodSeconds; grace != nil && (*grace < 0 || *grace > maxGrace) {
-		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}
-		message := "must be greater than or equal to 0"
-		if *grace > 0 {
-			message = fmt.Sprintf("must be less than or equal to %d", maxGrace)
-		}
-		return apierrors.NewInvalid(kind, "", field.ErrorList{
-			field.Invalid(field.NewPath("gracePeriodSeconds"), *grace, message),
-		})
-	}
-	if p := options.Preconditions; p != nil && p.ResourceVersion != nil {
-		return checkVersion("preconditions.resourceVersion", *p.ResourceVersion)
-	}
-	return nil
 }
 
 // StatusREST is a kind's status subresource.

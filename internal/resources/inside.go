@@ -14,15 +14,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/internal/resources/registry"
 )
 
+// inside wraps the API itself: what stands here is behind authentication, so
+// that strangers cannot make us read bodies.
+func inside(codecs serializer.CodecFactory, limit int64, api http.Handler) http.Handler {
+	patches := checkPatches(codecs, limit, api)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPatch:
+			patches.ServeHTTP(w, r)
+		case r.Method == http.MethodDelete && r.URL.RawQuery != "":
+			api.ServeHTTP(w, r.WithContext(registry.WithDeleteQuery(r.Context(), r.URL.Query())))
+		default:
+			api.ServeHTTP(w, r)
+		}
+	})
+}
+
 // checkPatches refuses strategic merge patches with a directive that does not
-// exist, naming it (R11): the machinery passes over some of them. It stands
-// behind authentication, so that strangers cannot make us read bodies.
+// exist, naming it (R11): the machinery passes over some of them.
 func checkPatches(codecs serializer.CodecFactory, limit int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if err != nil || r.Method != http.MethodPatch || mediaType != string(types.StrategicMergePatchType) || r.Body == nil {
+		if err != nil || mediaType != string(types.StrategicMergePatchType) || r.Body == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
