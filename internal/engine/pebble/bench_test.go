@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
@@ -65,20 +66,123 @@ var keepAll = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 // BenchmarkBareSet is the limit: Pebble itself, one synced Set per message.
 func BenchmarkBareSet(b *testing.B) {
 	for _, writers := range []int{1, 16, 64, 512} {
-		b.Run(fmt.Sprintf("writers=%d/size=1024", writers), func(b *testing.B) {
-			e := &Engine{dir: b.TempDir(), opts: Options{}.withDefaults()}
-			e.fs, e.log = e.opts.FS, e.opts.Logger
-			db, err := e.openStore()
-			if err != nil {
-				b.Fatal(err)
+		for _, size := range []int{100, 1024, 64 << 10} {
+			b.Run(fmt.Sprintf("writers=%d/size=%d", writers, size), func(b *testing.B) {
+				e := &Engine{dir: b.TempDir(), opts: Options{}.withDefaults()}
+				e.fs, e.log = e.opts.FS, e.opts.Logger
+				db, err := e.openStore()
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer db.Close()
+				value := payload(size)
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				work(b, writers, func(_, n int) {
+					var key [messageKeyLen]byte
+					binary.BigEndian.PutUint64(key[8:], uint64(n))
+					if err := db.Set(key[:], value, cdb.Sync); err != nil {
+						b.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkAppend appends one message per call.
+func BenchmarkAppend(b *testing.B) {
+	for _, writers := range []int{1, 16, 64, 512} {
+		for _, size := range []int{100, 1024, 64 << 10} {
+			for _, topics := range []int{1, 1000, 100_000} {
+				if topics > 1 && (size != 1024 || writers < 64) {
+					continue
+				}
+				b.Run(fmt.Sprintf("writers=%d/size=%d/topics=%d", writers, size, topics), func(b *testing.B) {
+					benchAppend(b, writers, size, topics)
+				})
 			}
-			defer db.Close()
-			value := payload(1024)
+		}
+	}
+}
+
+func benchAppend(b *testing.B, writers, size, topics int) {
+	ctx := context.Background()
+	e := openBench(b)
+	makeTopics(b, e, 1, topics, false)
+	value := payload(size)
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	work(b, writers, func(_, n int) {
+		id := engine.TopicID(n%topics + 1)
+		if _, err := e.Append(ctx, id, 0, []engine.Message{{Payload: value}}); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// makeTopics creates topics numbered from on, with a subscription each if asked.
+func makeTopics(b testing.TB, e *Engine, from, n int, subscribe bool) {
+	b.Helper()
+	ctx := context.Background()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, 512) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				id := engine.TopicID(from + i)
+				err := e.CreateTopic(ctx, id, keepAll)
+				if err == nil && subscribe {
+					err = e.CreateSubscription(ctx, id, "s", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest})
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// fill appends messages in large batches.
+func fill(b testing.TB, e *Engine, topic engine.TopicID, n, size int) {
+	b.Helper()
+	ctx := context.Background()
+	value := payload(size)
+	for n > 0 {
+		msgs := make([]engine.Message, min(n, 1000))
+		for i := range msgs {
+			msgs[i].Payload = value
+		}
+		if _, err := e.Append(ctx, topic, 0, msgs); err != nil {
+			b.Fatal(err)
+		}
+		n -= len(msgs)
+	}
+}
+
+// BenchmarkReceiveAck receives one message and acknowledges it durably.
+func BenchmarkReceiveAck(b *testing.B) {
+	ctx := context.Background()
+	for _, consumers := range []int{1, 16, 64, 512} {
+		b.Run(fmt.Sprintf("consumers=%d/size=1024", consumers), func(b *testing.B) {
+			e := openBench(b)
+			makeTopics(b, e, 1, 1, true)
+			fill(b, e, 1, b.N, 1024)
 			b.SetBytes(1024)
-			work(b, writers, func(_, n int) {
-				var key [messageKeyLen]byte
-				binary.BigEndian.PutUint64(key[8:], uint64(n))
-				if err := db.Set(key[:], value, cdb.Sync); err != nil {
+			b.ReportAllocs()
+			work(b, consumers, func(_, _ int) {
+				got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
+				if err != nil || len(got) != 1 {
+					b.Errorf("%d messages, %v", len(got), err)
+					return
+				}
+				if err := e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}}); err != nil {
 					b.Error(err)
 				}
 			})
@@ -86,24 +190,64 @@ func BenchmarkBareSet(b *testing.B) {
 	}
 }
 
-func BenchmarkAppend(b *testing.B) {
+// BenchmarkPipeline has as many producers as waiting consumers: a message is
+// appended, received and acknowledged per operation.
+func BenchmarkPipeline(b *testing.B) {
 	ctx := context.Background()
-	for _, writers := range []int{1, 16, 64, 512} {
-		for _, size := range []int{100, 1024, 64 << 10} {
-			b.Run(fmt.Sprintf("writers=%d/size=%d", writers, size), func(b *testing.B) {
-				e := openBench(b)
-				if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
-					b.Fatal(err)
-				}
-				value := payload(size)
-				b.SetBytes(int64(size))
-				b.ReportAllocs()
-				work(b, writers, func(_, _ int) {
-					if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: value}}); err != nil {
-						b.Error(err)
+	for _, pairs := range []int{1, 64} {
+		b.Run(fmt.Sprintf("pairs=%d/size=1024", pairs), func(b *testing.B) {
+			e := openBench(b)
+			makeTopics(b, e, 1, 1, true)
+			value := payload(1024)
+			b.SetBytes(1024)
+			var wg sync.WaitGroup
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			for range pairs {
+				wg.Go(func() {
+					for left.Add(-1) >= 0 {
+						got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Minute, Partition: engine.AllPartitions})
+						if err != nil || len(got) != 1 {
+							b.Errorf("%d messages, %v", len(got), err)
+							return
+						}
+						if err := e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}}); err != nil {
+							b.Error(err)
+						}
 					}
 				})
+			}
+			work(b, pairs, func(_, _ int) {
+				if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: value}}); err != nil {
+					b.Error(err)
+				}
 			})
-		}
+			wg.Wait()
+		})
+	}
+}
+
+// BenchmarkJournalAppend has each writer on a journal of its own.
+func BenchmarkJournalAppend(b *testing.B) {
+	ctx := context.Background()
+	for _, writers := range []int{1, 16} {
+		b.Run(fmt.Sprintf("writers=%d/size=1024", writers), func(b *testing.B) {
+			e := openBench(b)
+			record := payload(1024)
+			journals, last := make([]engine.Journal, writers), make([]uint64, writers)
+			for w := range journals {
+				var err error
+				if journals[w], err = e.Journal(ctx, fmt.Sprint(w)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.SetBytes(1024)
+			work(b, writers, func(w, _ int) {
+				var err error
+				if last[w], err = journals[w].Append(ctx, last[w], record); err != nil {
+					b.Error(err)
+				}
+			})
+		})
 	}
 }

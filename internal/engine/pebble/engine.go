@@ -37,6 +37,9 @@ type Options struct {
 	MemTableBytes int
 	// IdleAfter is how long an unused topic stays in memory; 0 means a minute.
 	IdleAfter time.Duration
+	// MaxLoaded is how many topics stay in memory, used or not, unless they are
+	// busy (somebody waits or holds a lease); 0 means 65536.
+	MaxLoaded int
 	// TrimDelay is how long after it became possible messages are trimmed, so
 	// that a busy topic is not trimmed message by message; 0 means 3 seconds.
 	TrimDelay time.Duration
@@ -52,10 +55,19 @@ type Options struct {
 // acknowledgements, deletions and compactions still have room.
 const DefaultMinFreeBytes = 1 << 30
 
+// defaultCacheBytes is what a store that shares no cache keeps for blocks.
+const defaultCacheBytes = 64 << 20
+
+// replayWorthwhile is how much of the log is rather replayed at the next start
+// than flushed at this end.
+const replayWorthwhile = 4 << 20
+
 // slowDisk is how long a write may take before it is logged.
 const slowDisk = 5 * time.Second
 
-// Cache holds blocks of several stores in one bounded piece of memory.
+// Cache holds blocks of several stores in one bounded piece of memory. Write
+// buffers (at most 4 x MemTableBytes for a busy store, a few hundred KB for an
+// idle one) are taken out of it, so it should be larger than they are.
 type Cache struct{ c *cdb.Cache }
 
 // NewCache makes a cache of the given size.
@@ -151,6 +163,9 @@ func (o Options) withDefaults() Options {
 	if o.IdleAfter == 0 {
 		o.IdleAfter = time.Minute
 	}
+	if o.MaxLoaded == 0 {
+		o.MaxLoaded = 1 << 16
+	}
 	if o.TrimDelay == 0 {
 		o.TrimDelay = 3 * time.Second
 	}
@@ -186,6 +201,7 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
+	opts.CacheSize = defaultCacheBytes + 2*int64(e.opts.MemTableBytes)
 	if e.opts.Cache != nil {
 		opts.Cache = e.opts.Cache.c
 	}
@@ -357,7 +373,11 @@ func (e *Engine) closeStore() error {
 	if e.fault() != nil {
 		return engine.ErrFailed
 	}
-	err := e.db.Close()
+	var err error
+	if e.db.Metrics().MemTable.Size > replayWorthwhile {
+		err = e.db.Flush()
+	}
+	err = errors.Join(err, e.db.Close())
 	if e.health != nil {
 		err = errors.Join(err, e.health.Close())
 	}

@@ -135,6 +135,9 @@ func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 		t = &topic{e: tt.e, id: id, ready: make(chan struct{})}
 		tt.m[id] = t
 		mine = true
+		if len(tt.m) > tt.e.opts.MaxLoaded {
+			tt.e.keeper.crowded()
+		}
 	}
 	t.pins.Add(1)
 	return t, mine
@@ -279,26 +282,43 @@ func (t *topic) evictable() bool {
 	return true
 }
 
-// evict unloads topics that nobody used since the last call.
+// evict unloads topics that nobody used since the last call. When there are too
+// many it takes others as well, down to three quarters of the limit.
 func (tt *topicTable) evict() {
 	tt.mu.RLock()
-	var idle []*topic
+	var idle, used []*topic
 	for _, t := range tt.m {
-		if t.pins.Load() == 0 && !t.used.Swap(false) {
+		if t.pins.Load() != 0 {
+			continue
+		}
+		if t.used.Swap(false) {
+			used = append(used, t)
+		} else {
 			idle = append(idle, t)
 		}
 	}
+	loaded := len(tt.m)
 	tt.mu.RUnlock()
+	if limit := tt.e.opts.MaxLoaded; loaded > limit {
+		spare := max(0, min(len(used), loaded-len(idle)-limit*3/4))
+		idle = append(idle, used[:spare]...)
+	}
 	for _, t := range idle {
-		tt.mu.Lock()
-		if !t.used.Load() && tt.m[t.id] == t && t.evictable() {
-			delete(tt.m, t.id)
-			for _, s := range t.subs {
-				if n := s.unload(); n > 0 {
-					tt.redelivered[redeliveredKey{t.id, s.id}] = n
-				}
-			}
+		tt.unload(t)
+	}
+}
+
+// unload forgets a topic unless it is in use.
+func (tt *topicTable) unload(t *topic) {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	if t.used.Load() || tt.m[t.id] != t || !t.evictable() {
+		return
+	}
+	delete(tt.m, t.id)
+	for _, s := range t.subs {
+		if n := s.unload(); n > 0 {
+			tt.redelivered[redeliveredKey{t.id, s.id}] = n
 		}
-		tt.mu.Unlock()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	cdb "github.com/cockroachdb/pebble/v2"
@@ -19,7 +20,8 @@ import (
 type keeper struct {
 	e     *Engine
 	mu    sync.Mutex
-	soon  []dueTopic // due within soonWindow: possibly not in the store yet
+	soon  []dueTopic  // due within soonWindow: possibly not in the store yet
+	full  atomic.Bool // too many topics are loaded
 	nudge chan struct{}
 	stop  chan struct{}
 	ended chan struct{}
@@ -72,9 +74,20 @@ func (t *topic) schedule(g *group, due int64) {
 	k.mu.Lock()
 	k.soon = append(k.soon, dueTopic{due, t.id})
 	k.mu.Unlock()
+	k.wake()
+}
+
+func (k *keeper) wake() {
 	select {
 	case k.nudge <- struct{}{}:
 	default:
+	}
+}
+
+// crowded asks for topics to be unloaded now.
+func (k *keeper) crowded() {
+	if !k.full.Swap(true) {
+		k.wake()
 	}
 }
 
@@ -126,7 +139,7 @@ func (k *keeper) run() {
 			return
 		}
 		now := time.Now()
-		if !now.Before(nextEvict) {
+		if full := k.full.Swap(false); full || !now.Before(nextEvict) {
 			k.e.topics.evict()
 			nextEvict = now.Add(k.e.opts.IdleAfter / 2)
 		}

@@ -1,0 +1,204 @@
+package pebble
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/internal/engine"
+)
+
+// The benchmarks below build large stores; FRESHET_BENCH_SCALE makes them
+// larger or smaller (in percent) than what docs/performance.md reports.
+func scaled(n int) int {
+	if s := os.Getenv("FRESHET_BENCH_SCALE"); s != "" {
+		if percent, err := strconv.Atoi(s); err == nil {
+			return max(1, n*percent/100)
+		}
+	}
+	return n
+}
+
+func heapBytes() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkOpen opens a store that was closed well, until a message can be
+// read; heap-MB is what it then takes.
+func BenchmarkOpen(b *testing.B) {
+	ctx := context.Background()
+	b.Run(fmt.Sprintf("topics=%d", scaled(1_000_000)), func(b *testing.B) {
+		benchOpen(b, func(e *Engine) {
+			makeTopics(b, e, 1, scaled(1_000_000), false)
+			fill(b, e, 1, 1, 1024)
+		})
+	})
+	b.Run(fmt.Sprintf("messages=%d", scaled(10_000_000)), func(b *testing.B) {
+		benchOpen(b, func(e *Engine) {
+			makeTopics(b, e, 1, 100, true)
+			var wg sync.WaitGroup
+			for id := range 100 {
+				wg.Go(func() { fill(b, e, engine.TopicID(id+1), scaled(10_000_000)/100, 100) })
+			}
+			wg.Wait()
+			_, err := e.ListTopics(ctx, 0, 1)
+			if err != nil {
+				b.Error(err)
+			}
+		})
+	})
+}
+
+func benchOpen(b *testing.B, build func(*Engine)) {
+	ctx := context.Background()
+	dir := b.TempDir()
+	e, err := Open(dir, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	build(e)
+	if err := e.Close(); err != nil {
+		b.Fatal(err)
+	}
+	e = nil
+	var grown uint64
+	b.ResetTimer()
+	for range b.N {
+		before := heapBytes()
+		b.StartTimer()
+		e, err := Open(dir, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 1}); err != nil || len(records) != 1 {
+			b.Fatalf("%d messages, %v", len(records), err)
+		}
+		b.StopTimer()
+		grown = max(grown, heapBytes()-before)
+		if err := e.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(grown)/1e6, "heap-MB")
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/open")
+}
+
+// BenchmarkMemory reports the heap that a loaded topic, a subscription and a
+// leased message take, and what is left of topics when they are idle.
+func BenchmarkMemory(b *testing.B) {
+	ctx := context.Background()
+	n := scaled(50_000)
+	for range b.N {
+		e := openBench(b)
+		base := heapBytes()
+		makeTopics(b, e, 1, n, false)
+		topics := heapBytes()
+		subscribeAll(b, e, n, "s")
+		subs := heapBytes()
+		fill(b, e, 1, n, 10)
+		logged := heapBytes()
+		for left := n; left > 0; left -= 1000 {
+			if _, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1000, Lease: time.Hour, Partition: 0}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		leased := heapBytes()
+		e.topics.evict()
+		e.topics.evict()
+		idle := heapBytes()
+		per := func(from, to uint64) float64 { return (float64(to) - float64(from)) / float64(n) }
+		b.ReportMetric(per(base, topics), "B/topic")
+		b.ReportMetric(per(topics, subs), "B/subscription")
+		b.ReportMetric(per(logged, leased), "B/lease")
+		b.ReportMetric(per(base, idle)-per(logged, leased), "B/idle-topic")
+		if loaded := e.topics.loaded(); loaded != 1 {
+			b.Errorf("%d topics are loaded", loaded)
+		}
+	}
+}
+
+func subscribeAll(b *testing.B, e *Engine, n int, name string) {
+	b.Helper()
+	var wg sync.WaitGroup
+	for w := range 512 {
+		wg.Go(func() {
+			for id := w + 1; id <= n; id += 512 {
+				err := e.CreateSubscription(context.Background(), engine.TopicID(id), name, engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkWriteAmplification writes random kilobytes to 1,000 topics until the
+// tree has settled, and reports the bytes written to disk per byte of payload.
+func BenchmarkWriteAmplification(b *testing.B) {
+	ctx := context.Background()
+	for range b.N {
+		total := scaled(4 << 20) // messages of 1 KiB
+		e := openBench(b)
+		makeTopics(b, e, 1, 1000, true)
+		start := time.Now()
+		var wg sync.WaitGroup
+		for w := range 64 {
+			wg.Go(func() {
+				noise := rand.NewChaCha8([32]byte{byte(w)})
+				pick := rand.New(rand.NewPCG(uint64(w), 0))
+				value := make([]byte, 1024)
+				for range total / 64 {
+					_, _ = noise.Read(value)
+					id := engine.TopicID(pick.IntN(1000) + 1)
+					if _, err := e.Append(ctx, id, 0, []engine.Message{{Payload: value}}); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		b.ReportMetric(float64(total)/time.Since(start).Seconds(), "op/s")
+		settle(b, e)
+		m := e.db.Metrics()
+		var flushed, compacted uint64
+		for i := range m.Levels {
+			flushed += m.Levels[i].TableBytesFlushed
+			compacted += m.Levels[i].TableBytesCompacted
+		}
+		stored := float64(total) * 1024
+		b.ReportMetric(float64(m.WAL.BytesWritten)/stored, "amp-log")
+		b.ReportMetric(float64(flushed)/stored, "amp-flush")
+		b.ReportMetric(float64(compacted)/stored, "amp-compact")
+		b.ReportMetric((float64(m.WAL.BytesWritten)+float64(flushed)+float64(compacted))/stored, "amp")
+		b.ReportMetric(float64(m.DiskSpaceUsage())/stored, "space")
+	}
+}
+
+// settle waits until nothing is left to compact.
+func settle(b *testing.B, e *Engine) {
+	b.Helper()
+	if err := e.db.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	for quiet := 0; quiet < 20; {
+		if e.db.Metrics().Compact.NumInProgress == 0 {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
