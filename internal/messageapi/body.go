@@ -64,6 +64,9 @@ func decodeJSON(b []byte, v any) (bool, error) {
 	}
 	in := json.NewDecoder(bytes.NewReader(b))
 	if err := in.Decode(v); err != nil {
+		if errors.Is(err, messaging.ErrBatch) {
+			return false, err
+		}
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return false, badBody("it is not JSON: %w", err)

@@ -1,13 +1,14 @@
 package messageapi
 
 import (
+	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
 
 	"freshet/internal/errs"
+	"freshet/internal/identity"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 	"freshet/internal/web"
@@ -51,6 +52,9 @@ func (c *call) consume() error {
 // the client has left, they go back at once for somebody else.
 func (c *call) handOver(received []messaging.Received, write func() error) error {
 	err := c.r.Context().Err()
+	if err == nil && !c.principal.Live() {
+		err = identity.ErrInvalidToken // it ended while the call was waiting
+	}
 	if err == nil {
 		if err = write(); err == nil {
 			err = flush(c.w)
@@ -59,11 +63,7 @@ func (c *call) handOver(received []messaging.Received, write func() error) error
 	if err == nil {
 		return nil
 	}
-	if back := c.broker().GiveBack(c.topic, c.subscription, received); back != nil {
-		slog.LogAttrs(c.r.Context(), slog.LevelWarn, "giving undelivered messages back failed; they return when their lease ends",
-			slog.String("topic", c.topic.String()), slog.String("error", back.Error()))
-	}
-	return err
+	return errors.Join(err, c.broker().GiveBack(c.topic, c.subscription, received))
 }
 
 func (c *call) noContent() {

@@ -440,6 +440,8 @@ func TestBatches(t *testing.T) {
 		}
 	}
 	w.call("POST", topic+"/messages", `{"messages":[`+strings.Repeat(`{},`, 1000)+`{}]}`).want(413)
+	w.call("POST", topic+"/messages", `{"messages":[`+strings.Repeat(`{},`, 1<<20)+`{}]}`).want(413)
+	w.call("POST", topic+"/messages", `{"encoding":"text","messages":[{"payload":"x","key":"a\u0000b"}]}`).want(400)
 	w.call("POST", topic+"/s/messages", `{"maxMessages":1001}`).want(413)
 	w.call("POST", topic+"/s/messages", `{"maxMessages":0}`).want(400)
 }

@@ -29,7 +29,7 @@ const (
 	root         = "/admin/rest/topics/v1/"
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 // world is the surface over a real broker, engine and identity system.
 type world struct {

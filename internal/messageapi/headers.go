@@ -167,8 +167,12 @@ func finishHeaders(h http.Header, m *messaging.Message, after int64) error {
 	return checkText(m)
 }
 
-// checkText demands UTF-8, since all of it must fit into JSON again.
+// checkText demands UTF-8, since all of it must fit into JSON again, and a key
+// that fits into a header again, wherever it came from.
 func checkText(m *messaging.Message) error {
+	if ok, _ := headerValue(m.Key); !ok {
+		return errs.Newf(errs.Invalid, "%w: key holds a control character", messaging.ErrMessage)
+	}
 	ok := utf8.ValidString(m.Key) && utf8.ValidString(m.Producer) && utf8.ValidString(m.IdempotencyKey)
 	for i := range m.Properties {
 		ok = ok && utf8.ValidString(m.Properties[i].Key) && utf8.ValidString(m.Properties[i].Value)

@@ -17,8 +17,6 @@ type segments struct {
 	n    int
 }
 
-func (s *segments) at(i int) string { return s.list[i] }
-
 var (
 	errNoRoute = errs.New(errs.NotFound, "there is nothing at this path")
 	errPath    = errs.New(errs.Invalid, "path is not properly percent-encoded")

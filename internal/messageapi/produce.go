@@ -1,8 +1,12 @@
 package messageapi
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"net/http"
 
+	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 	"freshet/internal/web"
@@ -71,9 +75,38 @@ func wantsText(accept []string) bool {
 
 // batchBody is the body of a batch produce.
 type batchBody struct {
-	ProducerName string         `json:"producerName"`
-	Encoding     encoding       `json:"encoding"`
-	Messages     []batchMessage `json:"messages"`
+	ProducerName string    `json:"producerName"`
+	Encoding     encoding  `json:"encoding"`
+	Messages     batchList `json:"messages"`
+}
+
+// batchList is decoded one by one, so that a body full of nothing does not
+// become a hundred times its size in memory.
+type batchList []batchMessage
+
+// maxBatch is more than a broker may be configured to take.
+const maxBatch = 10_000
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *batchList) UnmarshalJSON(b []byte) error {
+	in := json.NewDecoder(bytes.NewReader(b))
+	if start, err := in.Token(); err != nil {
+		return err
+	} else if start != json.Delim('[') {
+		return errors.New("messages must be an array")
+	}
+	for in.More() {
+		if len(*l) == maxBatch {
+			return errs.Newf(errs.TooLarge, "%w: more than %d messages", messaging.ErrBatch, maxBatch)
+		}
+		var m batchMessage
+		if err := in.Decode(&m); err != nil {
+			return err
+		}
+		*l = append(*l, m)
+	}
+	_, err := in.Token()
+	return err
 }
 
 // batchMessage is one message of it.

@@ -3,7 +3,6 @@ package messaging_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -34,7 +33,7 @@ func newCluster(t *testing.T, opts messaging.Options) *cluster {
 func openOver(t *testing.T, eng engine.Engine, opts messaging.Options) *cluster {
 	t.Helper()
 	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	b, err := messaging.Open(t.Context(), eng, opts)
 	if err != nil {

@@ -67,11 +67,22 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 		received[i] = open(t.topic, &d.Record)
 		received[i].Redeliveries, received[i].LeasedUntil = d.Redeliveries, d.LeasedUntil
 		received[i].ID.Redeliveries = d.Redeliveries
-		live.out.add(1, len(d.Payload))
-		sub.out.add(1, len(d.Payload))
+		live.out.add(len(d.Payload))
+		sub.out.add(len(d.Payload))
 	}
 	return received, nil
 }
+
+// join counts a caller who waits, if there is room for one more.
+func (b *Broker) join() error {
+	if b.waiting.Add(1) > int64(b.limits.Waiting) {
+		b.waiting.Add(-1)
+		return ErrTooMany
+	}
+	return nil
+}
+
+func (b *Broker) leave() { b.waiting.Add(-1) }
 
 // await waits for messages on the caller's own goroutine. Only here, where
 // there is time, does it cost a context that ends when the broker drains.
@@ -79,11 +90,10 @@ func (b *Broker) await(ctx context.Context, id engine.TopicID, subscription stri
 	if b.draining.Err() != nil {
 		return nil, nil
 	}
-	if b.waiting.Add(1) > int64(b.limits.Waiting) {
-		b.waiting.Add(-1)
-		return nil, ErrTooMany
+	if err := b.join(); err != nil {
+		return nil, err
 	}
-	defer b.waiting.Add(-1)
+	defer b.leave()
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(b.draining, cancel)
@@ -169,7 +179,7 @@ func (b *Broker) settled(id engine.TopicID, subscription string, list []engine.S
 	sub := b.liveOf(id).subscription(subscription)
 	for i := range list {
 		if list[i].Action == Ack || list[i].Action == AckTo {
-			sub.acks.add(1, 0)
+			sub.acks.add(0)
 		}
 	}
 	if sub.open.Load() == 0 {

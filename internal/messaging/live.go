@@ -79,8 +79,9 @@ type meter struct {
 	byteRate     float64
 }
 
-func (m *meter) add(messages, bytes int) {
-	m.messages.Add(int64(messages))
+// add counts one message.
+func (m *meter) add(bytes int) {
+	m.messages.Add(1)
 	m.bytes.Add(int64(bytes))
 }
 

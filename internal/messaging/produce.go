@@ -31,7 +31,7 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 		return Produced{}, err
 	}
 	if !appended[0].Duplicate {
-		live.in.add(1, len(m.Payload))
+		live.in.add(len(m.Payload))
 	}
 	return Produced{ID: t.messageID(appended[0].ID), SchemaVersion: version, Duplicate: appended[0].Duplicate}, nil
 }
@@ -163,7 +163,7 @@ func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, ms
 		}
 		results[m].ID, results[m].Duplicate = t.messageID(appended[i].ID), appended[i].Duplicate
 		if !appended[i].Duplicate {
-			live.in.add(1, len(msgs[m].Payload))
+			live.in.add(len(msgs[m].Payload))
 		}
 	}
 }

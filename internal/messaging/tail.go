@@ -100,6 +100,10 @@ const tailSlice = 250 * time.Millisecond
 // Next returns the messages that came since the last call, waiting for the
 // first. It returns none after the wait, and ErrClosing when the broker drains.
 func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
+	if err := t.b.join(); err != nil {
+		return nil, err
+	}
+	defer t.b.leave()
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(t.b.draining, cancel)

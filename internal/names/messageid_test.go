@@ -24,7 +24,8 @@ var encoded = []struct {
 	{"latest", "CP//////////fxD//////////38wAA==", names.LatestID, false},
 	{
 		"go unbatched", "CAgQABj///////////8BIP///////////wEwAA==",
-		names.MessageID{Ledger: 8, Partition: -1, Batch: -1}, true,
+		names.MessageID{Ledger: 8, Partition: -1, Batch: -1},
+		true,
 	},
 }
 

@@ -130,7 +130,7 @@ func (r *run) call(ctx context.Context, method, path, body string, headers ...st
 	if err != nil {
 		return 0, nil, "", err
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }() // read to its end below
 	b, err := io.ReadAll(res.Body)
 	return res.StatusCode, res.Header, string(b), err
 }
