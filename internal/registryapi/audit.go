@@ -24,6 +24,7 @@ func (c *call) audit(err error) {
 		Surface: "registry", Verb: strings.ToLower(c.r.Method), Resource: rec.Route,
 		Permission: string(c.permission), Decision: audit.Allowed, Status: status,
 		Organization: c.Target.Scope.Organization, Scope: c.Target.Scope.String(),
+		By: string(c.decision.By), Role: c.decision.Role, Binding: c.decision.Binding,
 		Source: c.r.RemoteAddr, UserAgent: c.r.UserAgent(), RequestID: rec.RequestID,
 	}
 	if denied {

@@ -66,8 +66,8 @@ func (c *call) authorize(subject string, need access.Permission) error {
 
 // require turns a refusal into the registry's own words.
 func (c *call) require(need access.Permission, scope access.Scope, what string) error {
-	c.permission, c.scope = need, scope
-	err := c.h.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
+	decision, err := c.h.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
+	c.permission, c.scope, c.decision = need, scope, decision
 	if err != nil && errs.KindOf(err) == errs.Denied {
 		return &denial{role: c.principal.Name, what: what, permission: need}
 	}
@@ -80,7 +80,7 @@ func (c *call) allowed(subject string, need access.Permission) (bool, error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // no such subject can be anyone's
 	}
-	err = c.h.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
+	_, err = c.h.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
 	if err != nil && errs.KindOf(err) == errs.Denied {
 		return false, nil
 	}
@@ -125,7 +125,7 @@ func (c *call) newFilter(need access.Permission) (*filter, error) {
 }
 
 func (f *filter) ask(scope access.Scope) (bool, error) {
-	err := f.c.h.opts.Authorizer.Authorize(f.c.r.Context(), f.c.principal, f.need, scope)
+	_, err := f.c.h.opts.Authorizer.Authorize(f.c.r.Context(), f.c.principal, f.need, scope)
 	if err != nil && errs.KindOf(err) == errs.Denied {
 		return false, nil
 	}

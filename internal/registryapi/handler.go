@@ -33,10 +33,10 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, token string, target access.Scope) (*identity.Principal, error)
 }
 
-// Authorizer returns nil when the principal has the permission on the scope.
-// Its refusals are of kind Denied.
+// Authorizer says what gives the principal the permission on the scope; its
+// refusals are of kind Denied. access.Policy is one.
 type Authorizer interface {
-	Authorize(ctx context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) error
+	Authorize(ctx context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
 }
 
 // Auditor is told of changes and of whatever was denied.
@@ -89,6 +89,7 @@ type call struct {
 	// For the audit record: what the call needed and on what, and whether it
 	// changed something.
 	permission access.Permission
+	decision   access.Decision // what allowed it
 	scope      access.Scope
 	changed    bool
 }

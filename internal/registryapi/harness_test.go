@@ -47,19 +47,20 @@ func (house) Authenticate(_ context.Context, token string, target access.Scope) 
 
 // Authorize lets admin do everything; reader and writer live in the namespace
 // team/one, where the writer may also register.
-func (house) Authorize(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) error {
+func (house) Authorize(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error) {
+	allowed := access.Decision{Allowed: true, By: access.ByBinding, Role: p.Name, Binding: "house-rules"}
 	verb := permission[strings.LastIndexByte(string(permission), '.')+1:]
 	reads := verb == "describe" || verb == "list"
 	here := scope.Tenant == "team" && scope.Namespace == "one"
 	switch {
 	case p.Name == "admin":
-		return nil
+		return allowed, nil
 	case p.Name == "reader" && here && reads:
-		return nil
+		return allowed, nil
 	case p.Name == "writer" && here && (reads || verb == "create"):
-		return nil
+		return allowed, nil
 	}
-	return errs.New(errs.Denied, "no")
+	return access.Decision{}, errs.New(errs.Denied, "no")
 }
 
 func newRegistry(t testing.TB, opts schemas.Options) *schemas.Registry {

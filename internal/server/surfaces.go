@@ -51,7 +51,7 @@ func (s *server) routes() (http.Handler, error) {
 	registry := func(atRoot bool) http.Handler {
 		return registryapi.New(registryapi.Options{
 			Resolver: registries{s.plane, atRoot}, Authenticator: registryAuth{s.people},
-			Authorizer: registryAuth{s.people}, CORS: cors,
+			Authorizer: s.people.policy, Auditor: s, CORS: cors,
 		})
 	}
 	tokens, err := s.tokens(cors)
@@ -83,7 +83,7 @@ func (s *server) tokens(cors web.CORS) (*tokenapi.API, error) {
 	})
 }
 
-// Record implements messageapi.Auditor.
+// Record implements the Auditor of messageapi and registryapi.
 func (s *server) Record(r audit.Record) { s.record(r) }
 
 // opsMux is for whoever runs the server: metrics and profiles.
@@ -144,16 +144,11 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 	return registryapi.Target{Registry: c.Registry, Scope: c.Scope}, nil
 }
 
-// registryAuth lets the registry ask identity and access.
+// registryAuth lets the registry ask identity.
 type registryAuth struct{ people *people }
 
 // Authenticate implements registryapi.Authenticator.
 func (a registryAuth) Authenticate(ctx context.Context, token string, target access.Scope) (*identity.Principal, error) {
 	return a.people.Verify(ctx, token,
 		identity.InstanceAudience(target.Organization, target.Instance), identity.OrganizationAudience(target.Organization))
-}
-
-// Authorize implements registryapi.Authorizer.
-func (a registryAuth) Authorize(ctx context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) error {
-	return a.people.Allow(ctx, p, permission, scope)
 }
