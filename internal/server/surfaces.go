@@ -31,7 +31,7 @@ func (s *server) openSurfaces(context.Context) error {
 	if err != nil {
 		return err
 	}
-	main := web.Middleware(routes, s.log, s.metrics)
+	main := web.Middleware(web.BoundBodies(routes, s.cfg.Timeouts.ReadBody.Std()), s.log, s.metrics)
 	s.ports.serve(s.cfg, main, s.opsMux(), certs.config(), s.log, s.failed)
 	return nil
 }

@@ -105,7 +105,12 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 }
 
 func (w *responseWriter) Flush() {
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing buffered of ours
+	_ = w.FlushError() // whoever wants to know calls FlushError
+}
+
+// FlushError tells http.ResponseController when the client is gone.
+func (w *responseWriter) FlushError() error {
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // CloseNotify serves libraries that still ask for it; new code uses the context.

@@ -1,0 +1,35 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// BoundBodies ends requests whose body arrives too slowly. A time limit on the
+// whole connection would do so too, and would end watches and waiting consumers
+// with it; this one is lifted when the body has been read.
+func BoundBodies(next http.Handler, limit time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil && r.Body != http.NoBody {
+			control := http.NewResponseController(w)
+			if control.SetReadDeadline(time.Now().Add(limit)) == nil {
+				r.Body = &boundBody{ReadCloser: r.Body, control: control}
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+type boundBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *boundBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF { //nolint:errorlint // readers return it bare
+		_ = b.control.SetReadDeadline(time.Time{}) // it could be set, so it can be lifted
+	}
+	return n, err
+}
