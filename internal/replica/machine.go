@@ -51,6 +51,7 @@ type Options[S any] struct {
 const (
 	defaultSnapshotBytes = 16 << 20
 	defaultAppendTimeout = 10 * time.Second
+	quietStart           = time.Minute // before the records replayed at the start are made a snapshot
 )
 
 // What a machine returns besides the journal's own errors.
@@ -82,6 +83,7 @@ type Machine[S State[S]] struct {
 	snapshotSize atomic.Int64  // size of the last snapshot
 	grown        atomic.Int64  // bytes applied since the last snapshot
 	snapshotDue  chan struct{} // capacity 1
+	later        *time.Timer   // counts what was replayed at the start
 
 	ctx    context.Context //nolint:containedctx // the life of the background work, ended by Close
 	cancel context.CancelFunc
@@ -125,7 +127,10 @@ func Open[S State[S]](ctx context.Context, journal engine.Journal, opts Options[
 	m.wg.Go(m.tailLoop)
 	if opts.SnapshotBytes > 0 {
 		m.wg.Go(m.snapshotLoop)
-		m.noteGrowth(0)
+		// What was replayed now should not be replayed at the next start, but a
+		// server that has just come up has better things to do.
+		replayed := m.grown.Swap(0)
+		m.later = time.AfterFunc(quietStart, func() { m.noteGrowth(replayed) })
 	}
 	return m, nil
 }
@@ -151,6 +156,9 @@ func (m *Machine[S]) Health() error {
 // Close stops the background work. The journal stays open; it is not ours.
 func (m *Machine[S]) Close() error {
 	m.cancel()
+	if m.later != nil {
+		m.later.Stop()
+	}
 	m.wg.Wait()
 	return nil
 }

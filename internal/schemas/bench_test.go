@@ -113,7 +113,7 @@ func BenchmarkRegister(b *testing.B) {
 				b.Fatal(err)
 			}
 			fillJournal(b, j, size)
-			r, err := Open(b.Context(), j, Options{})
+			r, err := Open(b.Context(), j, Options{SnapshotBytes: -1})
 			if err != nil {
 				b.Fatal(err)
 			}
