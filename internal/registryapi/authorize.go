@@ -2,6 +2,7 @@ package registryapi
 
 import (
 	"fmt"
+	"strconv"
 
 	"freshet/internal/access"
 	"freshet/internal/errs"
@@ -88,15 +89,11 @@ func (c *call) allowed(subject string, need access.Permission) (bool, error) {
 }
 
 // authorizeID lets a read by id pass when the caller may read any subject that
-// has the id.
+// has the id. A refusal does not name the subjects: the caller may not know.
 func (c *call) authorizeID(id int32) error {
-	var first string
 	var ok bool
 	var err error
 	c.Registry.HeldBy(id, func(subject string) bool {
-		if first == "" {
-			first = subject
-		}
 		ok, err = c.allowed(subject, describeSubject)
 		return !ok && err == nil
 	})
@@ -104,8 +101,7 @@ func (c *call) authorizeID(id int32) error {
 		return err
 	}
 	c.permission, c.scope = describeSubject, c.Scope
-	c.scope.Subject = first
-	return &denial{role: c.principal.Name, what: "subject " + first, permission: describeSubject}
+	return &denial{role: c.principal.Name, what: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
 }
 
 // filter answers for many subjects: once for the whole registry if that is

@@ -223,7 +223,7 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 		{"POST", "/subjects/s/versions", "admin", `{"schema":"x"}`, ""},
 		{"POST", "/subjects/s", "admin", `{"schema":"\"int\""}`, ""},
 		{"GET", "/schemas/ids/1", "admin", "", ""},
-		{"GET", "/schemas/ids/1", "reader", "", "describe subjects deny 403 s reader"},
+		{"GET", "/schemas/ids/1", "reader", "", "describe subjects deny 403  reader"},
 		{"GET", "/subjects/s/versions", "reader", "", "describe subjects deny 403 s reader"},
 		{"GET", "/subjects", "wrong", "", "get /subjects deny 401  "},
 		{"PUT", "/config/s", "admin", `{"compatibility":"NONE"}`, "update subjects allow 200 s admin"},

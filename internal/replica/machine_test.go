@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tidwall/btree"
 
@@ -354,6 +356,38 @@ func TestSnapshotAndReplayAgree(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, value(again.View(), name), n)
 		}
 		return true
+	})
+}
+
+// A long journal is made a snapshot some time after the start, also when nobody
+// writes.
+func TestSnapshotOfWhatWasReplayed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t)
+		var records [][]byte
+		for range 100 {
+			records = append(records, []byte("some-counter"))
+		}
+		if _, err := j.Append(t.Context(), 0, records...); err != nil {
+			t.Fatal(err)
+		}
+		opts := options()
+		opts.SnapshotBytes = 500
+		open(t, j, opts)
+		for _, want := range []uint64{0, 100} {
+			position, r, err := j.LoadSnapshot(t.Context())
+			if err != nil || position != want {
+				t.Fatalf("a snapshot at %d, want %d: %v", position, want, err)
+			}
+			if r != nil {
+				if err := r.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(2 * time.Minute) // of the bubble's clock
+			synctest.Wait()
+		}
 	})
 }
 
