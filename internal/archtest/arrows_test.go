@@ -74,6 +74,7 @@ var rules = []rule{
 	{[]string{"internal/messageapi/..."}, surface("internal/messageapi/...", "internal/messaging", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
 	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/schemas"), join(apiserver, engines, cobra)},
 	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/..."), join(apiserver, engines, cobra)},
+	{[]string{"internal/auditapi/..."}, surface("internal/auditapi/..."), join(apiserver, engines, cobra)},
 	{
 		[]string{"internal/resources/..."},
 		[]string{"api/...", "internal/resources/...", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/web"},
@@ -108,7 +109,7 @@ var exclusive = []struct {
 	holders []string
 }{
 	{"net/http", []string{
-		"internal/web", "internal/messageapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/resources/...",
+		"internal/web", "internal/messageapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/auditapi/...", "internal/resources/...",
 		"internal/telemetry", "internal/server/...", "internal/cli", "api/generated/...", "console/...", "test/...", "bench/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/..."}},

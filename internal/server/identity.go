@@ -106,12 +106,6 @@ func (p *people) Verify(ctx context.Context, token string, audiences ...string) 
 	return p.verifier.Verify(ctx, token, audiences...)
 }
 
-// Allow implements resources.Authorizer.
-func (p *people) Allow(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) error {
-	_, err := p.policy.Authorize(ctx, who, permission, scope)
-	return err
-}
-
 // keyStore keeps one value in etcd.
 type keyStore struct {
 	etcd *clientv3.Client

@@ -159,29 +159,6 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 	return err
 }
 
-// openTrail opens the audit trail; it is closed late, so that it sees the end.
-func (s *server) openTrail(context.Context) (err error) {
-	path := s.cfg.AuditPath()
-	if path == "" {
-		return nil
-	}
-	s.trail, err = audit.Open(audit.Options{
-		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), Keep: s.cfg.Audit.Keep, Log: s.log,
-	})
-	if err != nil {
-		return fmt.Errorf("opening the audit trail: %w", err)
-	}
-	s.closers = append(s.closers, s.trail.Close)
-	return nil
-}
-
-// record puts something on the audit trail.
-func (s *server) record(r audit.Record) {
-	if s.trail != nil {
-		s.trail.Record(r)
-	}
-}
-
 func (s *server) openPlane(context.Context) (err error) {
 	if s.plane, err = dataplane.Open(s.planeOptions()); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"freshet/internal/access"
-	"freshet/internal/audit"
+	"freshet/internal/auditapi"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/errs"
@@ -65,6 +65,7 @@ func (s *server) routes() (http.Handler, error) {
 			{"/admin", messages}, {"/rest-stream", messages},
 			{"/stream", http.StripPrefix("/stream", registry(false))},
 			{"/oauth", tokenMux}, {"/.well-known", tokenMux},
+			{auditapi.Root, s.auditTrail(cors)},
 		},
 		fallback: registry(true),
 	}
@@ -82,9 +83,6 @@ func (s *server) tokens(cors web.CORS) (*tokenapi.API, error) {
 		Audit:  s.record, CORS: cors,
 	})
 }
-
-// Record implements the Auditor of messageapi and registryapi.
-func (s *server) Record(r audit.Record) { s.record(r) }
 
 // opsMux is for whoever runs the server: metrics and profiles.
 func (s *server) opsMux() http.Handler {
