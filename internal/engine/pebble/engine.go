@@ -43,8 +43,8 @@ type Options struct {
 	// TrimDelay is how long after it became possible messages are trimmed, so
 	// that a busy topic is not trimmed message by message; 0 means 3 seconds.
 	TrimDelay time.Duration
-	// EraBytes of messages are written before a new era begins; 0 means as many
-	// as MemTableBytes. See era.go.
+	// EraBytes of messages are written before a new era begins; 0 means a quarter
+	// of MemTableBytes. See era.go.
 	EraBytes int64
 	// DedupWindow is how long a topic that deduplicates keeps messages at least,
 	// whatever its retention says; 0 means 10 minutes.
@@ -92,6 +92,7 @@ type Engine struct {
 	clock   clock
 	keeper  keeper
 	dead    undertaker
+	reclaim reclaimer
 	guard   guard
 	journal journalTable
 
@@ -139,6 +140,7 @@ func Open(dir string, opts Options) (*Engine, error) {
 	e.journal.start(e)
 	e.clock.start(e)
 	e.guard.start(e)
+	e.reclaim.start(e)
 	e.dead.start(e)
 	e.keeper.start(e)
 	return e, nil
@@ -158,7 +160,7 @@ func (o Options) withDefaults() Options {
 		o.MemTableBytes = 64 << 20
 	}
 	if o.EraBytes == 0 {
-		o.EraBytes = int64(o.MemTableBytes)
+		o.EraBytes = int64(o.MemTableBytes) / 4
 	}
 	if o.IdleAfter == 0 {
 		o.IdleAfter = time.Minute
@@ -189,7 +191,7 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 		FormatMajorVersion:          cdb.FormatNewest,
 		MemTableSize:                uint64(e.opts.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       8,
 		L0StopWritesThreshold:       64,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                1000,
@@ -198,6 +200,9 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)/2) },
 		EventListener:               e.events(),
 	}
+	// Tables of old eras sink to the lowest level as they are, so they should be
+	// large from the start, or there will be too many of them.
+	opts.TargetFileSizes[0] = max(256<<10, int64(e.opts.MemTableBytes)/8)
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
@@ -356,6 +361,7 @@ func (e *Engine) Close() error {
 	e.dead.close()
 	e.guard.close()
 	e.clock.close()
+	e.reclaim.close()
 	if err := e.closeStore(); err != nil {
 		return fmt.Errorf("close %s: %w", e.dir, err)
 	}

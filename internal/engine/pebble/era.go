@@ -68,7 +68,7 @@ func (p *partition) enterEra(g *group, entry uint64, size int) uint32 {
 	if n := len(eras); n > 0 && eras[n-1].era == era {
 		return era
 	}
-	grown := append(slices.Clip(eras), eraStart{era, entry})
+	grown := append(eras, eraStart{era, entry}) // who reads the shorter slice does not see it
 	p.eras.Store(&grown)
 	var body packer
 	body.uint(entry)
@@ -111,11 +111,12 @@ func (p *partition) spans(from, to uint64) (out []span) {
 	return out
 }
 
-// cutEras deletes the entries [from, to), and the eras that are empty then. The
-// caller holds committer.mu.
-func (p *partition) cutEras(g *group, from, to uint64) {
+// cutEras deletes the entries [from, to), and the eras that are empty then. It
+// returns the eras it cut from. The caller holds committer.mu.
+func (p *partition) cutEras(g *group, from, to uint64) (cut []uint32) {
 	id := p.topic.id
 	for _, s := range p.spans(from, to) {
+		cut = append(cut, s.era)
 		g.deleteRange(messageKey(s.era, id, p.index, s.from), messageKey(s.era, id, p.index, s.to))
 	}
 	eras := *p.eras.Load()
@@ -132,9 +133,10 @@ func (p *partition) cutEras(g *group, from, to uint64) {
 		empty++
 	}
 	if empty > 0 {
-		kept := slices.Clone(eras[empty:])
+		kept := eras[empty:]
 		p.eras.Store(&kept)
 	}
+	return cut
 }
 
 // eras returns every era that some partition of the topic has entries in.

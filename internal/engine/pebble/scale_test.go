@@ -184,6 +184,9 @@ func BenchmarkWriteAmplification(b *testing.B) {
 		b.ReportMetric(float64(compacted)/stored, "amp-compact")
 		b.ReportMetric((float64(m.WAL.BytesWritten)+float64(flushed)+float64(compacted))/stored, "amp")
 		b.ReportMetric(float64(m.DiskSpaceUsage())/stored, "space")
+		if os.Getenv("FRESHET_BENCH_VERBOSE") != "" {
+			b.Log("\n" + m.String())
+		}
 	}
 }
 

@@ -157,7 +157,9 @@ func (t *topic) remove() (*group, error) {
 		s.retire(g, engine.ErrNoTopic)
 		t.e.clock.disarm(s)
 	}
-	for _, era := range t.eras() {
+	eras := t.eras()
+	t.freed(g, t.stored, eras)
+	for _, era := range eras {
 		prefix := eraTopicKey(era, t.id)
 		g.deleteRange(prefix, after(prefix))
 	}

@@ -302,7 +302,8 @@ type cut struct {
 // apply writes the cut into the group. The caller holds committer.mu.
 func (c *cut) apply(g *group) {
 	p, id := c.part, c.part.topic.id
-	p.cutEras(g, p.first.Load(), c.to)
+	eras := p.cutEras(g, p.first.Load(), c.to)
+	p.topic.freed(g, c.cum-p.firstCum.Load(), eras)
 	if c.delays {
 		g.deleteRange(delayKey(id, p.index, 0), delayKey(id, p.index, c.to))
 	}

@@ -1,0 +1,81 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+)
+
+// reclaimer gives disk space back. Pebble drops what a range delete covers when
+// it compacts, but it compacts for other reasons: where little is written, a
+// deleted topic could keep its space for ever. So deleted bytes are counted,
+// and when they are a good part of the store the eras they lie in are compacted.
+type reclaimer struct {
+	e      *Engine
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	bytes   int64
+	lo, hi  uint32 // eras with deleted bytes
+	running bool
+}
+
+func (r *reclaimer) start(e *Engine) {
+	r.e = e
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+}
+
+func (r *reclaimer) close() {
+	r.cancel()
+	r.wg.Wait()
+}
+
+// note counts bytes deleted in the eras [lo, hi].
+func (r *reclaimer) note(bytes int64, lo, hi uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bytes == 0 || lo < r.lo {
+		r.lo = lo
+	}
+	r.hi = max(r.hi, hi)
+	r.bytes += bytes
+	if r.running || r.bytes < int64(r.e.opts.MemTableBytes)/4 || r.ctx.Err() != nil {
+		return
+	}
+	r.running = true
+	r.wg.Go(r.run)
+}
+
+// run compacts when at least a quarter of the store is deleted.
+func (r *reclaimer) run() {
+	defer func() {
+		r.mu.Lock()
+		r.running = false
+		r.mu.Unlock()
+	}()
+	used := int64(r.e.db.Metrics().DiskSpaceUsage())
+	r.mu.Lock()
+	bytes, lo, hi := r.bytes, r.lo, r.hi
+	if bytes < used/4 {
+		r.mu.Unlock()
+		return
+	}
+	r.bytes, r.lo, r.hi = 0, 0, 0
+	r.mu.Unlock()
+	start := binary.BigEndian.AppendUint32([]byte{keyMessage}, lo)
+	end := binary.BigEndian.AppendUint32([]byte{keyMessage}, hi)
+	if err := r.e.db.Compact(r.ctx, start, after(end), false); err != nil && r.ctx.Err() == nil {
+		r.e.log.Error("reclaim disk space", "error", err)
+	}
+}
+
+// freed notes that messages of these eras go with the group.
+func (t *topic) freed(g *group, bytes int64, eras []uint32) {
+	if len(eras) == 0 || bytes == 0 {
+		return
+	}
+	lo, hi := eras[0], eras[len(eras)-1]
+	g.after = append(g.after, func() { t.e.reclaim.note(bytes, lo, hi) })
+}
