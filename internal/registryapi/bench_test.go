@@ -70,14 +70,14 @@ func hammer(b *testing.B, handler http.Handler, clients int, request func(n int6
 
 func get(path string) func(int64, string) *http.Request {
 	return func(_ int64, base string) *http.Request {
-		req, _ := http.NewRequest(http.MethodGet, base+path, nil) //nolint:noctx // a benchmark
+		req, _ := http.NewRequest(http.MethodGet, base+path, nil)
 		return req
 	}
 }
 
 func post(path func(n int64) string, body func(n int64) []byte) func(int64, string) *http.Request {
 	return func(n int64, base string) *http.Request {
-		req, _ := http.NewRequest(http.MethodPost, base+path(n), bytes.NewReader(body(n))) //nolint:noctx // a benchmark
+		req, _ := http.NewRequest(http.MethodPost, base+path(n), bytes.NewReader(body(n)))
 		return req
 	}
 }

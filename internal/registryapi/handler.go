@@ -97,7 +97,7 @@ type call struct {
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request) error {
-	c := calls.Get().(*call) //nolint:forcetypeassert // the pool holds nothing else
+	c := calls.Get().(*call) // the pool holds nothing else
 	*c = call{w: w, r: r, h: h}
 	err := c.serve()
 	c.audit(err)

@@ -19,7 +19,7 @@ const (
 
 // update is one caller of Update.
 type update[S any] struct {
-	ctx    context.Context //nolint:containedctx // the caller's, to skip those who left
+	ctx    context.Context // the caller's, to skip those who left
 	decide func(S) ([][]byte, error)
 	done   chan struct{}
 

@@ -85,7 +85,7 @@ type Machine[S State[S]] struct {
 	snapshotDue  chan struct{} // capacity 1
 	later        *time.Timer   // counts what was replayed at the start
 
-	ctx    context.Context //nolint:containedctx // the life of the background work, ended by Close
+	ctx    context.Context // the life of the background work, ended by Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }

@@ -36,7 +36,7 @@ func (c *cache) get(key cacheKey) (form, bool) {
 		return nil, false
 	}
 	c.recent.MoveToFront(e)
-	return e.Value.(*cacheEntry).form, true //nolint:forcetypeassert // the list holds nothing else
+	return e.Value.(*cacheEntry).form, true // the list holds nothing else
 }
 
 // put adds a form whose text has this many bytes.
@@ -51,7 +51,7 @@ func (c *cache) put(key cacheKey, f form, textBytes int) {
 	c.size += cost
 	for c.size > c.limit {
 		oldest := c.recent.Back()
-		e := c.recent.Remove(oldest).(*cacheEntry) //nolint:forcetypeassert // the list holds nothing else
+		e := c.recent.Remove(oldest).(*cacheEntry) // the list holds nothing else
 		delete(c.entries, e.key)
 		c.size -= e.cost
 	}

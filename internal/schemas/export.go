@@ -80,7 +80,7 @@ type versionKey struct {
 }
 
 type exporter struct {
-	ctx   context.Context //nolint:containedctx // one call's
+	ctx   context.Context // one call's
 	st    *state
 	out   *bufio.Writer
 	enc   *json.Encoder

@@ -44,7 +44,7 @@ func badLine(number int, err error) error {
 
 type importer struct {
 	r      *Registry
-	ctx    context.Context //nolint:containedctx // one call's
+	ctx    context.Context // one call's
 	lines  *bufio.Reader
 	number int // of the line read last
 	ended  bool

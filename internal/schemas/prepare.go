@@ -115,7 +115,7 @@ func normalizeReferences(refs []Reference) []Reference {
 // cache happens to hold.
 type closure struct {
 	r     *Registry
-	ctx   context.Context //nolint:containedctx // one call's
+	ctx   context.Context // one call's
 	st    *state
 	known map[*Schema]drawnIn
 	bytes int

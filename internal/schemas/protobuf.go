@@ -58,7 +58,7 @@ func (f protobufForm) changes(old form) ([]Change, error) {
 	}
 	changes := make([]Change, len(found))
 	for i, d := range found {
-		changes[i] = Change{Type: string(d.Type), Path: d.Path, Text: d.String(), Compatible: d.Compatible}
+		changes[i] = Change{Type: d.Type, Path: d.Path, Text: d.String(), Compatible: d.Compatible}
 	}
 	return changes, nil
 }

@@ -48,7 +48,7 @@ func (r *Registry) Register(ctx context.Context, name string, d *Draft) (Registe
 // decided inside it.
 type registration struct {
 	r          *Registry
-	ctx        context.Context //nolint:containedctx // one call's
+	ctx        context.Context // one call's
 	name       string
 	draft      *Draft
 	insideLock bool

@@ -40,7 +40,7 @@ func identityOf(t Type, text string, refs []Reference) identity {
 	h := sha256.New()
 	var n [8]byte
 	number := func(v int) {
-		binary.LittleEndian.PutUint64(n[:], uint64(v)) //nolint:gosec // hashing, not arithmetic
+		binary.LittleEndian.PutUint64(n[:], uint64(v)) // hashing, not arithmetic
 		h.Write(n[:])
 	}
 	write := func(s string) {

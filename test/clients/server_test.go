@@ -63,6 +63,6 @@ func (keyholder) Authenticate(_ context.Context, token string, _ access.Scope) (
 	return &identity.Principal{Name: "test"}, nil
 }
 
-func (keyholder) Authorize(context.Context, *identity.Principal, access.Permission, access.Scope) error {
-	return nil
+func (keyholder) Authorize(context.Context, *identity.Principal, access.Permission, access.Scope) (access.Decision, error) {
+	return access.Decision{Allowed: true}, nil
 }
