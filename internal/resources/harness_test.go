@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	group       = "/apis/cloud.vendor.io/v1alpha1"
-	acme        = group + "/namespaces/acme"
-	mergePatch  = "application/merge-patch+json"
-	jsonPatch   = "application/json-patch+json"
-	strategic   = "application/strategic-merge-patch+json"
-	applyPatch  = "application/apply-patch+yaml"
-	protobuf    = "application/vnd.kubernetes.protobuf"
+	group      = "/apis/cloud.vendor.io/v1alpha1"
+	acme       = group + "/namespaces/acme"
+	mergePatch = "application/merge-patch+json"
+	jsonPatch  = "application/json-patch+json"
+	strategic  = "application/strategic-merge-patch+json"
+	applyPatch = "application/apply-patch+yaml"
+
 	yamlType    = "application/yaml"
 	jsonType    = "application/json"
 	tableAccept = "application/json;as=Table;v=v1;g=meta.k8s.io"

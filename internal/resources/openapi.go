@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,7 +21,7 @@ const (
 // describe configures the OpenAPI documents, from which server-side apply also
 // builds its types.
 func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version string) {
-	namer := apiopenapi.NewDefinitionNamer(scheme)
+	namer := apiopenapi.NewDefinitionNamer(versioned(scheme))
 
 	v2 := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
 	v2.Info.Title = apiTitle
@@ -33,6 +34,18 @@ func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version s
 	v3.Info.Version = version
 	v3.PostProcessSpec = addReplaceByPostV3
 	config.OpenAPIV3Config = v3
+}
+
+// versioned leaves out the internal twins of our types: they are the same Go
+// types, and would show up beside the versions that users know.
+func versioned(scheme *runtime.Scheme) *runtime.Scheme {
+	public := runtime.NewScheme()
+	for kind, goType := range scheme.AllKnownTypes() {
+		if object, ok := reflect.New(goType).Interface().(runtime.Object); ok && kind.Version != runtime.APIVersionInternal {
+			public.AddKnownTypeWithName(kind, object)
+		}
+	}
+	return public
 }
 
 // addReplaceByPostV2 documents the route that replaceByPost serves.

@@ -13,7 +13,7 @@ func TestReplaceWithAnyContentType(t *testing.T) {
 	a := start(t)
 	k := find("User")
 	made := a.post("users", k.object("ann")).want(http.StatusCreated)
-	binary := a.get("users/ann", "Accept", protobuf).want(http.StatusOK).body
+	binary := a.get("users/ann", "Accept", protobufType).want(http.StatusOK).body
 	inYAML := func(email string) string {
 		return "# a person\nmetadata:\n  name: ann\nspec:\n  email: " + email + "\n"
 	}
@@ -32,13 +32,13 @@ func TestReplaceWithAnyContentType(t *testing.T) {
 			a.post("users/ann", binary, "Content-Type", contentType).want(http.StatusConflict).has("reason", "Conflict") // it carries its old version
 		}
 	}
-	a.post("users/ann", binary, "Content-Type", protobuf).want(http.StatusConflict)
+	a.post("users/ann", binary, "Content-Type", protobufType).want(http.StatusConflict)
 	a.get("users/ann").has("metadata.uid", made.at("metadata.uid").(string))
 
 	a.put("users/ann", inYAML("put@example.com"), "Content-Type", yamlType).want(http.StatusOK).has("spec.email", "put@example.com")
 	a.put("users/ann", inYAML("put@example.com"), "Content-Type", "text/plain").want(http.StatusUnsupportedMediaType)
-	current := a.get("users/ann", "Accept", protobuf).body
-	a.put("users/ann", current, "Content-Type", protobuf).want(http.StatusOK)
+	current := a.get("users/ann", "Accept", protobufType).body
+	a.put("users/ann", current, "Content-Type", protobufType).want(http.StatusOK)
 	a.post("users/ann", current, "Content-Type", "text/plain").want(http.StatusOK)
 }
 

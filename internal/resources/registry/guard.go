@@ -127,7 +127,7 @@ func (i guardedInfo[T]) UpdatedObject(ctx context.Context, old runtime.Object) (
 // there. A page of a limited list may so hold fewer items than asked for, which
 // clients have to expect (spec 1, limit), and goes on all the same.
 func (g *Guarded[T]) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
-	out, err := g.REST.List(ctx, options)
+	out, err := g.REST.List(ctx, limited(options))
 	if err != nil {
 		return nil, err
 	}
