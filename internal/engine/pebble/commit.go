@@ -346,7 +346,10 @@ func (c *committer) fail() {
 		return
 	}
 	c.err = engine.ErrFailed
-	for _, g := range append(c.inFlight, c.cur) {
+	if c.cur != nil { // not yet while the store is being opened
+		c.inFlight = append(c.inFlight, c.cur)
+	}
+	for _, g := range c.inFlight {
 		g.err = engine.ErrFailed
 		close(g.done)
 	}

@@ -119,7 +119,7 @@ func (u *undertaker) move(it *item) error {
 	c.ack(g, it.entry, size)
 	s.topic.settled(g, now.UnixMilli())
 	e.commit.leave()
-	s.dispatch(now.UnixNano())
+	s.dispatch(now)
 	return nil
 }
 
@@ -143,5 +143,5 @@ func (u *undertaker) revive(it *item, why error) {
 	s.drop(it)
 	s.remember(nil, it)
 	s.offer(it)
-	s.dispatch(time.Now().UnixNano())
+	s.dispatch(time.Now())
 }

@@ -8,7 +8,7 @@ import "sync/atomic"
 type item struct {
 	cur        *cursor
 	entry      uint64
-	at         int64 // epoch nanoseconds: end of the lease, or when it becomes ready
+	at         instant // end of the lease, or when it becomes ready
 	deliveries uint32
 	state      itemState
 	index      int          // in the heap its state says

@@ -137,6 +137,21 @@ func (p *partition) delayedUntil(entry uint64, now int64) int64 {
 	return due
 }
 
+// undelay forgets the delays of entries that are trimmed.
+func (p *partition) undelay(below uint64) {
+	if p.delayed.Load() == 0 {
+		return
+	}
+	p.delayMu.Lock()
+	defer p.delayMu.Unlock()
+	for entry := range p.delays {
+		if entry < below {
+			delete(p.delays, entry)
+		}
+	}
+	p.delayed.Store(int64(len(p.delays)))
+}
+
 // countDelayed counts the messages not due yet that match.
 func (p *partition) countDelayed(now int64, match func(entry uint64) bool) (n uint64) {
 	if p.delayed.Load() == 0 {
@@ -233,7 +248,7 @@ func (t *topic) announce() {
 		subs = append(subs, s)
 	}
 	t.waitMu.Unlock()
-	now := time.Now().UnixNano()
+	now := time.Now()
 	for _, s := range subs {
 		s.mu.Lock()
 		s.dispatch(now)

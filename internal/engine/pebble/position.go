@@ -100,7 +100,7 @@ func (s *subscription) seek(at engine.Position) (*group, error) {
 	g.hold(s.topic)
 	s.topic.settled(g, time.Now().UnixMilli())
 	s.engine().commit.leave()
-	s.dispatch(time.Now().UnixNano())
+	s.dispatch(time.Now())
 	return g, nil
 }
 
@@ -192,6 +192,6 @@ func (s *subscription) raise(floors []uint64) (*group, error) {
 		s.topic.settled(g, now.UnixMilli())
 		e.commit.leave()
 	}
-	s.dispatch(now.UnixNano())
+	s.dispatch(now)
 	return s.changed, nil
 }

@@ -29,7 +29,8 @@ type waiter struct {
 // lot is what one caller was handed. What it says of the leases was true when
 // they were made; the items themselves are the subscription's.
 type lot struct {
-	at     int64 // end of the leases
+	at     instant // end of the leases
+	until  time.Time
 	leases []leased
 }
 
@@ -142,7 +143,7 @@ func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, dead
 		s.mu.Unlock()
 		return lot{}, err
 	}
-	now := time.Now().UnixNano()
+	now := time.Now()
 	s.dispatch(now) // who came first is served first
 	w := waiter{max: min(req.Max, maxReceive), partition: req.Partition, lease: req.Lease}
 	if w.lease <= 0 {
@@ -216,16 +217,16 @@ func (s *subscription) giveBack(got lot) {
 		it.deliveries--
 		s.offer(it)
 	}
-	s.dispatch(time.Now().UnixNano())
+	s.dispatch(time.Now())
 }
 
 // dispatch serves waiting callers in the order they came. Call it with s.mu
 // held whenever something may have become available.
-func (s *subscription) dispatch(now int64) {
+func (s *subscription) dispatch(now time.Time) {
 	if s.gone != nil || !s.complete {
 		return
 	}
-	s.expire(now)
+	s.expire(s.engine().instant(now))
 	for w := s.waiters.first; w != nil; {
 		next := w.next
 		s.fill(w, now)
@@ -241,7 +242,7 @@ func (s *subscription) dispatch(now int64) {
 }
 
 // fill leases up to w.max entries to w, from each partition in turn.
-func (s *subscription) fill(w *waiter, now int64) {
+func (s *subscription) fill(w *waiter, now time.Time) {
 	limit := s.topic.config.Load().MaxUnacked
 	lo, n := s.turn, len(s.cursors)
 	if w.partition != engine.AllPartitions {
@@ -250,7 +251,8 @@ func (s *subscription) fill(w *waiter, now int64) {
 		}
 		lo, n = int(w.partition), 1
 	}
-	w.got.at = now + int64(w.lease)
+	w.got.at = s.engine().instant(now) + instant(w.lease)
+	w.got.until = now.Add(w.lease)
 	for i := 0; i < n; i++ {
 		c := s.cursors[(lo+i)%len(s.cursors)]
 		for len(w.got.leases) < w.max && (limit <= 0 || s.leased < limit) {
@@ -274,7 +276,7 @@ func (s *subscription) fill(w *waiter, now int64) {
 }
 
 // take returns the next entry to hand out as a loose item, or nil.
-func (c *cursor) take(now int64) *item {
+func (c *cursor) take(now time.Time) *item {
 	if len(c.ready) > 0 {
 		it := c.ready[0]
 		c.sub.drop(it)
@@ -295,8 +297,9 @@ func (c *cursor) take(now int64) *item {
 			c.items = make(map[uint64]*item)
 		}
 		c.items[entry] = it
-		if due := c.part.delayedUntil(entry, now/1e6); due > 0 {
-			c.sub.suspend(it, due*1e6)
+		if due := c.part.delayedUntil(entry, now.UnixMilli()); due > 0 {
+			at := c.sub.engine().instant(now) + instant(time.UnixMilli(due).Sub(now))
+			c.sub.suspend(it, at)
 			continue
 		}
 		return it
@@ -307,16 +310,26 @@ func (c *cursor) take(now int64) *item {
 // fetch reads the records of leased items. Damaged ones stay leased and come
 // back later; only when there is nothing else does the caller hear of them.
 func (s *subscription) fetch(got lot, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+	r := reader{e: s.engine()}
+	defer r.close()
+	if len(got.leases) >= iterateFrom {
+		if err := r.iterate(); err != nil {
+			s.giveBack(got)
+			return nil, err
+		}
+	}
 	out := make([]engine.Delivery, 0, len(got.leases))
 	var damage error
 	total := 0
 	for i, l := range got.leases {
-		r, size, err := l.cur.part.read(l.entry)
+		record, size, err := r.read(l.cur.part, l.entry)
 		switch {
 		case errors.Is(err, cdb.ErrNotFound):
 			s.vanish(l.item)
 			continue
 		case errors.Is(err, engine.ErrCorrupt):
+			s.engine().log.Error("damaged message is not delivered",
+				"topic", uint64(s.topic.id), "partition", l.cur.part.index, "entry", l.entry, "error", err)
 			damage = err
 			continue
 		case err != nil:
@@ -324,14 +337,14 @@ func (s *subscription) fetch(got lot, req engine.ReceiveRequest) ([]engine.Deliv
 			return nil, err
 		}
 		l.size.Store(size)
-		if total += len(r.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
+		if total += len(record.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
 			s.giveBack(lot{at: got.at, leases: got.leases[i:]})
 			break
 		}
 		out = append(out, engine.Delivery{
-			Record:       r,
+			Record:       record,
 			Redeliveries: l.deliveries - 1,
-			LeasedUntil:  time.Unix(0, got.at),
+			LeasedUntil:  got.until,
 		})
 	}
 	if len(out) == 0 && damage != nil {

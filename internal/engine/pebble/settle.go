@@ -105,9 +105,10 @@ func (s *subscription) unsized(settlements []engine.Settlement, sizes map[place]
 // settle applies the settlements and returns the group to wait for, nil when
 // there is nothing to wait for. The caller holds s.mu.
 func (s *subscription) settle(settlements []engine.Settlement, sizes map[place]int64) (*group, error) {
-	now := time.Now().UnixNano()
+	wall := time.Now()
+	now := s.engine().instant(wall)
 	s.expire(now)
-	defer func() { s.dispatch(now) }()
+	defer s.dispatch(wall)
 	durable := false
 	for i := range settlements {
 		st := &settlements[i]
@@ -137,7 +138,7 @@ func (s *subscription) settle(settlements []engine.Settlement, sizes map[place]i
 		}
 		if st.Action != engine.Nack {
 			durable = true
-			s.topic.settled(g, now/1e6)
+			s.topic.settled(g, wall.UnixMilli())
 		}
 		s.engine().commit.leave()
 	}
@@ -185,7 +186,7 @@ func (c *cursor) ackedAt(floor uint64) (int64, error) {
 	return acked, nil
 }
 
-func (s *subscription) nack(g *group, it *item, now int64, delay time.Duration) {
+func (s *subscription) nack(g *group, it *item, now instant, delay time.Duration) {
 	if it == nil || it.state == itemDead {
 		return
 	}
@@ -195,13 +196,13 @@ func (s *subscription) nack(g *group, it *item, now int64, delay time.Duration) 
 		s.returned(g, it, now, delay)
 	case it.deliveries > 0 && delay > 0:
 		s.drop(it)
-		s.suspend(it, now+int64(delay))
+		s.suspend(it, now+instant(delay))
 	}
 }
 
 // extend keeps an item for its consumer. When the lease has ended but nobody
 // else has the message yet, the consumer gets it back.
-func (s *subscription) extend(it *item, now int64, d time.Duration) {
+func (s *subscription) extend(it *item, now instant, d time.Duration) {
 	if it == nil || it.deliveries == 0 || it.state != itemLeased && it.state != itemReady {
 		return
 	}
@@ -212,7 +213,7 @@ func (s *subscription) extend(it *item, now int64, d time.Duration) {
 		d = engine.DefaultLease
 	}
 	s.drop(it)
-	s.lease(it, now+int64(d))
+	s.lease(it, now+instant(d))
 }
 
 // size returns the stored bytes of an entry; 0 when it is trimmed already.

@@ -32,8 +32,8 @@ type subscription struct {
 	turn        int // partition to look at first
 	waiters     waiterList
 
-	armed int64 // when the clock wakes it, 0 for never; guarded by clock.mu
-	index int   // in the clock's heap
+	armed atomic.Int64 // instant when the clock wakes it, 0 for never; changed under clock.mu
+	index int          // in the clock's heap
 }
 
 func (s *subscription) engine() *Engine { return s.topic.e }
@@ -173,14 +173,14 @@ func (s *subscription) drop(it *item) {
 }
 
 // lease puts a loose item under a lease until at.
-func (s *subscription) lease(it *item, at int64) {
+func (s *subscription) lease(it *item, at instant) {
 	it.state, it.at = itemLeased, at
 	s.timers.push(it, byTime)
 	s.leased++
 }
 
 // suspend makes a loose item wait until at.
-func (s *subscription) suspend(it *item, at int64) {
+func (s *subscription) suspend(it *item, at instant) {
 	it.state, it.at = itemWaiting, at
 	s.timers.push(it, byTime)
 	if it.deliveries == 0 {

@@ -137,6 +137,7 @@ func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name
 			g.deleteRange(prefix, after(prefix))
 		}
 		g.hold(t)
+		g.after = append(g.after, func() { e.topics.forgetSub(id, s.id) })
 		t.settled(g, time.Now().UnixMilli())
 		return g, nil
 	})

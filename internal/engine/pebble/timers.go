@@ -6,6 +6,16 @@ import (
 	"time"
 )
 
+// instant is a moment of the engine's own time: nanoseconds since it was opened,
+// by the steady clock. Leases are kept in it, so that a wall clock that jumps
+// neither ends nor prolongs them.
+type instant int64
+
+// instant returns the moment of a time that time.Now has returned.
+func (e *Engine) instant(now time.Time) instant {
+	return instant(now.Sub(e.opened)) + 1 // never 0
+}
+
 // clock wakes subscriptions when a lease ends or a delay is over: one goroutine
 // and one heap for all of them.
 type clock struct {
@@ -36,13 +46,16 @@ func (s *subscription) arm() {
 	if len(s.timers) == 0 {
 		return
 	}
-	c, at := &s.engine().clock, s.timers[0].at
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.armed != 0 && s.armed <= at {
+	c, at := &s.engine().clock, int64(s.timers[0].at)
+	if armed := s.armed.Load(); armed != 0 && armed <= at {
 		return
 	}
-	s.armed = at
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if armed := s.armed.Load(); armed != 0 && armed <= at {
+		return
+	}
+	s.armed.Store(at)
 	if s.index < 0 {
 		heap.Push(&c.subs, s)
 	} else {
@@ -59,7 +72,7 @@ func (s *subscription) arm() {
 func (c *clock) disarm(s *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.armed = 0
+	s.armed.Store(0)
 	if s.index >= 0 {
 		heap.Remove(&c.subs, s.index)
 	}
@@ -71,17 +84,18 @@ func (c *clock) run() {
 	defer timer.Stop()
 	var due []*subscription
 	for {
-		now := time.Now().UnixNano()
+		now := time.Now()
+		at := int64(c.e.instant(now))
 		due = due[:0]
 		sleep := time.Hour
 		c.mu.Lock()
 		for len(c.subs) > 0 {
-			if first := c.subs[0]; first.armed > now {
-				sleep = time.Duration(first.armed - now)
+			if first := c.subs[0].armed.Load(); first > at {
+				sleep = time.Duration(first - at)
 				break
 			}
 			s := heap.Pop(&c.subs).(*subscription)
-			s.armed = 0
+			s.armed.Store(0)
 			due = append(due, s)
 		}
 		c.mu.Unlock()
@@ -106,7 +120,7 @@ func (c *clock) run() {
 type wakeHeap []*subscription
 
 func (h wakeHeap) Len() int           { return len(h) }
-func (h wakeHeap) Less(i, j int) bool { return h[i].armed < h[j].armed }
+func (h wakeHeap) Less(i, j int) bool { return h[i].armed.Load() < h[j].armed.Load() }
 func (h wakeHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j
@@ -128,7 +142,7 @@ func (h *wakeHeap) Pop() any {
 }
 
 // expire ends the leases and delays whose time has come. The caller holds s.mu.
-func (s *subscription) expire(now int64) {
+func (s *subscription) expire(now instant) {
 	for len(s.timers) > 0 && s.timers[0].at <= now {
 		it := s.timers[0]
 		wasLeased := it.state == itemLeased
@@ -143,7 +157,7 @@ func (s *subscription) expire(now int64) {
 
 // returned takes a loose item back from a consumer that did not acknowledge it.
 // With a group, the caller holds committer.mu.
-func (s *subscription) returned(g *group, it *item, now int64, delay time.Duration) {
+func (s *subscription) returned(g *group, it *item, now instant, delay time.Duration) {
 	if s.config.MaxDeliveries > 0 && it.deliveries >= s.config.MaxDeliveries {
 		it.state = itemDead
 		s.dead++
@@ -152,7 +166,7 @@ func (s *subscription) returned(g *group, it *item, now int64, delay time.Durati
 	}
 	s.remember(g, it)
 	if delay > 0 {
-		s.suspend(it, now+int64(delay))
+		s.suspend(it, now+instant(delay))
 	} else {
 		s.offer(it)
 	}

@@ -143,12 +143,22 @@ func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 	return t, mine
 }
 
-func (tt *topicTable) forget(t *topic) {
+// forget takes a topic out of the table, and the counts of its subscriptions.
+func (tt *topicTable) forget(t *topic, subs ...uint32) {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
 	if tt.m[t.id] == t {
 		delete(tt.m, t.id)
 	}
+	for _, sub := range subs {
+		delete(tt.redelivered, redeliveredKey{t.id, sub})
+	}
+}
+
+func (tt *topicTable) forgetSub(id engine.TopicID, sub uint32) {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	delete(tt.redelivered, redeliveredKey{id, sub})
 }
 
 func (t *topic) release() { t.pins.Add(-1) }

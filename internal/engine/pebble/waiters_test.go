@@ -98,7 +98,7 @@ func TestServedWhileLeaving(t *testing.T) {
 		for p := s.cursors[0].part; p.durable.Load() == uint64(round); {
 			runtime.Gosched()
 		}
-		s.dispatch(time.Now().UnixNano())
+		s.dispatch(time.Now())
 		s.mu.Unlock()
 		if err := <-appended; err != nil {
 			t.Fatal(err)

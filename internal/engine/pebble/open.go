@@ -1,0 +1,186 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/engine"
+)
+
+// formatVersion is the layout of keys and values that this package writes.
+const formatVersion = 1
+
+// Options say how to open a store. The zero value is a good one.
+type Options struct {
+	// FS is where the store lives; nil is the disk.
+	FS vfs.FS
+	// Cache is shared between stores; nil gives the store a small one of its own.
+	Cache *Cache
+	// Logger gets what an operator should know; nil discards it.
+	Logger *slog.Logger
+	// MinFreeBytes of disk space must be left for appends to be taken;
+	// 0 means DefaultMinFreeBytes, below 0 switches the guard off.
+	MinFreeBytes int64
+	// MemTableBytes is the size of Pebble's write buffer; 0 means 64 MiB.
+	MemTableBytes int
+	// IdleAfter is how long an unused topic stays in memory; 0 means a minute.
+	IdleAfter time.Duration
+	// MaxLoaded is how many topics stay in memory, used or not, unless they are
+	// busy (somebody waits or holds a lease); 0 means 65536.
+	MaxLoaded int
+	// TrimDelay is how long after it became possible messages are trimmed, so
+	// that a busy topic is not trimmed message by message; 0 means 3 seconds.
+	TrimDelay time.Duration
+	// EraBytes of messages are written before a new era begins; 0 means a quarter
+	// of MemTableBytes. See era.go.
+	EraBytes int64
+	// DedupWindow is how long a topic that deduplicates keeps messages at least,
+	// whatever its retention says; 0 means 10 minutes.
+	DedupWindow time.Duration
+}
+
+// DefaultMinFreeBytes is the disk space that appends leave untouched, so that
+// acknowledgements, deletions and compactions still have room.
+const DefaultMinFreeBytes = 1 << 30
+
+// defaultCacheBytes is what a store that shares no cache keeps for blocks.
+const defaultCacheBytes = 64 << 20
+
+// replayWorthwhile is how much of the log is rather replayed at the next start
+// than flushed at this end.
+const replayWorthwhile = 4 << 20
+
+// slowDisk is how long a write may take before it is logged.
+const slowDisk = 5 * time.Second
+
+// Cache holds blocks of several stores in one bounded piece of memory. Write
+// buffers (at most 4 x MemTableBytes for a busy store, a few hundred KB for an
+// idle one) are taken out of it, so it should be larger than they are.
+type Cache struct{ c *cdb.Cache }
+
+// NewCache makes a cache of the given size.
+func NewCache(bytes int64) *Cache { return &Cache{c: cdb.NewCache(bytes)} }
+
+// Close gives the cache's memory back once the stores using it are closed.
+func (c *Cache) Close() { c.c.Unref() }
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.MinFreeBytes == 0 {
+		o.MinFreeBytes = DefaultMinFreeBytes
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = 64 << 20
+	}
+	if o.EraBytes == 0 {
+		o.EraBytes = int64(o.MemTableBytes) / 4
+	}
+	if o.IdleAfter == 0 {
+		o.IdleAfter = time.Minute
+	}
+	if o.MaxLoaded == 0 {
+		o.MaxLoaded = 1 << 16
+	}
+	if o.TrimDelay == 0 {
+		o.TrimDelay = 3 * time.Second
+	}
+	if o.DedupWindow == 0 {
+		o.DedupWindow = 10 * time.Minute
+	}
+	return o
+}
+
+func (e *Engine) openStore() (*cdb.DB, error) {
+	fs := e.fs
+	if fs == vfs.Default {
+		fs, e.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
+			e.log.Warn("store: slow disk", "detail", info.String())
+		})
+	}
+	e.fuse = &fuse{FS: fs, e: e}
+	opts := &cdb.Options{
+		FS:                          e.fuse,
+		Logger:                      storeLogger{e},
+		FormatMajorVersion:          cdb.FormatNewest,
+		MemTableSize:                uint64(e.opts.MemTableBytes),
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       8,
+		L0StopWritesThreshold:       64,
+		LBaseMaxBytes:               64 << 20,
+		MaxOpenFiles:                1000,
+		BytesPerSync:                1 << 20,
+		FlushDelayDeleteRange:       30 * time.Second,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)/2) },
+		EventListener:               e.events(),
+	}
+	// Tables of old eras sink to the lowest level as they are, so they should be
+	// large from the start, or there will be too many of them.
+	opts.TargetFileSizes[0] = max(256<<10, int64(e.opts.MemTableBytes)/8)
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	opts.CacheSize = defaultCacheBytes + 2*int64(e.opts.MemTableBytes)
+	if e.opts.Cache != nil {
+		opts.Cache = e.opts.Cache.c
+	}
+	db, err := openPebble(e.dir, opts)
+	if err != nil {
+		if strings.Contains(err.Error(), "unknown format major version") {
+			return nil, fmt.Errorf("open %s: %w", e.dir, engine.ErrNewerFormat)
+		}
+		return nil, fmt.Errorf("open %s: %w", e.dir, storeError(err))
+	}
+	return db, nil
+}
+
+// openPebble is Open without its panics, which some kinds of damage cause.
+func openPebble(dir string, opts *cdb.Options) (db *cdb.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", engine.ErrCorrupt, r)
+		}
+	}()
+	return cdb.Open(dir, opts)
+}
+
+// checkFormat writes the format version into a new store and refuses one that
+// a newer program wrote.
+func (e *Engine) checkFormat() error {
+	key := []byte{keyFormat}
+	body, err := e.get(key)
+	switch {
+	case errors.Is(err, cdb.ErrNotFound):
+		g, err := e.commit.enter()
+		if err != nil {
+			return err
+		}
+		var p packer
+		p.uint(formatVersion)
+		g.set(key, p)
+		e.commit.leave()
+		return g.wait(context.Background())
+	case err != nil:
+		return err
+	}
+	u := unpacker{rest: body}
+	if v := u.uint(); u.err != nil {
+		return u.err
+	} else if v > formatVersion {
+		return fmt.Errorf("open %s: %w: its format is %d, this program knows %d", e.dir, engine.ErrNewerFormat, v, formatVersion)
+	}
+	return nil
+}
