@@ -88,7 +88,7 @@ var rules = []rule{
 
 	// Composition.
 	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli"}},
-	{[]string{"internal/cli"}, []string{"api/...", "internal/config", "internal/errs", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
+	{[]string{"internal/cli"}, []string{"api/...", "internal/config", "internal/errs", "internal/identity", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.

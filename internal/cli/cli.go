@@ -79,7 +79,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%w", err) })
-	root.AddCommand(newServe(serve), newConfig(), newHealth(), newKubeconfig(), newVersion())
+	root.AddCommand(newServe(serve), newConfig(), newHealth(), newKubeconfig(), newAdmin(), newVersion())
 	return root
 }
 

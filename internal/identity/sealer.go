@@ -72,6 +72,15 @@ func OpenSealer(path string) (*Sealer, error) {
 	return s, nil
 }
 
+// ReadSealer reads the key file at path, which has to be there.
+func ReadSealer(path string) (*Sealer, error) {
+	s := &Sealer{path: path}
+	if err := s.Reload(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 func (r *sealRing) find(id []byte) *sealKey {
 	for _, k := range r.keys {
 		if bytes.Equal(k.id[:], id) {

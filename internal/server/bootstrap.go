@@ -31,30 +31,32 @@ const bootstrapTimeout = 30 * time.Second
 func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan) error {
 	ctx, cancel := context.WithTimeout(ctx, bootstrapTimeout)
 	defer cancel()
-	fresh, err := ensureAdmin(ctx, cfg, client)
-	if err != nil {
-		return fmt.Errorf("making the system administrator: %w", err)
-	}
-	if fresh {
+	_, err := client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Get(ctx, cfg.Admin.ServiceAccount, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		// The administrator last: a first start that was cut short is one again.
 		if err := ensureDefaults(ctx, cfg, client, plan); err != nil {
 			return fmt.Errorf("making the default instance and cluster: %w", err)
 		}
+		err = ensureAdmin(ctx, cfg, client)
+	}
+	if err != nil {
+		return fmt.Errorf("making the system administrator: %w", err)
 	}
 	return writeAdminFiles(ctx, cfg, client)
 }
 
-// ensureAdmin makes the administrator's account; fresh says that it was not there.
-func ensureAdmin(ctx context.Context, cfg *config.Config, client versioned.Interface) (fresh bool, err error) {
-	_, err = client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Create(ctx, &v1alpha1.ServiceAccount{
+// ensureAdmin makes the administrator's account; another replica may be first.
+func ensureAdmin(ctx context.Context, cfg *config.Config, client versioned.Interface) error {
+	_, err := client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Create(ctx, &v1alpha1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        cfg.Admin.ServiceAccount,
 			Annotations: map[string]string{v1alpha1.AnnotationServiceAccountRole: v1alpha1.ServiceAccountRoleAdmin},
 		},
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return false, nil
+		return nil
 	}
-	return err == nil, err
+	return err
 }
 
 func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan) error {

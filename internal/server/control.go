@@ -105,8 +105,14 @@ func (s *server) openControllers(ctx context.Context) error {
 		return err
 	}
 	go s.people.keys.Run(background, keyTending, s.log)
+	resealed := make(chan struct{})
+	go func() {
+		defer close(resealed)
+		s.resealer().run(background)
+	}()
 	go func() {
 		defer close(s.ended)
+		defer func() { <-resealed }()
 		if err := s.loops.Run(background); err != nil && background.Err() == nil {
 			s.failed <- fmt.Errorf("controllers: %w", err)
 		}

@@ -31,11 +31,7 @@ type people struct {
 
 // openPeople reads or makes the keys.
 func openPeople(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*people, error) {
-	path := cfg.EncryptionKey.File
-	if path == "" {
-		path = cfg.Path("encryption.key")
-	}
-	sealer, err := identity.OpenSealer(path)
+	sealer, err := identity.OpenSealer(sealFile(cfg))
 	if err != nil {
 		return nil, fmt.Errorf("opening the encryption key: %w", err)
 	}
@@ -57,6 +53,14 @@ func openPeople(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) 
 	}
 	p.audiences = append([]string{identity.AnyOrganization}, p.addresses...)
 	return p, p.openOperator(cfg)
+}
+
+// sealFile is where the keys are that encrypt secrets at rest.
+func sealFile(cfg *config.Config) string {
+	if cfg.EncryptionKey.File != "" {
+		return cfg.EncryptionKey.File
+	}
+	return cfg.Path("encryption.key")
 }
 
 // openOperator reads the token that works whatever happened to the accounts:

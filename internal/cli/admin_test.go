@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"freshet/internal/identity"
+)
+
+func TestEncryptionKey(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if r := run(t, "admin", "encryption-key", "list", "--data-dir", dir); r.code == ExitOK {
+		t.Errorf("keys of a server that has never run: %+v", r)
+	}
+	sealer, err := identity.OpenSealer(filepath.Join(dir, "encryption.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := sealer.KeyIDs()[0]
+	do := func(code int, args ...string) string {
+		t.Helper()
+		r := run(t, append([]string{"admin", "encryption-key", "--data-dir", dir}, args...)...)
+		if r.code != code {
+			t.Errorf("%v: %+v, want exit code %d", args, r, code)
+		}
+		return strings.TrimSpace(r.out)
+	}
+	if got := do(ExitOK, "list"); got != first+" (active)" {
+		t.Errorf("list: %q", got)
+	}
+	second := do(ExitOK, "rotate")
+	if got := do(ExitOK, "list"); got != second+" (active)\n"+first {
+		t.Errorf("list after rotate: %q", got)
+	}
+	do(ExitError, "retire", second)
+	third := do(ExitOK, "add")
+	do(ExitOK, "activate", third)
+	do(ExitOK, "retire", first)
+	if got := do(ExitOK, "list"); got != third+" (active)\n"+second {
+		t.Errorf("list in the end: %q", got)
+	}
+	do(ExitUsage)
+	do(ExitUsage, "melt")
+	do(ExitUsage, "retire")
+	do(ExitUsage, "list", "x")
+}
+
+// server answers as far as reset-credentials asks.
+type accountServer struct {
+	mu     sync.Mutex
+	exists bool
+	data   string
+	calls  []string
+}
+
+func (s *accountServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, r.Method+" "+r.URL.Path)
+	reply := func(code int, v any) {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	switch {
+	case r.Header.Get("Authorization") != "Bearer secret":
+		reply(401, map[string]any{"message": "who are you?"})
+	case r.Method == http.MethodPost:
+		s.exists, s.data = true, "eyJmcmVzaCI6dHJ1ZX0="
+		reply(201, map[string]any{})
+	case !s.exists:
+		reply(404, map[string]any{"message": "no such account"})
+	case r.Method == http.MethodPatch:
+		s.data = "eyJmcmVzaCI6dHJ1ZX0="
+		reply(200, map[string]any{})
+	default:
+		reply(200, map[string]any{"status": map[string]any{"privateKeyData": s.data}})
+	}
+}
+
+func TestResetCredentials(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		server *accountServer
+		token  string
+		args   []string
+		code   int
+		calls  string
+	}{
+		"lost":            {&accountServer{exists: true, data: "eyJvbGQiOjF9"}, "secret", nil, ExitOK, "GET,PATCH,GET"},
+		"deleted":         {&accountServer{}, "secret", nil, ExitOK, "GET,POST,GET"},
+		"somebody else's": {&accountServer{exists: true, data: "eyJvbGQiOjF9"}, "secret", []string{"--service-account", "ci", "--out", "admin.json"}, ExitOK, "GET,PATCH,GET"},
+		"nobody's":        {&accountServer{}, "secret", []string{"--service-account", "ci", "--out", "admin.json"}, ExitNotFound, "GET"},
+		"nowhere to put":  {&accountServer{exists: true}, "secret", []string{"--service-account", "ci"}, ExitUsage, ""},
+		"another token":   {&accountServer{exists: true}, "other", nil, ExitDenied, "GET"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			web := httptest.NewServer(tc.server)
+			t.Cleanup(web.Close)
+			writeFile(t, filepath.Join(dir, "admin.token"), tc.token+"\n")
+			writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters:\n- name: x\n  cluster:\n    server: "+web.URL+"\n")
+			out := filepath.Join(dir, "admin.json")
+			args := []string{"admin", "reset-credentials", "--data-dir", dir}
+			for _, arg := range tc.args {
+				args = append(args, strings.Replace(arg, "admin.json", out, 1))
+			}
+			r := run(t, args...)
+			if r.code != tc.code {
+				t.Fatalf("%+v, want exit code %d", r, tc.code)
+			}
+			var calls []string
+			for _, call := range tc.server.calls {
+				method, _, _ := strings.Cut(call, " ")
+				calls = append(calls, method)
+			}
+			if got := strings.Join(calls, ","); got != tc.calls {
+				t.Errorf("calls %v, want %s", tc.server.calls, tc.calls)
+			}
+			text, err := os.ReadFile(out)
+			if tc.code != ExitOK {
+				if err == nil {
+					t.Errorf("a failed reset wrote %s", text)
+				}
+				return
+			}
+			if string(text) != `{"fresh":true}` {
+				t.Errorf("written: %q %v", text, err)
+			}
+			if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("mode: %v %v", info, err)
+			}
+		})
+	}
+}
+
+func TestResetCredentialsWithoutAServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if r := run(t, "admin", "reset-credentials", "--data-dir", dir); r.code != ExitNotFound {
+		t.Errorf("no data directory: %+v", r)
+	}
+	writeFile(t, filepath.Join(dir, "admin.token"), "secret")
+	r := run(t, "admin", "reset-credentials", "--data-dir", dir, "--server", "http://127.0.0.1:1")
+	if r.code != ExitError || !strings.Contains(r.err, "has to run") {
+		t.Errorf("no server: %+v", r)
+	}
+	writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters: []")
+	if r := run(t, "admin", "reset-credentials", "--data-dir", dir); r.code != ExitError {
+		t.Errorf("a kubeconfig without a server: %+v", r)
+	}
+}
