@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"regexp"
 	"slices"
@@ -62,7 +63,9 @@ func (m *matcher) object(path string, want map[string]any, got any) {
 		m.failf(path, "want an object, got %s", brief(got))
 		return
 	}
-	for key, wanted := range want {
+	// In order, so that a variable is captured at the same place every time.
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		wanted := want[key]
 		at := path + "." + key
 		value, present := object[key]
 		switch {
