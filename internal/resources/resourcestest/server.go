@@ -47,6 +47,7 @@ type Options struct {
 	Dir                string // keep data here instead of in a new directory
 	Durable            bool   // fsync as in production
 	CompactionInterval time.Duration
+	Kinds              []registry.Definition // instead of Kinds()
 }
 
 // Start runs a server until the test ends.
@@ -67,9 +68,13 @@ func (s *Server) open() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	kinds := s.opt.Kinds
+	if kinds == nil {
+		kinds = Kinds()
+	}
 	api, err := resources.New(resources.Config{
 		Etcd:               member.Endpoints(),
-		Kinds:              Kinds(),
+		Kinds:              kinds,
 		Verifier:           verifier{},
 		Authorizer:         access.NewPolicy(), // nobody but administrators
 		Address:            "127.0.0.1:8080",

@@ -1,0 +1,96 @@
+package resources_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/resources"
+	"freshet/internal/resources/registry"
+	"freshet/internal/resources/resourcestest"
+)
+
+// diary writes down what an observer of instances is told.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (d *diary) observer() registry.Observer[*v1alpha1.MessagingInstance] {
+	note := func(what string) func(*v1alpha1.MessagingInstance) {
+		return func(o *v1alpha1.MessagingInstance) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.lines = append(d.lines, what+" "+o.Name+" "+o.Labels["v"])
+		}
+	}
+	return registry.Observer[*v1alpha1.MessagingInstance]{
+		Created: note("created"), Updated: note("updated"), Deleting: note("deleting"), Deleted: note("deleted"),
+	}
+}
+
+// since is what was written since the last call.
+func (d *diary) since() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lines := d.lines
+	d.lines = nil
+	return lines
+}
+
+// TestObservers are told of every write before its call is answered, and of
+// nothing that did not happen.
+func TestObservers(t *testing.T) {
+	t.Parallel()
+	var d diary
+	a := &api{t, resourcestest.Start(t, resourcestest.Options{
+		Kinds: resources.Kinds(resources.KindOptions{Plan: resourcestest.Plan(), Instances: d.observer()}),
+	}), resourcestest.AdminToken}
+	k := find("MessagingInstance")
+	item := k.plural + "/i"
+	label := func(v string) string { return `{"metadata":{"labels":{"v":"` + v + `"}}}` }
+	steps := []struct {
+		name string
+		call func() reply
+		code int
+		want []string
+	}{
+		{"dry create", func() reply { return a.post(k.plural+"?dryRun=All", k.object("i")) }, 201, nil},
+		{"refused create", func() reply { return a.post(k.plural, k.with(`{"type":"gold"}`, "i")) }, 422, nil},
+		{"create", func() reply { return a.post(k.plural, k.object("i")) }, 201, []string{"created i "}},
+		{"second create", func() reply { return a.post(k.plural, k.object("i")) }, 409, nil},
+		{"dry patch", func() reply { return a.patch(item+"?dryRun=All", mergePatch, label("0")) }, 200, nil},
+		{"refused patch", func() reply { return a.patch(item, mergePatch, `{"spec":{"type":"gold"}}`) }, 422, nil},
+		{"patch", func() reply { return a.patch(item, mergePatch, label("1")) }, 200, []string{"updated i 1"}},
+		{"stale replace", func() reply { return a.put(item, k.object("i", `"resourceVersion":"1"`)) }, 409, nil},
+		{"replace", func() reply { return a.post(item, k.object("i", `"labels":{"v":"2"}`)) }, 200, []string{"updated i 2"}},
+		{"apply", func() reply {
+			return a.patch(item+"?fieldManager=me&force=true", applyPatch, k.object("i", `"labels":{"v":"3"}`))
+		}, 200, []string{"updated i 3"}},
+		{"status", func() reply { return a.patch(item+"/status", mergePatch, `{"status":{"observedGeneration":1}}`) }, 200, []string{"updated i 3"}},
+		{"dry delete", func() reply { return a.delete(item + "?dryRun=All") }, 200, nil},
+		{"dry delete with a body", func() reply { return a.call(http.MethodDelete, item+"?dryRun=All", `{}`) }, 200, nil},
+		{"dry delete of all", func() reply { return a.delete(k.plural + "?dryRun=All") }, 200, nil},
+		{"delete later", func() reply { return a.delete(item + "?gracePeriodSeconds=600") }, 200, nil}, // alive until then
+		{"delete", func() reply { return a.delete(item + "?gracePeriodSeconds=0") }, 200, []string{"deleting i 3"}},
+		{"dry removal of the finalizer", func() reply { return a.patch(item+"?dryRun=All", mergePatch, `{"metadata":{"finalizers":null}}`) }, 200, nil},
+		{"removal of the finalizer", func() reply { return a.patch(item, mergePatch, `{"metadata":{"finalizers":null}}`) }, 200, []string{"deleted i 3"}},
+		{"delete of nothing", func() reply { return a.delete(item) }, 404, nil},
+		{"dry apply", func() reply { return a.patch(item+"?fieldManager=me&dryRun=All", applyPatch, k.object("i")) }, 201, nil},
+		{"apply, creating", func() reply { return a.patch(item+"?fieldManager=me", applyPatch, k.object("i")) }, 201, []string{"created i "}},
+		{"delete of all", func() reply { return a.delete(k.plural) }, 200, []string{"deleting i "}},
+	}
+	for _, step := range steps {
+		step.call().want(step.code)
+		got := d.since()
+		if strings.HasPrefix(step.name, "removal") { // the last update takes it away
+			got = slices.DeleteFunc(got, func(line string) bool { return strings.HasPrefix(line, "updated") })
+		}
+		if !slices.Equal(got, step.want) {
+			t.Errorf("%s: observers are told %q, want %q", step.name, got, step.want)
+		}
+	}
+}
