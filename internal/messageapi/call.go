@@ -140,6 +140,15 @@ func (c *call) authorize(wanted ...access.Permission) error {
 	return denial
 }
 
+// stillAllowed asks again before messages are handed out: a call that waited
+// must not outlive the credential or the role it came in with.
+func (c *call) stillAllowed() error {
+	if !c.principal.Live() {
+		return identity.ErrInvalidToken
+	}
+	return c.authorize(permitConsume)
+}
+
 // byCluster is what decides when the cluster's own permissions do.
 const byCluster access.By = "cluster permission"
 

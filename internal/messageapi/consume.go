@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"freshet/internal/errs"
-	"freshet/internal/identity"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 	"freshet/internal/web"
@@ -52,8 +51,8 @@ func (c *call) consume() error {
 // the client has left, they go back at once for somebody else.
 func (c *call) handOver(received []messaging.Received, write func() error) error {
 	err := c.r.Context().Err()
-	if err == nil && !c.principal.Live() {
-		err = identity.ErrInvalidToken // it ended while the call was waiting
+	if err == nil {
+		err = c.stillAllowed()
 	}
 	if err == nil {
 		if err = write(); err == nil {

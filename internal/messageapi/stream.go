@@ -85,6 +85,9 @@ func (c *call) pump(from source, wanted encoding) error {
 	defer out.release()
 	for {
 		received, err := from.Next(c.r.Context(), eventBeat)
+		if err == nil {
+			err = c.stillAllowed()
+		}
 		switch {
 		case errors.Is(err, messaging.ErrClosing), c.r.Context().Err() != nil:
 			return nil // a clean end: the client connects again, here or elsewhere
