@@ -168,7 +168,8 @@ type Admin struct {
 	ServiceAccount string `json:"serviceAccount"`
 }
 
-// CORS lists the origins whose pages may call the APIs; "*" is any.
+// CORS lists the origins whose pages may call the APIs; "*" is any, and safe:
+// tokens travel in a header that a page must know, never in a cookie.
 type CORS struct {
 	Origins []string `json:"origins,omitempty"`
 }
@@ -229,6 +230,7 @@ func Default() *Config {
 			KeyRotation: Duration(30 * 24 * time.Hour),
 		},
 		Admin: Admin{Organization: "default", ServiceAccount: "admin"},
+		CORS:  CORS{Origins: []string{"*"}},
 		Log:   Log{Level: "info", Format: "text"},
 		Audit: Audit{Path: "audit.log", MaxSize: 100 << 20, Keep: 5},
 	}
