@@ -16,7 +16,6 @@ func (c *Config) validateBounds(p *problems) {
 		{"limits.connections", l.Connections, 10, 10_000_000},
 		{"limits.readsInFlight", l.ReadsInFlight, 1, 1_000_000},
 		{"limits.writesInFlight", l.WritesInFlight, 1, 1_000_000},
-		{"limits.messagesInFlight", l.MessagesInFlight, 1, 10_000_000},
 		{"limits.waitingConsumers", l.WaitingConsumers, 1, 10_000_000},
 		{"limits.tokenBurst", l.TokenBurst, 1, 1_000_000},
 		{"audit.keep", c.Audit.Keep, 1, 10_000},
@@ -35,8 +34,6 @@ func (c *Config) validateBounds(p *problems) {
 		{"limits.headerSize", l.HeaderSize, 8 << 10, 16 << 20},
 		{"limits.resourceBody", l.ResourceBody, 64 << 10, 64 << 20},
 		{"limits.messageBody", l.MessageBody, 1 << 10, 1 << 30},
-		{"limits.schemaBody", l.SchemaBody, 1 << 10, 64 << 20},
-		{"limits.tokenBody", l.TokenBody, 1 << 10, 1 << 20},
 		{"audit.maxSize", c.Audit.MaxSize, 64 << 10, 1 << 40},
 	} {
 		if b.value < b.min || b.value > b.max {
@@ -59,8 +56,7 @@ func (c *Config) validateDurations(p *problems) {
 		{"timeouts.idle", t.Idle, time.Second, 24 * time.Hour},
 		{"timeouts.consumeMax", t.ConsumeMax, time.Second, 10 * time.Minute},
 		{"timeouts.drain", t.Drain, 0, time.Hour},
-		{"tokens.lifetime", c.Tokens.Lifetime, minute, c.Tokens.MaxLifetime.Std()},
-		{"tokens.maxLifetime", c.Tokens.MaxLifetime, minute, 365 * day},
+		{"tokens.lifetime", c.Tokens.Lifetime, minute, 30 * day},
 		{"tokens.keyRotation", c.Tokens.KeyRotation, time.Hour, 3650 * day},
 	} {
 		if b.value.Std() < b.min || b.value.Std() > b.max {

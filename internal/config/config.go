@@ -118,18 +118,15 @@ type Limits struct {
 	// HeaderSize is the most a request's header may weigh.
 	HeaderSize Size `json:"headerSize"`
 
+	// ResourceBody and MessageBody are the most a request may carry there; the
+	// registry's bound is spec 3's.
 	ResourceBody Size `json:"resourceBody"`
 	MessageBody  Size `json:"messageBody"`
-	SchemaBody   Size `json:"schemaBody"`
-	TokenBody    Size `json:"tokenBody"`
 
 	// ReadsInFlight and WritesInFlight bound the resource API; watches are
 	// not counted.
 	ReadsInFlight  int `json:"readsInFlight"`
 	WritesInFlight int `json:"writesInFlight"`
-	// MessagesInFlight bounds the message and registry surfaces together;
-	// waiting consumers are not counted.
-	MessagesInFlight int `json:"messagesInFlight"`
 	// WaitingConsumers is how many consume calls may wait at once.
 	WaitingConsumers int `json:"waitingConsumers"`
 	// TokenRate is how many tokens one client may ask for per second, with
@@ -155,8 +152,6 @@ type Timeouts struct {
 type Tokens struct {
 	// Lifetime is expires_in where an instance does not say otherwise.
 	Lifetime Duration `json:"lifetime"`
-	// MaxLifetime caps what an instance may ask for.
-	MaxLifetime Duration `json:"maxLifetime"`
 	// KeyRotation is how long a signing key signs before the next takes over;
 	// it stays published until its last token has expired.
 	KeyRotation Duration `json:"keyRotation"`
@@ -208,11 +203,8 @@ func Default() *Config {
 			HeaderSize:       64 << 10,
 			ResourceBody:     3 << 20,
 			MessageBody:      5 << 20,
-			SchemaBody:       5 << 20,
-			TokenBody:        64 << 10,
 			ReadsInFlight:    400,
 			WritesInFlight:   200,
-			MessagesInFlight: 4_096,
 			WaitingConsumers: 20_000,
 			TokenRate:        10,
 			TokenBurst:       50,
@@ -226,7 +218,6 @@ func Default() *Config {
 		},
 		Tokens: Tokens{
 			Lifetime:    Duration(24 * time.Hour),
-			MaxLifetime: Duration(30 * 24 * time.Hour),
 			KeyRotation: Duration(30 * 24 * time.Hour),
 		},
 		Admin: Admin{Organization: "default", ServiceAccount: "admin"},
