@@ -103,10 +103,14 @@ func (s *powerStore) Crash(t testing.TB) {
 	s.fs = s.left
 }
 
-// TestCrashHistories runs FRESHET_CRASH_HISTORIES histories; CI asks for many.
+// TestCrashHistories runs crashHistories histories, or as many as
+// FRESHET_CRASH_HISTORIES says. A failure names its seed for FRESHET_CRASH_SEED.
 func TestCrashHistories(t *testing.T) {
 	t.Parallel()
-	n := 200
+	n := crashHistories
+	if testing.Short() {
+		n = 100
+	}
 	if s := os.Getenv("FRESHET_CRASH_HISTORIES"); s != "" {
 		var err error
 		if n, err = strconv.Atoi(s); err != nil {

@@ -166,7 +166,7 @@ func (c *cursor) moveTo(g *group, floor uint64, acked int64) {
 	}
 	if len(c.counts) > 0 {
 		id, sub, part := c.part.topic.id, c.sub.id, c.part.index
-		g.deleteRange(cursorKey(keyCount, id, sub, part), cursorEntryKey(keyCount, id, sub, part, floor))
+		g.deleteRange(cursorKey(ofCount, id, sub, part), cursorEntryKey(ofCount, id, sub, part, floor))
 		for entry := range c.counts {
 			if entry < floor {
 				delete(c.counts, entry)
@@ -194,7 +194,7 @@ func (c *cursor) moveTo(g *group, floor uint64, acked int64) {
 func (c *cursor) reset(g *group, floor uint64, acked int64) {
 	c.cancelSlots(g)
 	id, sub, part := c.part.topic.id, c.sub.id, c.part.index
-	for _, kind := range []byte{keyAcks, keyCount} {
+	for _, kind := range []byte{ofAcks, ofCount} {
 		prefix := cursorKey(kind, id, sub, part)
 		g.deleteRange(prefix, after(prefix))
 	}
@@ -215,7 +215,7 @@ func (c *cursor) forget(g *group, entry uint64) {
 	}
 	if _, ok := c.counts[entry]; ok {
 		delete(c.counts, entry)
-		g.delete(cursorEntryKey(keyCount, c.part.topic.id, c.sub.id, c.part.index, entry))
+		g.delete(cursorEntryKey(ofCount, c.part.topic.id, c.sub.id, c.part.index, entry))
 	}
 }
 
@@ -225,7 +225,7 @@ func (c *cursor) save(g *group) {
 		c.slotGroup, c.slot = g, len(g.slots)
 		g.slots = append(g.slots, slot{})
 		s := &g.slots[c.slot]
-		putCursorKey(s, keyCursor, c)
+		putCursorKey(s, ofCursor, c)
 		s.vlen = cursorLen
 		g.hold(c.part.topic)
 	}
@@ -257,7 +257,7 @@ func (c *cursor) blockSlot(g *group, n uint64, b *block) *slot {
 		b.slotGroup, b.slot = g, len(g.slots)
 		g.slots = append(g.slots, slot{})
 		s := &g.slots[b.slot]
-		putCursorKey(s, keyAcks, c)
+		putCursorKey(s, ofAcks, c)
 		binary.BigEndian.PutUint64(s.key[cursorKeyLen:], n)
 		s.klen = cursorEntryKeyLen
 		g.hold(c.part.topic)
@@ -266,16 +266,17 @@ func (c *cursor) blockSlot(g *group, n uint64, b *block) *slot {
 }
 
 func putCursorKey(s *slot, kind byte, c *cursor) {
-	s.key[0] = kind
+	s.key[0] = keyTopic
 	binary.BigEndian.PutUint64(s.key[1:], uint64(c.part.topic.id))
-	binary.BigEndian.PutUint32(s.key[9:], c.sub.id)
-	binary.BigEndian.PutUint32(s.key[13:], uint32(c.part.index))
+	s.key[topicPrefixLen] = kind
+	binary.BigEndian.PutUint32(s.key[kindLen:], c.sub.id)
+	binary.BigEndian.PutUint32(s.key[kindLen+4:], uint32(c.part.index))
 	s.klen = cursorKeyLen
 }
 
 // cancelSlots takes back what the group would write about the cursor.
 func (c *cursor) cancelSlots(g *group) {
-	prefix := cursorKey(keyAcks, c.part.topic.id, c.sub.id, c.part.index)
+	prefix := cursorKey(ofAcks, c.part.topic.id, c.sub.id, c.part.index)
 	for i := range g.slots {
 		s := &g.slots[i]
 		if s.klen == cursorEntryKeyLen && string(s.key[:cursorKeyLen]) == string(prefix) {

@@ -106,13 +106,21 @@ func (e *Engine) get(key []byte) ([]byte, error) {
 
 // scan calls visit for every sealed value whose key starts with prefix.
 func (e *Engine) scan(prefix []byte, visit func(key, body []byte) error) error {
-	iter, err := e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	return e.scanRange(prefix, after(prefix), visit)
+}
+
+func (e *Engine) scanRange(start, end []byte, visit func(key, body []byte) error) error {
+	iter, err := e.db.NewIter(&cdb.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
 		return storeError(err)
 	}
 	defer iter.Close()
 	for ok := iter.First(); ok; ok = iter.Next() {
-		body, err := unseal(iter.Key(), iter.Value())
+		value, err := iter.ValueAndErr()
+		if err != nil {
+			return storeError(err)
+		}
+		body, err := unseal(iter.Key(), value)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package pebble
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 	"sort"
@@ -151,20 +150,10 @@ func (t *topic) eras() []uint32 {
 	return slices.Compact(all)
 }
 
-// restoreEras reads the eras of all partitions.
-func (t *topic) restoreEras(parts []*partition) error {
-	return t.e.scan(topicKey(keyEra, t.id), func(key, body []byte) error {
-		part, era := binary.BigEndian.Uint32(key[9:]), binary.BigEndian.Uint32(key[13:])
-		u := unpacker{rest: body}
-		first := u.uint()
-		if u.err != nil {
-			return u.err
-		}
-		if int(part) >= len(parts) {
-			return corrupt(key, "there is no such partition")
-		}
-		eras := append(*parts[part].eras.Load(), eraStart{era, first})
-		parts[part].eras.Store(&eras)
-		return nil
-	})
+// restoreEra takes one stored era.
+func (p *partition) restoreEra(era uint32, body []byte) error {
+	u := unpacker{rest: body}
+	eras := append(*p.eras.Load(), eraStart{era, u.uint()})
+	p.eras.Store(&eras)
+	return u.err
 }

@@ -64,7 +64,7 @@ func (t *topic) schedule(g *group, due int64) {
 	var body packer
 	body.int(due)
 	g.set(dueKey(due, t.id), nil)
-	g.set(topicKey(keyDueOf, t.id), body)
+	g.set(topicKey(ofDue, t.id), body)
 	g.hold(t)
 	k := &t.e.keeper
 	if due-time.Now().UnixMilli() > soonWindow.Milliseconds() {
@@ -95,7 +95,7 @@ func (k *keeper) crowded() {
 func (t *topic) unschedule(g *group) {
 	if t.trimDue != 0 {
 		g.delete(dueKey(t.trimDue, t.id))
-		g.delete(topicKey(keyDueOf, t.id))
+		g.delete(topicKey(ofDue, t.id))
 		t.trimDue = 0
 		g.hold(t)
 	}

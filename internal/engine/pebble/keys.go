@@ -6,34 +6,41 @@ import (
 	"freshet/internal/engine"
 )
 
-// Every key starts with a byte that says what it holds; numbers are big-endian,
-// so that keys sort by topic, partition and entry.
+// Every key starts with a byte that says what it belongs to; numbers are
+// big-endian, so that keys sort by topic, partition and entry.
 const (
 	keyFormat   = 'F' // format version of the store
-	keyTopic    = 't' // topic → configuration
-	keyHead     = 'h' // topic partition → first entry kept
-	keyMessage  = 'm' // era topic partition entry → record
-	keyEra      = 'e' // topic partition era → first entry of the partition in that era
 	keyEraNow   = 'E' // the era that is being written
-	keyDelay    = 'd' // topic partition entry → time before which it is not delivered
-	keySub      = 's' // topic name → subscription
-	keyCursor   = 'c' // topic subscription partition → floor
-	keyAcks     = 'a' // topic subscription partition block → bitmap
-	keyCount    = 'r' // topic subscription partition entry → deliveries so far
-	keyProducer = 'p' // topic producer sequence → message id, for deduplication
+	keyTopic    = 't' // topic kind ...: everything of a topic but its messages
+	keyMessage  = 'm' // era topic partition entry → record
 	keyDue      = 'x' // time topic → nothing: when the topic has something to trim
-	keyDueOf    = 'y' // topic → that time
 	keyJournal  = 'J' // name → journal number
 	keyRecord   = 'j' // journal position → record
 	keySnapshot = 'K' // journal → latest snapshot
 	keyChunk    = 'k' // journal snapshot chunk → part of a snapshot
 )
 
-// topicKinds are the kinds of keys that start with a topic. Messages do not:
-// they go era by era.
-var topicKinds = []byte{
-	keyTopic, keyHead, keyEra, keyDelay, keySub, keyCursor, keyAcks, keyCount, keyProducer, keyDueOf,
-}
+// The kinds of a topic's keys, in the order in which they are read when it is
+// loaded. From ofAcks on they are read when they are needed.
+const (
+	ofConfig   = 'a' // → configuration
+	ofHead     = 'b' // partition → first entry kept
+	ofEra      = 'c' // partition era → first entry of the partition in that era
+	ofDelay    = 'd' // partition entry → time before which it is not delivered
+	ofDue      = 'e' // → time at which the topic stands under keyDue
+	ofSub      = 'f' // name → subscription
+	ofCursor   = 'g' // subscription partition → floor
+	ofAcks     = 'p' // subscription partition block → bitmap
+	ofCount    = 'q' // subscription partition entry → deliveries so far
+	ofProducer = 'r' // producer sequence → message id, for deduplication
+)
+
+// topicPrefixLen is the length of what all keys of a topic start with;
+// kindLen is where that which follows the kind starts.
+const (
+	topicPrefixLen = 1 + 8
+	kindLen        = topicPrefixLen + 1
+)
 
 // A message's key starts with the era it was written in, so that the tree is
 // written from left to right: what is old lies still and is never compacted
@@ -64,11 +71,15 @@ func eraTopicKey(era uint32, id engine.TopicID) []byte {
 }
 
 func eraKey(id engine.TopicID, part int32, era uint32) []byte {
-	return binary.BigEndian.AppendUint32(partitionKey(keyEra, id, part), era)
+	return binary.BigEndian.AppendUint32(partitionKey(ofEra, id, part), era)
+}
+
+func topicPrefix(id engine.TopicID) []byte {
+	return binary.BigEndian.AppendUint64([]byte{keyTopic}, uint64(id))
 }
 
 func topicKey(kind byte, id engine.TopicID) []byte {
-	return binary.BigEndian.AppendUint64([]byte{kind}, uint64(id))
+	return append(topicPrefix(id), kind)
 }
 
 func partitionKey(kind byte, id engine.TopicID, part int32) []byte {
@@ -76,18 +87,18 @@ func partitionKey(kind byte, id engine.TopicID, part int32) []byte {
 }
 
 func delayKey(id engine.TopicID, part int32, entry uint64) []byte {
-	return binary.BigEndian.AppendUint64(partitionKey(keyDelay, id, part), entry)
+	return binary.BigEndian.AppendUint64(partitionKey(ofDelay, id, part), entry)
 }
 
 func subKey(id engine.TopicID, name string) []byte {
-	return append(topicKey(keySub, id), name...)
+	return append(topicKey(ofSub, id), name...)
 }
 
 func ownedKey(kind byte, id engine.TopicID, sub uint32) []byte {
 	return binary.BigEndian.AppendUint32(topicKey(kind, id), sub)
 }
 
-const cursorKeyLen = 1 + 8 + 4 + 4
+const cursorKeyLen = kindLen + 4 + 4
 
 func cursorKey(kind byte, id engine.TopicID, sub uint32, part int32) []byte {
 	return binary.BigEndian.AppendUint32(ownedKey(kind, id, sub), uint32(part))
@@ -102,7 +113,7 @@ func cursorEntryKey(kind byte, id engine.TopicID, sub uint32, part int32, n uint
 // producerKey holds the producer's name before its sequence number; the length
 // in front keeps one name from being a prefix of another.
 func producerKey(id engine.TopicID, producer string, sequence uint64) []byte {
-	key := topicKey(keyProducer, id)
+	key := topicKey(ofProducer, id)
 	key = binary.BigEndian.AppendUint32(key, uint32(len(producer)))
 	key = append(key, producer...)
 	return binary.BigEndian.AppendUint64(key, sequence)

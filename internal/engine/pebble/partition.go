@@ -2,8 +2,6 @@ package pebble
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,31 +46,32 @@ func (t *topic) newPartition(index int32) *partition {
 	return p
 }
 
-// restore reads where the partition starts and ends, once its eras are known.
-// iter covers all messages of the store.
-func (p *partition) restore(iter *cdb.Iterator) error {
-	t := p.topic
-	var head headValue
-	body, err := t.e.get(partitionKey(keyHead, t.id, p.index))
-	if err == nil {
-		head, err = unpackHead(body)
-	}
-	if err != nil && !errors.Is(err, cdb.ErrNotFound) {
-		return err
-	}
+// restoreHead takes the stored start of the partition.
+func (p *partition) restoreHead(body []byte) error {
+	head, err := unpackHead(body)
 	p.firstCum.Store(head.cum)
 	p.first.Store(head.first)
 	p.next, p.cum, p.publish = head.first, head.cum, head.lastPublish
-	if err := p.restoreEnd(iter); err != nil {
-		return err
-	}
-	p.durable.Store(p.next)
-	p.durableCum, p.durablePublish = p.cum, p.publish
-	return p.restoreDelays()
+	return err
 }
 
-// restoreEnd finds the newest message.
+// restoreDelay takes one stored delay.
+func (p *partition) restoreDelay(entry uint64, body []byte, now int64) error {
+	u := unpacker{rest: body}
+	p.hasDelays.Store(true)
+	if due := u.int(); due > now && entry >= p.first.Load() {
+		p.delay(entry, due)
+	}
+	return u.err
+}
+
+// restoreEnd finds the newest message, once everything else is restored. iter
+// covers all messages of the store.
 func (p *partition) restoreEnd(iter *cdb.Iterator) error {
+	defer func() {
+		p.durable.Store(p.next)
+		p.durableCum, p.durablePublish = p.cum, p.publish
+	}()
 	eras := *p.eras.Load()
 	if len(eras) == 0 {
 		return nil
@@ -95,19 +94,6 @@ func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 		p.next, p.cum, p.publish = entry+1, rec.cum, rec.publish
 	}
 	return nil
-}
-
-func (p *partition) restoreDelays() error {
-	now := time.Now().UnixMilli()
-	return p.topic.e.scan(partitionKey(keyDelay, p.topic.id, p.index), func(key, body []byte) error {
-		u := unpacker{rest: body}
-		due, entry := u.int(), binary.BigEndian.Uint64(key[13:])
-		p.hasDelays.Store(true)
-		if due > now && entry >= p.first.Load() {
-			p.delay(entry, due)
-		}
-		return u.err
-	})
 }
 
 // delay remembers that nobody gets the entry before due.

@@ -38,50 +38,26 @@ type subscription struct {
 
 func (s *subscription) engine() *Engine { return s.topic.e }
 
-// restoreSubscriptions reads the topic's subscriptions and their floors. What
-// is above the floors is read when a subscription is first used.
-func (t *topic) restoreSubscriptions() error {
-	t.subs = make(map[string]*subscription)
-	byID := make(map[uint32]*subscription)
-	prefix := topicKey(keySub, t.id)
-	err := t.e.scan(prefix, func(key, body []byte) error {
-		id, config, err := unpackSub(body)
-		if err != nil {
-			return fmt.Errorf("subscription %q: %w", key[len(prefix):], err)
-		}
-		s := t.newSubscription(id, string(key[len(prefix):]), config)
-		s.redelivered = t.e.topics.redeliveredOf(t.id, id)
-		t.subs[s.name] = s
-		byID[id] = s
-		return nil
-	})
-	if err != nil || len(byID) == 0 {
-		return err
+// restoreCursor takes one stored cursor.
+func (s *subscription) restoreCursor(key []byte, part uint32, body []byte) error {
+	if int64(part) >= int64(len(s.cursors)) || len(body) != cursorLen {
+		return corrupt(key, "cursor is not one")
 	}
-	err = t.e.scan(topicKey(keyCursor, t.id), func(key, body []byte) error {
-		s := byID[binary.BigEndian.Uint32(key[9:])]
-		part := binary.BigEndian.Uint32(key[13:])
-		if s == nil || int(part) >= len(s.cursors) {
-			return nil
-		}
-		if len(body) != cursorLen {
-			return corrupt(key, "cursor has the wrong size")
-		}
-		c := s.cursors[part]
-		if floor := binary.LittleEndian.Uint64(body); floor >= c.floor {
-			c.floor, c.next = floor, floor
-			c.acked = int64(binary.LittleEndian.Uint64(body[8:]))
-		}
-		return nil
-	})
-	for _, s := range t.subs {
-		var acked int64
-		for _, c := range s.cursors {
-			acked += c.acked
-		}
-		s.acked.Store(acked)
+	c := s.cursors[part]
+	if floor := binary.LittleEndian.Uint64(body); floor >= c.floor {
+		c.floor, c.next = floor, floor
+		c.acked = int64(binary.LittleEndian.Uint64(body[8:]))
 	}
-	return err
+	return nil
+}
+
+// restored sums up what was restored.
+func (s *subscription) restored() {
+	var acked int64
+	for _, c := range s.cursors {
+		acked += c.acked
+	}
+	s.acked.Store(acked)
 }
 
 func (tt *topicTable) redeliveredOf(id engine.TopicID, sub uint32) uint64 {
@@ -91,9 +67,9 @@ func (tt *topicTable) redeliveredOf(id engine.TopicID, sub uint32) uint64 {
 }
 
 // newSubscription makes a subscription with every cursor at the start of its partition.
-func (t *topic) newSubscription(id uint32, name string, config engine.SubscriptionConfig) *subscription {
+func (t *topic) newSubscription(id uint32, name string, config engine.SubscriptionConfig, parts []*partition) *subscription {
 	s := &subscription{topic: t, id: id, name: name, config: config, index: -1}
-	for _, p := range *t.parts.Load() {
+	for _, p := range parts {
 		s.addCursor(p)
 	}
 	return s
@@ -127,9 +103,9 @@ func (s *subscription) loadAcks() error {
 	for _, c := range s.cursors {
 		c.blocks, c.counts, c.above = nil, nil, 0
 	}
-	prefix := ownedKey(keyAcks, t.id, s.id)
+	prefix := ownedKey(ofAcks, t.id, s.id)
 	err := t.e.scan(prefix, func(key, body []byte) error {
-		part := binary.BigEndian.Uint32(key[13:])
+		part := binary.BigEndian.Uint32(key[kindLen+4:])
 		if int(part) >= len(s.cursors) {
 			return nil
 		}
@@ -138,8 +114,8 @@ func (s *subscription) loadAcks() error {
 	if err != nil {
 		return err
 	}
-	return t.e.scan(ownedKey(keyCount, t.id, s.id), func(key, body []byte) error {
-		part, entry := binary.BigEndian.Uint32(key[13:]), binary.BigEndian.Uint64(key[cursorKeyLen:])
+	return t.e.scan(ownedKey(ofCount, t.id, s.id), func(key, body []byte) error {
+		part, entry := binary.BigEndian.Uint32(key[kindLen+4:]), binary.BigEndian.Uint64(key[cursorKeyLen:])
 		if int(part) >= len(s.cursors) || s.cursors[part].isAcked(entry) {
 			return nil
 		}

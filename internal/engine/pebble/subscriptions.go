@@ -60,7 +60,7 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.newSubscription(t.nextSub, name, config)
+	s := t.newSubscription(t.nextSub, name, config, *t.parts.Load())
 	s.complete = true // there is nothing to load
 	g, err := t.e.commit.enter()
 	if err != nil {
@@ -82,7 +82,7 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 			c.save(g)
 		}
 	}
-	g.set(topicKey(keyTopic, t.id), packTopic(topicValue{config: *t.config.Load(), nextSub: t.nextSub}))
+	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: *t.config.Load(), nextSub: t.nextSub}))
 	g.set(subKey(t.id, name), packSub(s.id, config))
 	g.hold(t)
 	t.subs[name] = s
@@ -132,7 +132,7 @@ func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name
 		e.clock.disarm(s)
 		delete(t.subs, name)
 		g.delete(subKey(id, name))
-		for _, kind := range []byte{keyCursor, keyAcks, keyCount} {
+		for _, kind := range []byte{ofCursor, ofAcks, ofCount} {
 			prefix := ownedKey(kind, id, s.id)
 			g.deleteRange(prefix, after(prefix))
 		}

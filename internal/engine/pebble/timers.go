@@ -189,6 +189,6 @@ func (s *subscription) remember(g *group, it *item) {
 	c.counts[it.entry] = it.deliveries
 	var body packer
 	body.uint(uint64(it.deliveries))
-	g.set(cursorEntryKey(keyCount, s.topic.id, s.id, c.part.index, it.entry), body)
+	g.set(cursorEntryKey(ofCount, s.topic.id, s.id, c.part.index, it.entry), body)
 	g.hold(s.topic)
 }

@@ -2,10 +2,12 @@ package pebble
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
@@ -165,22 +167,18 @@ func (t *topic) release() { t.pins.Add(-1) }
 
 // load fills the topic from the store, or as a new one from create.
 func (t *topic) load(create *engine.TopicConfig) (created bool) {
-	key := topicKey(keyTopic, t.id)
-	body, err := t.e.get(key)
-	if errors.Is(err, cdb.ErrNotFound) {
-		if create == nil {
-			t.err = engine.ErrNoTopic
-			return false
+	if create != nil {
+		// A key that does not exist is found out sooner than a range without keys.
+		if _, err := t.e.get(topicKey(ofConfig, t.id)); errors.Is(err, cdb.ErrNotFound) {
+			t.err = t.create(*create)
+			return t.err == nil
 		}
-		t.err = t.create(*create)
-		return t.err == nil
 	}
-	if err != nil {
+	if err := t.restore(); err != nil {
 		t.err = fmt.Errorf("load topic %d: %w", t.id, err)
-		return false
 	}
-	if err := t.restore(body); err != nil {
-		t.err = fmt.Errorf("load topic %d: %w", t.id, err)
+	if t.parts.Load() == nil && t.err == nil {
+		t.err = engine.ErrNoTopic
 	}
 	return false
 }
@@ -199,53 +197,122 @@ func (t *topic) create(config engine.TopicConfig) error {
 		return err
 	}
 	defer t.e.commit.leave()
-	g.set(topicKey(keyTopic, t.id), packTopic(topicValue{config: config}))
+	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: config}))
 	g.hold(t)
 	t.born = g
 	return nil
 }
 
-func (t *topic) restore(body []byte) error {
+// restore reads everything of the topic but what is above its cursors.
+func (t *topic) restore() error {
+	var r topicRestorer
+	err := t.e.scanRange(topicPrefix(t.id), topicKey(ofAcks, t.id), func(key, body []byte) error {
+		return r.take(t, key, body)
+	})
+	if err != nil || r.parts == nil {
+		return err
+	}
+	if err := t.restoreEnds(r.parts); err != nil {
+		return err
+	}
+	t.parts.Store(&r.parts)
+	for _, s := range t.subs {
+		s.restored()
+	}
+	return nil
+}
+
+// topicRestorer takes the keys of a topic in their order.
+type topicRestorer struct {
+	parts []*partition
+	subs  map[uint32]*subscription
+	now   int64
+}
+
+func (r *topicRestorer) take(t *topic, key, body []byte) error {
+	kind, rest := key[topicPrefixLen], key[kindLen:]
+	if kind == ofConfig {
+		return r.config(t, body)
+	}
+	if r.parts == nil {
+		return corrupt(key, "the topic's configuration is missing")
+	}
+	switch kind {
+	case ofDue:
+		u := unpacker{rest: body}
+		t.trimDue = u.int()
+		return u.err
+	case ofSub:
+		return r.sub(t, string(rest), body)
+	case ofCursor:
+		if s := r.subs[binary.BigEndian.Uint32(rest)]; s != nil {
+			return s.restoreCursor(key, binary.BigEndian.Uint32(rest[4:]), body)
+		}
+		return nil
+	}
+	n := binary.BigEndian.Uint32(rest)
+	if int64(n) >= int64(len(r.parts)) {
+		return corrupt(key, "there is no such partition")
+	}
+	switch p := r.parts[n]; kind {
+	case ofHead:
+		return p.restoreHead(body)
+	case ofEra:
+		return p.restoreEra(binary.BigEndian.Uint32(rest[4:]), body)
+	case ofDelay:
+		return p.restoreDelay(binary.BigEndian.Uint64(rest[4:]), body, r.now)
+	}
+	return nil // of a later version
+}
+
+func (r *topicRestorer) config(t *topic, body []byte) error {
 	v, err := unpackTopic(body)
 	if err != nil {
 		return err
 	}
 	t.config.Store(&v.config)
 	t.nextSub = v.nextSub
-	if err := t.restorePartitions(int(v.config.Partitions)); err != nil {
-		return err
+	t.subs = make(map[string]*subscription)
+	r.subs = make(map[uint32]*subscription)
+	r.now = time.Now().UnixMilli()
+	r.parts = make([]*partition, v.config.Partitions)
+	for i := range r.parts {
+		r.parts[i] = t.newPartition(int32(i))
 	}
-	due, err := t.e.get(topicKey(keyDueOf, t.id))
-	if err == nil {
-		u := unpacker{rest: due}
-		t.trimDue = u.int()
-	} else if !errors.Is(err, cdb.ErrNotFound) {
-		return err
-	}
-	return t.restoreSubscriptions()
+	return nil
 }
 
-func (t *topic) restorePartitions(n int) error {
-	parts := make([]*partition, n)
-	for i := range parts {
-		parts[i] = t.newPartition(int32(i))
-	}
-	if err := t.restoreEras(parts); err != nil {
-		return err
-	}
-	prefix := []byte{keyMessage}
-	iter, err := t.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+func (r *topicRestorer) sub(t *topic, name string, body []byte) error {
+	id, config, err := unpackSub(body)
 	if err != nil {
-		return storeError(err)
+		return fmt.Errorf("subscription %q: %w", name, err)
 	}
-	defer iter.Close()
-	for i := range parts {
-		if err := parts[i].restore(iter); err != nil {
+	s := t.newSubscription(id, name, config, r.parts)
+	s.redelivered = t.e.topics.redeliveredOf(t.id, id)
+	t.subs[name] = s
+	r.subs[id] = s
+	return nil
+}
+
+// restoreEnds finds the newest messages of all partitions.
+func (t *topic) restoreEnds(parts []*partition) error {
+	var iter *cdb.Iterator
+	defer func() {
+		if iter != nil {
+			_ = iter.Close()
+		}
+	}()
+	for i, p := range parts {
+		if len(*p.eras.Load()) > 0 && iter == nil {
+			prefix := []byte{keyMessage}
+			var err error
+			if iter, err = t.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)}); err != nil {
+				return storeError(err)
+			}
+		}
+		if err := p.restoreEnd(iter); err != nil {
 			return fmt.Errorf("partition %d: %w", i, err)
 		}
-	}
-	t.parts.Store(&parts)
-	for _, p := range parts {
 		t.stored += p.cum - p.firstCum.Load()
 	}
 	return nil

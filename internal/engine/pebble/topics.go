@@ -105,7 +105,7 @@ func (t *topic) configure(config engine.TopicConfig) (*group, error) {
 	grown := append(append([]*partition(nil), parts...), added...)
 	t.parts.Store(&grown)
 	t.config.Store(&config)
-	g.set(topicKey(keyTopic, t.id), packTopic(topicValue{config: config, nextSub: t.nextSub}))
+	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: config, nextSub: t.nextSub}))
 	g.hold(t)
 	t.schedule(g, time.Now().Add(t.e.opts.TrimDelay).UnixMilli())
 	return g, nil
@@ -162,10 +162,8 @@ func (t *topic) remove() (*group, error) {
 		prefix := eraTopicKey(era, t.id)
 		g.deleteRange(prefix, after(prefix))
 	}
-	for _, kind := range topicKinds {
-		prefix := topicKey(kind, t.id)
-		g.deleteRange(prefix, after(prefix))
-	}
+	prefix := topicPrefix(t.id)
+	g.deleteRange(prefix, after(prefix))
 	if t.trimDue != 0 {
 		g.delete(dueKey(t.trimDue, t.id))
 	}
@@ -188,7 +186,7 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 		return nil, nil
 	}
 	iter, err := e.db.NewIter(&cdb.IterOptions{
-		LowerBound: topicKey(keyTopic, behind+1),
+		LowerBound: topicPrefix(behind + 1),
 		UpperBound: after([]byte{keyTopic}),
 	})
 	if err != nil {
@@ -196,10 +194,14 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 	}
 	defer iter.Close()
 	var ids []engine.TopicID
-	for ok := iter.First(); ok && len(ids) < limit; ok = iter.Next() {
+	for ok := iter.First(); ok && len(ids) < limit; {
 		id := engine.TopicID(binary.BigEndian.Uint64(iter.Key()[1:]))
 		if e.topics.listed(id) {
 			ids = append(ids, id)
+		}
+		// Most topics have one key; of the others we skip the rest.
+		if ok = iter.Next(); ok && binary.BigEndian.Uint64(iter.Key()[1:]) == uint64(id) {
+			ok = iter.SeekGE(after(topicPrefix(id)))
 		}
 	}
 	if err := ctx.Err(); err != nil {

@@ -113,7 +113,7 @@ func (c *cut) apply(g *group) {
 	p.firstCum.Store(c.cum)
 	p.first.Store(c.to)
 	head := headValue{first: c.to, cum: c.cum, lastPublish: p.publish}
-	g.set(partitionKey(keyHead, id, p.index), packHead(head))
+	g.set(partitionKey(ofHead, id, p.index), packHead(head))
 	g.hold(p.topic)
 }
 
