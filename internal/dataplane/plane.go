@@ -15,6 +15,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -215,6 +216,11 @@ func (p *Plane) IsDefault(c *Cluster) bool { return p.running.Load().fallback ==
 func (p *Plane) Has(uid string) bool {
 	_, ok := p.running.Load().byUID[uid]
 	return ok
+}
+
+// Clusters lists the open clusters, in no particular order.
+func (p *Plane) Clusters() []*Cluster {
+	return slices.Collect(maps.Values(p.running.Load().byUID))
 }
 
 // Health returns nil while every open cluster keeps its promises.

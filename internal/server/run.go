@@ -108,6 +108,7 @@ func (s *server) open(ctx context.Context) error {
 		}
 		s.log.Debug("phase done", slog.String("phase", phase.name), slog.Duration("took", time.Since(began)))
 	}
+	s.metrics.Registry().MustRegister(newFigures(s))
 	s.readiness.set()
 	return nil
 }
