@@ -4,7 +4,7 @@
 // It owns the shape, the defaults, the checks and the printing. It opens
 // nothing: listeners, stores and certificates are made by server from a
 // checked Config. Flags are laid over the file by cli. Secrets are never
-// values here, only references to a file or an environment variable.
+// values here, only references to files.
 package config
 
 import (
@@ -44,17 +44,17 @@ type Config struct {
 	// no cluster; "off" answers them 404.
 	DefaultCluster string `json:"defaultCluster"`
 
-	TLS           TLS       `json:"tls"`
-	Etcd          Etcd      `json:"etcd"`
-	EncryptionKey SecretRef `json:"encryptionKey"`
-	Pools         []Pool    `json:"pools"`
-	Limits        Limits    `json:"limits"`
-	Timeouts      Timeouts  `json:"timeouts"`
-	Tokens        Tokens    `json:"tokens"`
-	Admin         Admin     `json:"admin"`
-	CORS          CORS      `json:"cors"`
-	Log           Log       `json:"log"`
-	Audit         Audit     `json:"audit"`
+	TLS           TLS           `json:"tls"`
+	Etcd          Etcd          `json:"etcd"`
+	EncryptionKey EncryptionKey `json:"encryptionKey"`
+	Pools         []Pool        `json:"pools"`
+	Limits        Limits        `json:"limits"`
+	Timeouts      Timeouts      `json:"timeouts"`
+	Tokens        Tokens        `json:"tokens"`
+	Admin         Admin         `json:"admin"`
+	CORS          CORS          `json:"cors"`
+	Log           Log           `json:"log"`
+	Audit         Audit         `json:"audit"`
 }
 
 // TLS says which certificate HTTPS shows. Without files, a CA is made at the
@@ -90,6 +90,13 @@ type Etcd struct {
 
 // External says whether etcd runs elsewhere.
 func (e *Etcd) External() bool { return len(e.Endpoints) > 0 }
+
+// EncryptionKey says where the keys are that secrets in etcd are encrypted
+// with. Without a file, one is made at the first start in the data directory;
+// replicas that share an etcd share the file.
+type EncryptionKey struct {
+	File string `json:"file"`
+}
 
 // Pool is a resource pool that instances can be placed in. Pools are read-only
 // through the API; this is where they come from.

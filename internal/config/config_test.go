@@ -123,9 +123,9 @@ func TestValidateNamesTheField(t *testing.T) {
 		"etcd endpoint":           {func(c *config.Config) { c.Etcd.Endpoints = []string{"host:2379"} }, "etcd.endpoints[0]:"},
 		"etcd prefix":             {func(c *config.Config) { c.Etcd.Prefix = "freshet/" }, "etcd.prefix:"},
 		"etcd quota":              {func(c *config.Config) { c.Etcd.Quota = 5 }, "etcd.quota:"},
-		"shared etcd, own key":    {external, "encryptionKey:"},
+		"shared etcd, own key":    {external, "encryptionKey.file:"},
 		"shared etcd, pebble":     {external, "pools[0].members[0].engine:"},
-		"key twice":               {func(c *config.Config) { c.EncryptionKey = config.SecretRef{File: os.DevNull, Env: "X"} }, "encryptionKey:"},
+		"missing key":             {func(c *config.Config) { c.EncryptionKey.File = "/no/such/file" }, "encryptionKey.file:"},
 		"no pools":                {func(c *config.Config) { c.Pools = nil }, "pools:"},
 		"no members":              {func(c *config.Config) { c.Pools[0].Members = nil }, "pools[0].members:"},
 		"engine":                  {func(c *config.Config) { c.Pools[0].Members[0].Engine = "paper" }, "pools[0].members[0].engine:"},
@@ -161,20 +161,19 @@ func external(c *config.Config) { c.Etcd.Endpoints = []string{"https://etcd.exam
 func TestValidateAccepts(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*config.Config){
-		"insecure http":           func(c *config.Config) { c.HTTP, c.InsecureHTTP = ":8080", true },
-		"ipv6 loopback":           func(c *config.Config) { c.HTTP = "[::1]:8080" },
-		"localhost":               func(c *config.Config) { c.HTTP = "localhost:8080" },
-		"free ports":              func(c *config.Config) { c.HTTP, c.HTTPS, c.Ops = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0" },
-		"public https":            func(c *config.Config) { c.HTTPS = ":443" },
-		"http only":               func(c *config.Config) { c.HTTPS, c.Ops = "off", "off" },
-		"no default cluster":      func(c *config.Config) { c.DefaultCluster = "off" },
-		"external, one replica":   func(c *config.Config) { external(c); c.Etcd.SingleReplica = true },
-		"base and issuer":         func(c *config.Config) { c.BaseURL, c.IssuerURL = "https://a.example", "https://b.example:8443" },
-		"certificate names":       func(c *config.Config) { c.TLS.Names = []string{"*.example.org", "10.0.0.1", "::1"} },
-		"every origin":            func(c *config.Config) { c.CORS.Origins = []string{"*"} },
-		"no audit":                func(c *config.Config) { c.Audit.Path = "off" },
-		"drain at once":           func(c *config.Config) { c.Timeouts.Drain = 0 },
-		"encryption key from env": func(c *config.Config) { c.EncryptionKey.Env = "FRESHET_KEY" },
+		"insecure http":         func(c *config.Config) { c.HTTP, c.InsecureHTTP = ":8080", true },
+		"ipv6 loopback":         func(c *config.Config) { c.HTTP = "[::1]:8080" },
+		"localhost":             func(c *config.Config) { c.HTTP = "localhost:8080" },
+		"free ports":            func(c *config.Config) { c.HTTP, c.HTTPS, c.Ops = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0" },
+		"public https":          func(c *config.Config) { c.HTTPS = ":443" },
+		"http only":             func(c *config.Config) { c.HTTPS, c.Ops = "off", "off" },
+		"no default cluster":    func(c *config.Config) { c.DefaultCluster = "off" },
+		"external, one replica": func(c *config.Config) { external(c); c.Etcd.SingleReplica = true },
+		"base and issuer":       func(c *config.Config) { c.BaseURL, c.IssuerURL = "https://a.example", "https://b.example:8443" },
+		"certificate names":     func(c *config.Config) { c.TLS.Names = []string{"*.example.org", "10.0.0.1", "::1"} },
+		"every origin":          func(c *config.Config) { c.CORS.Origins = []string{"*"} },
+		"no audit":              func(c *config.Config) { c.Audit.Path = "off" },
+		"drain at once":         func(c *config.Config) { c.Timeouts.Drain = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,35 +240,6 @@ func TestLoad(t *testing.T) {
 	}
 	if _, err := config.Load(path); errs.KindOf(err) != errs.TooLarge {
 		t.Errorf("huge file: %v", err)
-	}
-}
-
-func TestSecretRef(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "key")
-	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	empty := filepath.Join(dir, "empty")
-	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("FRESHET_TEST_KEY", "from-env")
-	for name, c := range map[string]struct {
-		ref  config.SecretRef
-		want string
-	}{
-		"file":         {config.SecretRef{File: file}, "s3cret"},
-		"env":          {config.SecretRef{Env: "FRESHET_TEST_KEY"}, "from-env"},
-		"missing file": {config.SecretRef{File: file + "x"}, ""},
-		"empty file":   {config.SecretRef{File: empty}, ""},
-		"missing env":  {config.SecretRef{Env: "FRESHET_TEST_NO_SUCH"}, ""},
-		"endless file": {config.SecretRef{File: "/dev/zero"}, ""},
-	} {
-		got, err := c.ref.Read()
-		if string(got) != c.want || (err == nil) != (c.want != "") {
-			t.Errorf("%s: got %q, %v", name, got, err)
-		}
 	}
 }
 

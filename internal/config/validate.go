@@ -159,14 +159,10 @@ func (c *Config) validateEtcd(p *problems) {
 }
 
 func (c *Config) validateSecrets(p *problems) {
-	key := c.EncryptionKey
-	switch {
-	case key.File != "" && key.Env != "":
-		p.addf("encryptionKey", "give file or env, not both")
-	case key.IsZero() && c.Etcd.External() && !c.Etcd.SingleReplica:
-		p.addf("encryptionKey", "must be given when etcd is external: every replica needs the same key")
+	if c.EncryptionKey.File == "" && c.Etcd.External() && !c.Etcd.SingleReplica {
+		p.addf("encryptionKey.file", "must be given when etcd is external: every replica needs the same keys")
 	}
-	p.readable("encryptionKey.file", key.File)
+	p.readable("encryptionKey.file", c.EncryptionKey.File)
 }
 
 func (c *Config) validatePools(p *problems) {

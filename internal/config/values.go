@@ -3,9 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -86,46 +84,4 @@ func parseSize(text string) (Size, error) {
 		return 0, fmt.Errorf("size %q is not understood; write bytes, or a number with Ki, Mi or Gi", text)
 	}
 	return Size(n * factor), nil
-}
-
-// SecretRef says where a secret is, never what it is.
-type SecretRef struct {
-	File string `json:"file"`
-	Env  string `json:"env"`
-}
-
-// IsZero says whether nothing is referred to.
-func (r SecretRef) IsZero() bool { return r.File == "" && r.Env == "" }
-
-// maxSecret is far above any key or password, and keeps a wrong path (a log, a
-// device) from being read whole.
-const maxSecret = 64 << 10
-
-// Read fetches the secret; a trailing newline, which editors and `echo` add, is
-// not part of it.
-func (r SecretRef) Read() ([]byte, error) {
-	if r.Env != "" {
-		value, ok := os.LookupEnv(r.Env)
-		if !ok || value == "" {
-			return nil, fmt.Errorf("environment variable %s is not set", r.Env)
-		}
-		return []byte(value), nil
-	}
-	f, err := os.Open(r.File)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // opened for reading only
-	secret, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(secret) > maxSecret {
-		return nil, fmt.Errorf("%s is too large to be a secret", r.File)
-	}
-	text := strings.TrimRight(string(secret), "\r\n")
-	if text == "" {
-		return nil, fmt.Errorf("%s is empty", r.File)
-	}
-	return []byte(text), nil
 }

@@ -1,0 +1,63 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"freshet/internal/config"
+)
+
+// TestSettingsAreObeyed: a setting that nothing reads is a lie. Server obeys
+// them, apart from those that config itself turns into something else.
+func TestSettingsAreObeyed(t *testing.T) {
+	t.Parallel()
+	read := map[string]bool{
+		"SingleReplica": true, // these two decide what Validate accepts
+		"InsecureHTTP":  true,
+	}
+	files, err := filepath.Glob("../server/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no server: %v", err)
+	}
+	for _, path := range append(files, "../config/config.go") {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if selector, ok := n.(*ast.SelectorExpr); ok {
+				read[selector.Sel.Name] = true
+			}
+			return true
+		})
+	}
+	for path, name := range leaves(reflect.TypeFor[config.Config](), "") {
+		if !read[name] {
+			t.Errorf("nothing obeys the setting %s", path)
+		}
+	}
+}
+
+// leaves lists the fields that hold values, by path, each with its own name.
+func leaves(of reflect.Type, path string) map[string]string {
+	found := map[string]string{}
+	for i := range of.NumField() {
+		field := of.Field(i)
+		at, kind := path+"."+field.Name, field.Type
+		if kind.Kind() == reflect.Slice {
+			kind = kind.Elem()
+		}
+		if kind.Kind() != reflect.Struct {
+			found[at] = field.Name
+			continue
+		}
+		for inner, name := range leaves(kind, at) {
+			found[inner] = name
+		}
+	}
+	return found
+}
