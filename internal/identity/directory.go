@@ -63,6 +63,7 @@ type (
 		revision int64 // under Directory.mu
 	}
 	keyRecord struct {
+		expected bool // and not stored yet; under Directory.mu
 		live     atomic.Pointer[Key]
 		revoked  atomic.Bool // never unset: revocation is one-way (decision R5)
 		revision int64       // under Directory.mu
@@ -145,6 +146,20 @@ func (d *Directory) PutAccount(a Account) {
 	}
 }
 
+// ExpectAccount lets an account in that is about to get its first credentials:
+// readers may see them a moment before PutAccount is called. Credentials that
+// come to nothing after all are nobody's.
+func (d *Directory) ExpectAccount(a Account) {
+	d.mu.RLock()
+	rec := d.accounts[name{a.Organization, a.Name}]
+	known, ok := rec.load()
+	d.mu.RUnlock()
+	if ok && known.UID == a.UID && known.ClientID == "" && a.ClientID != "" {
+		a.Revision = 0
+		d.PutAccount(a)
+	}
+}
+
 // DeleteAccount ends an account, and with it every token and key of it. Call
 // it as soon as deletion is requested, finalizers or not. An empty uid means
 // whatever account has the name.
@@ -189,6 +204,8 @@ func (d *Directory) PutKey(k Key) {
 		rec = &keyRecord{}
 		d.keys[k.ID] = rec
 		d.keyCount[name{k.Organization, k.Instance}]++
+	} else if rec.expected {
+		rec.expected = false
 	} else if k.Revision != 0 && k.Revision < rec.revision {
 		if k.Revoked {
 			rec.revoke()
@@ -208,6 +225,33 @@ func (d *Directory) PutKey(k Key) {
 	if old := rec.live.Load(); old == nil || !old.equal(&k) {
 		rec.live.Store(&k)
 	}
+}
+
+// expectation is how long an expected key may take to be stored.
+const expectation = time.Minute
+
+// ExpectKey lets a key in that is about to be issued: readers may see it a
+// moment before PutKey is called. One that does not come is forgotten.
+func (d *Directory) ExpectKey(k Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.keys[k.ID] != nil || d.goneKeys.has(k.ID) {
+		return
+	}
+	rec := &keyRecord{expected: true}
+	k.Revision = 0
+	k.Metadata = maps.Clone(k.Metadata)
+	rec.revoked.Store(k.Revoked)
+	rec.live.Store(&k)
+	d.keys[k.ID] = rec
+	d.keyCount[name{k.Organization, k.Instance}]++
+	time.AfterFunc(expectation, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.keys[k.ID] == rec && rec.expected {
+			d.dropKey(k.ID, rec)
+		}
+	})
 }
 
 // RevokeKey ends a key for good.

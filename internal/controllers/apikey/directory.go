@@ -15,6 +15,7 @@ type Feed struct {
 // Observer is the feed for the store's write path.
 func (f Feed) Observer() registry.Observer[*v1alpha1.APIKey] {
 	return registry.Observer[*v1alpha1.APIKey]{
+		Expected: f.expect,
 		Created:  f.Put,
 		Updated:  f.Put,
 		Deleting: f.Delete,
@@ -31,6 +32,18 @@ func (f Feed) Put(key *v1alpha1.APIKey) {
 		f.Delete(key)
 		return
 	}
+	f.Directory.PutKey(record(key))
+}
+
+// expect lets a key work from the moment that anybody can read that it is
+// issued.
+func (f Feed) expect(key *v1alpha1.APIKey) {
+	if key.Status.KeyID != "" && key.DeletionTimestamp == nil {
+		f.Directory.ExpectKey(record(key))
+	}
+}
+
+func record(key *v1alpha1.APIKey) identity.Key {
 	record := identity.Key{
 		ID:           key.Status.KeyID,
 		Name:         key.Name,
@@ -49,7 +62,7 @@ func (f Feed) Put(key *v1alpha1.APIKey) {
 	if t := key.Status.ExpiresAt; t != nil {
 		record.ExpiresAt = t.Time
 	}
-	f.Directory.PutKey(record)
+	return record
 }
 
 // Delete ends a key at once.

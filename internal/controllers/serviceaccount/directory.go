@@ -23,6 +23,7 @@ type Feed struct {
 // Observer is the feed for the store's write path.
 func (f Feed) Observer() registry.Observer[*v1alpha1.ServiceAccount] {
 	return registry.Observer[*v1alpha1.ServiceAccount]{
+		Expected: f.expect,
 		Created:  f.Put,
 		Updated:  f.Put,
 		Deleting: f.Delete,
@@ -36,6 +37,18 @@ func (f Feed) Put(sa *v1alpha1.ServiceAccount) {
 		f.Delete(sa)
 		return
 	}
+	f.Directory.PutAccount(f.account(sa))
+}
+
+// expect lets an account use its first credentials from the moment that anybody
+// can read them.
+func (f Feed) expect(sa *v1alpha1.ServiceAccount) {
+	if sa.Status.PrivateKeyData != "" && sa.DeletionTimestamp == nil {
+		f.Directory.ExpectAccount(f.account(sa))
+	}
+}
+
+func (f Feed) account(sa *v1alpha1.ServiceAccount) identity.Account {
 	account := identity.Account{
 		Organization: sa.Namespace,
 		Name:         sa.Name,
@@ -55,7 +68,7 @@ func (f Feed) Put(sa *v1alpha1.ServiceAccount) {
 			account.SecretHash = f.Sealer.HashSecret(credentials.ClientSecret)
 		}
 	}
-	f.Directory.PutAccount(account)
+	return account
 }
 
 // Delete ends an account: its tokens and keys are dead when it returns.

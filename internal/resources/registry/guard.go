@@ -30,13 +30,13 @@ func (g *Guarded[T]) Get(ctx context.Context, name string, options *metav1.GetOp
 
 // Create makes an object.
 func (g *Guarded[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	return g.REST.Create(ctx, obj, g.admitCreate(validate), options)
+	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0), options)
 }
 
 // Update replaces, patches and applies.
 func (g *Guarded[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	out, created, err := g.REST.Update(ctx, name, guardedInfo[T]{info, g.door},
-		g.admitCreate(createValidation), g.admitUpdate(updateValidation), forceAllowCreate, options)
+		g.admitCreate(createValidation, len(options.DryRun) > 0), g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
 	if err != nil {
 		return nil, false, g.door.unlessHidden(ctx, "update", name, err)
 	}
@@ -63,7 +63,7 @@ func (g *Guarded[T]) Delete(ctx context.Context, name string, validate rest.Vali
 }
 
 // admitCreate puts the gate and the kind's last word in front of the machinery's.
-func (g *Guarded[T]) admitCreate(next rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+func (g *Guarded[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if object, ok := obj.(T); ok {
 			var none T
@@ -74,15 +74,18 @@ func (g *Guarded[T]) admitCreate(next rest.ValidateObjectFunc) rest.ValidateObje
 				return err
 			}
 		}
-		if next == nil {
-			return nil
+		if next != nil {
+			if err := next(ctx, obj); err != nil {
+				return err
+			}
 		}
-		return next(ctx, obj)
+		g.kind.expect(obj, dryRun)
+		return nil
 	}
 }
 
-func (g *Guarded[T]) admitUpdate(next rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
-	return func(ctx context.Context, obj, old runtime.Object) error {
+func (g *Guarded[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun bool) rest.ValidateObjectUpdateFunc {
+	return g.kind.expectUpdate(func(ctx context.Context, obj, old runtime.Object) error {
 		object, isObject := obj.(T)
 		before, wasObject := old.(T)
 		if isObject && wasObject {
@@ -94,6 +97,25 @@ func (g *Guarded[T]) admitUpdate(next rest.ValidateObjectUpdateFunc) rest.Valida
 			return nil
 		}
 		return next(ctx, obj, old)
+	}, dryRun)
+}
+
+// expect tells of an object that is about to be stored.
+func (k *Kind[T]) expect(obj runtime.Object, dryRun bool) {
+	if object, ok := obj.(T); ok && !dryRun && k.Expected != nil {
+		k.Expected(object)
+	}
+}
+
+func (k *Kind[T]) expectUpdate(next rest.ValidateObjectUpdateFunc, dryRun bool) rest.ValidateObjectUpdateFunc {
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		if next != nil {
+			if err := next(ctx, obj, old); err != nil {
+				return err
+			}
+		}
+		k.expect(obj, dryRun)
+		return nil
 	}
 }
 
@@ -185,7 +207,8 @@ func (g *GuardedStatus[T]) Get(ctx context.Context, name string, options *metav1
 
 // Update changes the object's status.
 func (g *GuardedStatus[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	out, created, err := g.StatusREST.Update(ctx, name, guardedInfo[T]{info, g.door}, createValidation, updateValidation, forceAllowCreate, options)
+	out, created, err := g.StatusREST.Update(ctx, name, guardedInfo[T]{info, g.door},
+		createValidation, g.kind.expectUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
 	if err != nil {
 		return nil, false, g.door.unlessHidden(ctx, "update", name, err)
 	}

@@ -39,8 +39,12 @@ const (
 // Observer is told of writes: after they are durable and before the call
 // answers. What it does must not fail and must not take long.
 type Observer[T Object] struct {
-	Created func(obj T)
-	Updated func(obj T)
+	// Expected: a write is about to happen, and may still come to nothing. It is
+	// for what has to be in force before anybody can read of it; the others run
+	// when readers and watchers may know already.
+	Expected func(obj T)
+	Created  func(obj T)
+	Updated  func(obj T)
 	// Deleting: a delete call was accepted, and finalizers hold the object.
 	Deleting func(obj T)
 	Deleted  func(obj T)
