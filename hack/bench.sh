@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures an empty server on this machine: time from exec to ready, and memory
-# once idle. Then runs the surfaces' benchmarks, when there are any.
+# once idle. Then runs the surfaces' benchmarks.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -43,6 +43,9 @@ server=
 printf '%-36s %6d ms\n' "stop" $(($(now) - began))
 start "start-up to ready, restart"
 
+# Ratios are of a bare handler under the same client in the same run.
+echo
+go test -run '^$' -bench . -timeout 60m ./internal/messageapi ./internal/registryapi
 if [[ -d bench ]]; then
   go test -run '^$' -bench . -timeout 60m ./bench/...
 fi

@@ -83,15 +83,6 @@ func NewNamespace(tenant, name string) (Namespace, error) {
 	return ns, checkEntity("namespace", name)
 }
 
-// ParseNamespace reads tenant/namespace.
-func ParseNamespace(s string) (Namespace, error) {
-	tenant, name, ok := strings.Cut(s, "/")
-	if !ok {
-		return Namespace{}, fmt.Errorf("%w: namespace %q is not of the form tenant/namespace", ErrName, s)
-	}
-	return NewNamespace(tenant, name)
-}
-
 // String returns tenant/namespace.
 func (n Namespace) String() string { return n.Tenant + "/" + n.Name }
 
