@@ -147,17 +147,15 @@ func (d *Directory) PutAccount(a Account) {
 }
 
 // ExpectAccount lets an account in that is about to get its first credentials:
-// readers may see them a moment before PutAccount is called. Credentials that
+// readers may see them a moment before PutAccount is called. Its revision is that
+// of the resource before; what comes of the write is newer. Credentials that
 // come to nothing after all are nobody's.
 func (d *Directory) ExpectAccount(a Account) {
-	d.mu.RLock()
-	rec := d.accounts[name{a.Organization, a.Name}]
-	known, ok := rec.load()
-	d.mu.RUnlock()
-	if ok && known.UID == a.UID && known.ClientID == "" && a.ClientID != "" {
-		a.Revision = 0
-		d.PutAccount(a)
+	if known, ok := d.Account(a.Organization, a.Name); ok && known.UID == a.UID && known.ClientID != "" {
+		return
 	}
+	a.Revision++
+	d.PutAccount(a)
 }
 
 // DeleteAccount ends an account, and with it every token and key of it. Call

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/filters"
@@ -27,7 +28,7 @@ func (g gate) Check(ctx context.Context, resource, verb, name string, scope acce
 	decision, err := g.authorizer.Authorize(ctx, caller, permission, scope)
 	footprintOf(ctx).met(name, permission, scope, decision)
 	if err != nil {
-		return forbidden(ctx, resource, name, err)
+		return forbidden(ctx, resource, verb, name, err)
 	}
 	return nil
 }
@@ -49,11 +50,18 @@ func (g gate) Sieve(ctx context.Context, resource, verb, namespace string) (regi
 	return filter.Allows, true
 }
 
-// forbidden words a denial as the machinery words its own.
-func forbidden(ctx context.Context, resource, name string, denial error) error {
+// forbidden words a denial as the machinery words its own. Of a stored object it
+// tells no more than the caller knew: whose it is would be news already.
+func forbidden(ctx context.Context, resource, verb, name string, denial error) error {
 	attributes, err := filters.GetAuthorizerAttributes(ctx)
 	if err != nil {
-		return apierrors.NewForbidden(v1alpha1.Resource(resource), name, denial)
+		return apierrors.NewForbidden(v1alpha1.Resource(resource), name, access.ErrDenied)
+	}
+	var denied *access.Denial
+	if errors.As(denial, &denied) && verb != "create" {
+		known := *denied
+		known.Scope = scopeOf(attributes)
+		denial = &known
 	}
 	return responsewriters.ForbiddenStatusError(attributes, denial.Error())
 }
