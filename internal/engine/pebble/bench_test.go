@@ -5,12 +5,17 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	cdb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"freshet/internal/engine"
 )
@@ -18,25 +23,33 @@ import (
 // work runs b.N calls of f over a number of goroutines.
 func work(b *testing.B, writers int, f func(worker, n int)) {
 	b.Helper()
+	took := make([][]time.Duration, writers)
+	b.ResetTimer()
+	spread(writers, b.N, func(w, n int) {
+		start := time.Now()
+		f(w, n)
+		took[w] = append(took[w], time.Since(start))
+	})
+	b.StopTimer()
+	all := slices.Concat(took...)
+	slices.Sort(all)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "op/s")
+	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
+}
+
+// spread runs n calls of f over a number of goroutines.
+func spread(writers, n int, f func(worker, n int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	b.ResetTimer()
 	for w := range writers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for {
-				n := next.Add(1)
-				if n > int64(b.N) {
-					return
-				}
-				f(w, int(n))
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				f(w, int(i))
 			}
-		}()
+		})
 	}
 	wg.Wait()
-	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "op/s")
 }
 
 // payload returns incompressible bytes.
@@ -49,7 +62,7 @@ func payload(size int) []byte {
 
 func openBench(b *testing.B) *Engine {
 	b.Helper()
-	e, err := Open(b.TempDir(), Options{})
+	e, err := Open(b.TempDir(), Options{FS: benchFS()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,6 +74,21 @@ func openBench(b *testing.B) *Engine {
 	return e
 }
 
+// benchFS is the disk, or with FRESHET_BENCH_SYNC (a duration) memory that takes
+// that long for each sync of the log: a disk that nobody else disturbs.
+func benchFS() vfs.FS {
+	delay, err := time.ParseDuration(os.Getenv("FRESHET_BENCH_SYNC"))
+	if err != nil {
+		return nil
+	}
+	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if isSync(op.Kind) && strings.HasSuffix(op.Path, ".log") {
+			time.Sleep(delay)
+		}
+		return nil
+	}))
+}
+
 var keepAll = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 
 // BenchmarkBareSet is the limit: Pebble itself, one synced Set per message.
@@ -68,13 +96,7 @@ func BenchmarkBareSet(b *testing.B) {
 	for _, writers := range []int{1, 16, 64, 512} {
 		for _, size := range []int{100, 1024, 64 << 10} {
 			b.Run(fmt.Sprintf("writers=%d/size=%d", writers, size), func(b *testing.B) {
-				e := &Engine{dir: b.TempDir(), opts: Options{}.withDefaults()}
-				e.fs, e.log = e.opts.FS, e.opts.Logger
-				db, err := e.openStore()
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer db.Close()
+				db := openBare(b)
 				value := payload(size)
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
@@ -87,6 +109,75 @@ func BenchmarkBareSet(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+// openBare opens Pebble as the engine does, without the engine.
+func openBare(b *testing.B) *cdb.DB {
+	b.Helper()
+	e := &Engine{dir: b.TempDir(), opts: Options{FS: benchFS()}.withDefaults()}
+	e.fs, e.log = e.opts.FS, e.opts.Logger
+	db, err := e.openStore()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return db
+}
+
+// BenchmarkAgainstBare takes turns between bare Pebble, appends and receive +
+// acknowledge, so that a noisy machine disturbs all three alike, and reports
+// the ratios that matter.
+func BenchmarkAgainstBare(b *testing.B) {
+	ctx := context.Background()
+	for _, writers := range []int{1, 16, 64, 512} {
+		b.Run(fmt.Sprintf("writers=%d/size=1024", writers), func(b *testing.B) {
+			slice := 50 * writers
+			db, e := openBare(b), openBench(b)
+			makeTopics(b, e, 1, 1, true)
+			value := payload(1024)
+			var bare, appends, receives time.Duration
+			var key uint64
+			timed := func(total *time.Duration, f func() error) {
+				start := time.Now()
+				spread(writers, slice, func(_, _ int) {
+					if err := f(); err != nil {
+						b.Error(err)
+					}
+				})
+				*total += time.Since(start)
+			}
+			turns := 0
+			for b.Loop() {
+				turns++
+				timed(&bare, func() error {
+					var k [messageKeyLen]byte
+					binary.BigEndian.PutUint64(k[8:], atomic.AddUint64(&key, 1))
+					return db.Set(k[:], value, cdb.Sync)
+				})
+				timed(&appends, func() error {
+					_, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: value}})
+					return err
+				})
+				timed(&receives, func() error {
+					got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
+					if err != nil || len(got) != 1 {
+						return fmt.Errorf("%d messages: %w", len(got), err)
+					}
+					return e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}})
+				})
+			}
+			n := float64(turns * slice)
+			b.ReportMetric(n/bare.Seconds(), "bare/s")
+			b.ReportMetric(n/appends.Seconds(), "append/s")
+			b.ReportMetric(n/receives.Seconds(), "receive+ack/s")
+			b.ReportMetric(100*bare.Seconds()/appends.Seconds(), "append-%-of-bare")
+			b.ReportMetric(100*appends.Seconds()/receives.Seconds(), "receive+ack-%-of-append")
+		})
 	}
 }
 

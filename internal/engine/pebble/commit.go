@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"runtime"
 	"sync"
 	"time"
 
@@ -14,12 +15,15 @@ import (
 )
 
 const (
-	// groupsInFlight lets the next group be applied while the last one syncs.
-	// More would only make groups smaller.
-	groupsInFlight = 2
+	// groupsInFlight bounds the groups that are applied and not yet synced.
+	// Pebble syncs all of them at once; who is not applied when a sync starts
+	// has to wait for the next.
+	groupsInFlight = 128
 	// maxGroupBytes bounds the memory of the group being gathered; appends wait
 	// for the next one when it is full.
 	maxGroupBytes = 8 << 20
+	// maxUnsynced bounds the memory of groups in flight.
+	maxUnsynced = 32 << 20
 	// maxRoomWait bounds that wait when the store cannot keep up.
 	maxRoomWait = 10 * time.Second
 )
@@ -86,6 +90,8 @@ type committer struct {
 	mu       sync.Mutex
 	cur      *group
 	inFlight []*group
+	unsynced int       // bytes of inFlight
+	synced   sync.Cond // unsynced has become less
 	room     chan struct{} // closed when cur is swapped; nil while nobody waits
 	kicked   bool
 	err      error // why nothing can be written any more
@@ -99,6 +105,7 @@ type committer struct {
 
 func (c *committer) start(e *Engine) {
 	c.e = e
+	c.synced.L = &c.mu
 	c.kick = make(chan struct{}, 1)
 	c.stop = make(chan struct{})
 	c.tokens = make(chan struct{}, groupsInFlight)
@@ -230,8 +237,14 @@ func (c *committer) applyLoop() {
 				return
 			}
 		}
+		// Whoever is about to write shall come along: without this, groups would
+		// be small when the disk is fast.
+		runtime.Gosched()
 		c.tokens <- struct{}{}
 		c.mu.Lock()
+		for c.unsynced > maxUnsynced && c.err == nil {
+			c.synced.Wait()
+		}
 		if c.err != nil {
 			c.mu.Unlock()
 			return
@@ -244,6 +257,7 @@ func (c *committer) applyLoop() {
 			c.room = nil
 		}
 		c.inFlight = append(c.inFlight, g)
+		c.unsynced += g.bytes
 		c.mu.Unlock()
 
 		if err := c.apply(g); err != nil {
@@ -315,6 +329,8 @@ func (c *committer) complete(g *group) {
 		return
 	}
 	c.inFlight = c.inFlight[1:]
+	c.unsynced -= g.bytes
+	c.synced.Signal()
 	for i := range g.touched {
 		t := &g.touched[i]
 		t.part.durableCum, t.part.durablePublish = t.cum, t.publish
@@ -346,6 +362,7 @@ func (c *committer) fail() {
 		return
 	}
 	c.err = engine.ErrFailed
+	c.synced.Broadcast()
 	if c.cur != nil { // not yet while the store is being opened
 		c.inFlight = append(c.inFlight, c.cur)
 	}
