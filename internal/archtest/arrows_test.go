@@ -92,7 +92,7 @@ var rules = []rule{
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.
-	{[]string{"internal/archtest", "internal/keep", "console/...", "api/openapi"}, nil, nil},
+	{[]string{"internal/archtest", "console/...", "api/openapi"}, nil, nil},
 	{[]string{"test/...", "bench/..."}, []string{"api/...", "internal/...", "test/...", "bench/..."}, nil},
 }
 
@@ -144,7 +144,7 @@ func check(p *pkg, r *rule, all map[string]*pkg) []string {
 			problems = append(problems, fmt.Sprintf("%s imports %s, which its row does not allow", p.ImportPath, imported))
 		}
 		for _, e := range exclusive {
-			if matches(e.library, imported) && !matchesAny(e.holders, p.short()) && p.short() != "internal/keep" {
+			if matches(e.library, imported) && !matchesAny(e.holders, p.short()) {
 				problems = append(problems, fmt.Sprintf("%s imports %s, which is for %v only", p.ImportPath, imported, e.holders))
 			}
 		}
