@@ -63,7 +63,7 @@ race-engine: ## Run the engines' suites under the race detector
 
 .PHONY: lint
 lint: $(BIN)/.linters ## Run the linters
-	$(BIN)/golangci-lint run ./...
+	$(BIN)/golangci-lint run --allow-parallel-runners ./...
 	hack/deadcode.sh
 
 .PHONY: format
