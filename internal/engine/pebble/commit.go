@@ -90,8 +90,8 @@ type committer struct {
 	mu       sync.Mutex
 	cur      *group
 	inFlight []*group
-	unsynced int       // bytes of inFlight
-	synced   sync.Cond // unsynced has become less
+	unsynced int           // bytes of inFlight
+	synced   sync.Cond     // unsynced has become less
 	room     chan struct{} // closed when cur is swapped; nil while nobody waits
 	kicked   bool
 	err      error // why nothing can be written any more
