@@ -1,0 +1,252 @@
+package identity_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/identity"
+	"freshet/internal/resources/etcd"
+	"freshet/test/testserver"
+)
+
+// own starts a server for one test.
+func own(t *testing.T, dataDir string) *testserver.Server {
+	t.Helper()
+	s, err := testserver.Start(t.Context(), binary, folder, testserver.Options{DataDir: dataDir, Args: []string{"--log-level", "debug"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop(20 * time.Second) }) // stopped already, mostly
+	keep("the operator's token", s.Token)
+	return s
+}
+
+func stop(t *testing.T, s *testserver.Server) {
+	t.Helper()
+	if err := s.Stop(30 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// freshet runs the command line.
+func freshet(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("freshet %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// awaitLog waits for a line of the server's log.
+func awaitLog(t *testing.T, s *testserver.Server, parts ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text, err := os.ReadFile(logOf(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			found := true
+			for _, part := range parts {
+				found = found && strings.Contains(line, part)
+			}
+			if found {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the log has no line with %q", parts)
+		}
+	}
+}
+
+// TestSecretsAtRest follows one server through a rotation of its encryption key
+// and several restarts.
+func TestSecretsAtRest(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(folder, "at-rest")
+	s := own(t, dir)
+	w := &world{T: t, server: s, org: "acme"}
+	robot := w.account("robot", true)
+	key := w.plainKey("plain", "robot", "")
+	sealedKey := open(t, w.key("sealed", "robot", "").want(201))
+	w.post("users", object("ann", map[string]any{"email": "ann@example.org"})).want(201)
+
+	first := strings.TrimSuffix(freshet(t, "admin", "encryption-key", "list", "--data-dir", dir), " (active)")
+	second := freshet(t, "admin", "encryption-key", "rotate", "--data-dir", dir)
+	awaitLog(t, s, "every secret is sealed", second)
+	// Whoever had a token or a key notices nothing.
+	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 || b != 200 || c != 200 {
+		t.Errorf("after the rotation: token %d, keys %d and %d", a, b, c)
+	}
+	freshet(t, "admin", "encryption-key", "retire", first, "--data-dir", dir)
+	stop(t, s)
+	if err := searchEverything(s, []byte("none")); err != nil {
+		t.Error(err)
+	}
+	lookIntoEtcd(t, dir, second)
+
+	s = own(t, dir)
+	w.server = s
+	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 || b != 200 || c != 200 {
+		t.Errorf("after the restart without the old key: token %d, keys %d and %d", a, b, c)
+	}
+	stop(t, s)
+}
+
+// lookIntoEtcd reads what is really stored: secrets sealed with the one key,
+// everything else in clear.
+func lookIntoEtcd(t *testing.T, dir, keyID string) {
+	t.Helper()
+	member, err := etcd.Start(t.Context(), filepath.Join(dir, "etcd"), etcd.Options{Unsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = member.Close() }() // only read
+	client, err := member.Endpoints().Client(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }() // only read
+	all, err := client.Get(t.Context(), "/freshet/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := identity.ReadSealer(filepath.Join(dir, "encryption.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := sealer.KeyIDs(); len(ids) != 1 || ids[0] != keyID {
+		t.Errorf("keys: %v", ids)
+	}
+	count := map[string]int{}
+	for _, kv := range all.Kvs {
+		path := string(kv.Key)
+		secret := strings.Contains(path, "/serviceaccounts/") || strings.Contains(path, "/apikeys/") || strings.HasSuffix(path, "/signing-keys")
+		sealed := identity.Sealed(kv.Value)
+		switch {
+		case secret && !sealed:
+			t.Errorf("%s is stored in clear", path)
+		case !secret && (sealed || !bytes.HasPrefix(kv.Value, []byte("k8s\x00"))):
+			t.Errorf("%s is not stored as a resource: %.20q", path, kv.Value)
+		case secret && sealer.Stale(kv.Value):
+			t.Errorf("%s is sealed with a retired key", path)
+		}
+		if sealed {
+			count["sealed"]++
+			continue
+		}
+		count["clear"]++
+	}
+	// admin, robot, two keys and the signing keys; ann, pools and roles.
+	if count["sealed"] != 5 || count["clear"] < 20 {
+		t.Errorf("found %v", count)
+	}
+}
+
+// TestRestart: what was there is there again, and a first start happens once.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(folder, "restarted")
+	s := own(t, dir)
+	w := &world{T: t, server: s, org: "acme"}
+	home := &world{T: t, server: s, org: "default"}
+	w.account("robot", true)
+	key := w.plainKey("k", "robot", "")
+	w.plainKey("dead", "robot", "")
+	w.patch("apikeys/dead", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
+	w.instance("prod")
+	host := w.cluster("east", "prod")
+	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/hello/subscription/s", host: host}).want(204)
+	w.do(call{method: "POST", path: "/admin/rest/topics/v1/public/default/hello/message", host: host, body: "still here", kind: "application/octet-stream"}).want(201)
+	before, err := os.ReadFile(filepath.Join(dir, "admin.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"messagingclusters/default", "messaginginstances/default"} {
+		home.delete(path).want(200, 202)
+		home.eventuallyGone(path)
+	}
+	stop(t, s)
+
+	s = own(t, dir)
+	w.server, home.server = s, s
+	if r := w.get("messagingclusters/east"); r.conditions() != allReady {
+		t.Errorf("the cluster: %s", r.conditions())
+	}
+	if got := w.onMessages(key, host); got != 201 {
+		t.Errorf("the key gets %d", got)
+	}
+	r := w.do(call{method: "POST", path: "/admin/rest/topics/v1/public/default/hello/s/message", host: host}).want(200)
+	if string(r.body) != "still here" {
+		t.Errorf("the message: %q", r.body)
+	}
+	if got := home.do(call{path: "serviceaccounts", secret: true}).items(); got != "admin" {
+		t.Errorf("accounts in default: %q", got)
+	}
+	home.get("messaginginstances/default").want(404)
+	after, err := os.ReadFile(filepath.Join(dir, "admin.json"))
+	if err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the administrator's credentials changed: %v", err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "admin.json")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode of admin.json: %v %v", info, err)
+	}
+	resetCredentials(t, home, dir)
+	stop(t, s)
+}
+
+// resetCredentials is for the operator who lost them.
+func resetCredentials(t *testing.T, home *world, dir string) {
+	t.Helper()
+	read := func() credentials {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(dir, "admin.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c credentials
+		if err := json.Unmarshal(text, &c); err != nil {
+			t.Fatal(err)
+		}
+		keep("the administrator's client secret", c.ClientSecret)
+		return c
+	}
+	lost := read()
+	token := home.token(lost, home.server.URL)
+	freshet(t, "admin", "reset-credentials", "--data-dir", dir)
+	if got := home.onResources(token); got != 401 {
+		t.Errorf("a token of the lost credentials gets %d", got)
+	}
+	found := read()
+	if found.ClientID == lost.ClientID || found.ClientSecret == lost.ClientSecret {
+		t.Error("the credentials are the old ones")
+	}
+	if got := home.onResources(home.token(found, home.server.URL)); got != 200 {
+		t.Errorf("a token of the new credentials gets %d", got)
+	}
+	// Even an administrator whose account is gone comes back.
+	home.delete("serviceaccounts/admin").want(200, 202)
+	home.eventuallyGone("serviceaccounts/admin")
+	freshet(t, "admin", "reset-credentials", "--data-dir", dir)
+	r := home.do(call{path: api + "/users", as: home.token(read(), home.server.URL)})
+	if r.status != 200 {
+		t.Errorf("the administrator who came back may look across organizations: %d %s", r.status, r.body)
+	}
+}

@@ -1,0 +1,241 @@
+package identity_test
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	components = "MetadataReady=True(Deploy) StorageReady=True(Deploy) BrokerReady=True(Deploy) ProxyReady=True(Deploy) "
+	allReady   = components + "Ready=True(AllConditionStatusTrue)"
+)
+
+func TestInstanceLives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.post("messaginginstances", object("prod", map[string]any{
+		"availabilityMode": "zonal", "auth": map[string]any{"oauth2": map[string]any{"tokenLifetimeSeconds": 600}},
+	})).want(201)
+	if made.at("status.auth") != nil || made.text("metadata.finalizers.0") != "messaginginstance.finalizers.cloud.vendor.io" {
+		t.Errorf("born: %s", made.body)
+	}
+	// Tokens can be had at once, for as long as the instance says.
+	c := w.account("robot", true)
+	r := w.do(call{method: "POST", path: "/oauth/token", as: "-", secret: true, body: map[string]string{
+		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret, "audience": w.audience("prod"),
+	}}).want(200)
+	if r.at("expires_in") != 600.0 {
+		t.Errorf("token: expires in %v", r.at("expires_in"))
+	}
+	r = w.eventuallyReady("messaginginstances/prod")
+	if want := "SubscriptionReady=True(Created) ResourceServerReady=True(Created) ServiceAccountReady=True(Created) Ready=True(AllConditionStatusTrue)"; r.conditions() != want {
+		t.Errorf("conditions: %s", r.conditions())
+	}
+	if r.text("status.auth.type") != "oauth2" || r.text("status.auth.oauth2.issuerURL") != w.server.URL || r.text("status.auth.oauth2.audience") != w.audience("prod") {
+		t.Errorf("status.auth: %s", r.body)
+	}
+	r = w.patch("messaginginstances/prod", map[string]any{"spec": map[string]any{"auth": map[string]any{"oauth2": map[string]any{"tokenLifetimeSeconds": 60}}}}).want(200)
+	if r.at("metadata.generation") != 2.0 {
+		t.Errorf("generation: %v", r.at("metadata.generation"))
+	}
+	w.eventually("messaginginstances/prod", "up to date", func(r reply) bool {
+		return r.at("status.observedGeneration") == 2.0 && r.at("status.conditions.3.observedGeneration") == 2.0
+	})
+	w.delete("messaginginstances/prod").want(200, 202)
+	// No new tokens for what is on its way out.
+	w.do(call{method: "POST", path: "/oauth/token", as: "-", body: map[string]string{
+		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret, "audience": w.audience("prod"),
+	}}).want(403)
+	w.eventuallyGone("messaginginstances/prod")
+}
+
+func TestInstanceInAPoolThatIsNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.post("messaginginstances", object("lost", map[string]any{"poolRef": map[string]any{"namespace": "default", "name": "moon"}})).want(201)
+	r := w.eventually("messaginginstances/lost", "refused", func(r reply) bool { return strings.HasSuffix(r.conditions(), "Ready=False(PoolNotFound)") })
+	if !strings.HasPrefix(r.conditions(), "SubscriptionReady=False") || r.at("status.auth") != nil {
+		t.Errorf("status: %s", r.body)
+	}
+	w.delete("messaginginstances/lost").want(200, 202)
+	w.eventuallyGone("messaginginstances/lost")
+}
+
+func TestClusterLives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	// Before its instance, in the order that clients rely on.
+	w.post("messagingclusters", object("east", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{"replicas": 5}})).want(201)
+	waiting := strings.ReplaceAll(components, "True", "False") + "Ready=False(InstanceNotFound)"
+	w.eventually("messagingclusters/east", "waiting", func(r reply) bool { return r.conditions() == waiting })
+	w.instance("prod")
+	r := w.eventuallyReady("messagingclusters/east")
+	if r.conditions() != allReady {
+		t.Errorf("conditions: %s", r.conditions())
+	}
+	// What runs is one process, whatever was asked for.
+	if r.at("spec.broker.replicas") != 5.0 || r.at("status.broker.replicas") != 1.0 || r.at("status.broker.readyReplicas") != 1.0 || r.at("status.storage.readyReplicas") != 1.0 {
+		t.Errorf("replicas: %s", r.body)
+	}
+	if r.text("metadata.ownerReferences.0.kind") != "MessagingInstance" || r.at("metadata.ownerReferences.0.blockOwnerDeletion") != true {
+		t.Errorf("owner: %s", r.body)
+	}
+	// An update is announced, done, and said to be done.
+	watch := w.watch("messagingclusters", "")
+	watch.next()
+	r = w.patch("messagingclusters/east", map[string]any{"spec": map[string]any{"displayName": "East"}}).want(200)
+	if r.at("metadata.generation") != 2.0 || r.at("status.observedGeneration") != 1.0 {
+		t.Errorf("just changed: %s", r.body)
+	}
+	w.eventually("messagingclusters/east", "up to date", func(r reply) bool {
+		return r.at("status.observedGeneration") == 2.0 && strings.HasSuffix(r.conditions(), "Ready=True(AllConditionStatusTrue)")
+	})
+	if !watch.saw("Updating") {
+		t.Error("nobody was told of the update")
+	}
+	w.delete("messagingclusters/east").want(200, 202)
+	if !watch.saw("Deleting") {
+		t.Error("nobody was told of the deletion")
+	}
+	w.eventuallyGone("messagingclusters/east")
+}
+
+// saw reads events until one has Ready with the reason.
+func (s *watching) saw(reason string) bool {
+	for s.lines.Scan() {
+		if strings.Contains(s.lines.Text(), `"reason":"`+reason+`"`) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestPartsComeUpOneByOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.instance("prod")
+	watch := w.watch("messagingclusters", "")
+	w.post("messagingclusters", object("east", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{}})).want(201)
+	most := -1
+	for watch.lines.Scan() {
+		text := watch.lines.Text()
+		ready := strings.Count(text, `"reason":"Deploy"`) - strings.Count(text, `"being set up"`)
+		if !strings.Contains(text, `"reason":"Deploy"`) {
+			continue
+		}
+		if ready < most || ready > most+1 && most >= 0 {
+			t.Errorf("from %d parts to %d in one step: %s", most, ready, text)
+		}
+		most = ready
+		if strings.Contains(text, "AllConditionStatusTrue") {
+			break
+		}
+	}
+	if most != 4 {
+		t.Errorf("%d parts in the end", most)
+	}
+}
+
+func TestInstanceWithClusters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.instance("prod")
+	w.cluster("a", "prod")
+	w.cluster("b", "prod")
+	for _, query := range []string{"", "?propagationPolicy=Background", "?propagationPolicy=Orphan"} {
+		r := w.delete("messaginginstances/prod" + query).want(409)
+		if r.text("reason") != "Conflict" || !strings.Contains(r.text("message"), "a, b") {
+			t.Errorf("%s: %s", query, r.body)
+		}
+	}
+	protect := func(path, value string) {
+		t.Helper()
+		w.patch(path, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"cloud.vendor.io/destroy-protected": value}}}).want(200)
+	}
+	protect("messagingclusters/b", "true")
+	w.delete("messagingclusters/b").want(409)
+	if r := w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(409); !strings.Contains(r.text("message"), "protected: b") {
+		t.Errorf("with a protected cluster: %s", r.body)
+	}
+	protect("messagingclusters/b", "false")
+	protect("messaginginstances/prod", "true")
+	w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(409)
+	protect("messaginginstances/prod", "false")
+	w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(200, 202)
+	if r := w.post("messagingclusters", object("late", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{}})); r.status == 201 {
+		// The instance was gone already; then the cluster waits for another.
+		w.get("messaginginstances/prod").want(404)
+	}
+	w.eventuallyGone("messagingclusters/a")
+	w.eventuallyGone("messagingclusters/b")
+	w.eventuallyGone("messaginginstances/prod")
+}
+
+func TestKeysDieWithTheirInstance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.account("robot", true)
+	w.instance("prod")
+	host := w.cluster("east", "prod")
+	key, wide := w.plainKey("bound", "robot", "prod"), w.plainKey("wide", "robot", "")
+	if got := w.onMessages(key, host); got != 201 {
+		t.Fatalf("the key gets %d", got)
+	}
+	w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(200, 202)
+	if got := w.onMessages(key, host); got == 201 {
+		t.Error("the key works after the instance's deletion was accepted")
+	}
+	w.eventuallyGone("messaginginstances/prod")
+	w.get("apikeys/bound").want(404)
+	w.get("apikeys/wide").want(200)
+	// Another instance and cluster of the same names are closed to it.
+	w.instance("prod")
+	host = w.cluster("east", "prod")
+	if got := w.onMessages(key, host); got != 401 {
+		t.Errorf("a key of the instance before gets %d", got)
+	}
+	if got := w.onMessages(wide, host); got != 201 {
+		t.Errorf("the organization's key gets %d", got)
+	}
+}
+
+func TestDataPlanesAreApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.instance("prod")
+	east, west := w.cluster("east", "prod"), w.cluster("west", "prod")
+	w.do(call{method: "POST", path: "/admin/rest/topics/v1/public/default/hello/message", host: east, body: "only east", kind: "application/octet-stream"}).want(201)
+	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/there", host: east}).want(204)
+	if r := w.do(call{path: "/admin/v2/persistent/public/default", host: west}).want(200); strings.Contains(string(r.body), "there") {
+		t.Errorf("west sees east's topics: %s", r.body)
+	}
+	// A cluster that is made again starts empty.
+	w.delete("messagingclusters/east").want(200, 202)
+	w.eventuallyGone("messagingclusters/east")
+	w.do(call{path: "/admin/v2/persistent/public/default", host: east}).want(404)
+	east = w.cluster("east", "prod")
+	if r := w.do(call{path: "/admin/v2/persistent/public/default", host: east}).want(200); strings.Contains(string(r.body), "there") {
+		t.Errorf("a new cluster has the old one's topics: %s", r.body)
+	}
+}
+
+func TestFinalizerTakenOffByHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.instance("prod")
+	host := w.cluster("east", "prod")
+	// While it lives the finalizer comes back by itself.
+	r := w.patch("messagingclusters/east", map[string]any{"metadata": map[string]any{"finalizers": []any{}}}).want(200)
+	if r.text("metadata.finalizers.0") == "" {
+		t.Errorf("the finalizer can be taken off a living cluster: %s", r.body)
+	}
+	// Held by somebody else's finalizer, ours can be taken off under deletion.
+	w.patch("messagingclusters/east", map[string]any{"metadata": map[string]any{
+		"finalizers": []any{"messagingcluster.finalizers.cloud.vendor.io", "example.org/hold"},
+	}}).want(200)
+	w.delete("messagingclusters/east").want(200, 202)
+	w.eventually("messagingclusters/east", "held", func(r reply) bool { return r.text("metadata.finalizers.0") == "example.org/hold" })
+	w.do(call{path: "/admin/v2/persistent/public/default", host: host}).want(404)
+	w.patch("messagingclusters/east", map[string]any{"metadata": map[string]any{"finalizers": nil}}).want(200)
+	w.eventuallyGone("messagingclusters/east")
+}
