@@ -3,6 +3,7 @@ package resources
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"freshet/internal/resources/quantities"
 	"freshet/internal/resources/registry"
 )
 
@@ -34,19 +36,21 @@ func inside(codecs serializer.CodecFactory, limit int64, api http.Handler) http.
 	})
 }
 
-// checkPatches refuses strategic merge patches with a directive that does not
-// exist, naming it (R11): the machinery passes over some of them.
+// checkPatches refuses what the machinery passes over or chokes on: strategic
+// merge patches with a directive that does not exist (R11), and impossible
+// quantities in patches that are not decoded by a serializer.
 func checkPatches(codecs serializer.CodecFactory, limit int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if err != nil || mediaType != string(types.StrategicMergePatchType) || r.Body == nil {
+		check, ok := patchChecks[types.PatchType(mediaType)]
+		if err != nil || !ok || r.Body == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
 		head, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 		if err == nil && int64(len(head)) <= limit {
-			if err := checkDirectives(head); err != nil {
-				writeStatus(codecs, w, r, err)
+			if err := check(head); err != nil {
+				writeStatus(codecs, w, r, apierrors.NewBadRequest("the patch is invalid: "+err.Error()))
 				return
 			}
 		}
@@ -54,6 +58,44 @@ func checkPatches(codecs serializer.CodecFactory, limit int64, next http.Handler
 		r.Body = readCloser{io.MultiReader(bytes.NewReader(head), r.Body), r.Body}
 		next.ServeHTTP(w, r)
 	})
+}
+
+var patchChecks = map[types.PatchType]func([]byte) error{
+	types.ApplyYAMLPatchType:      quantities.CheckYAML,
+	types.JSONPatchType:           checkDepth,
+	types.MergePatchType:          checkDepth,
+	types.StrategicMergePatchType: checkStrategic,
+}
+
+func checkStrategic(patch []byte) error {
+	return errors.Join(checkDepth(patch), quantities.CheckJSON(patch), checkDirectives(patch))
+}
+
+// maxNesting is far more than any of our kinds has. Merging takes time with the
+// square of it: a few kilobytes of brackets would keep a core busy for seconds.
+const maxNesting = 100
+
+var errNesting = fmt.Errorf("it is nested deeper than %d levels", maxNesting)
+
+// checkDepth counts the brackets of JSON that are open at once.
+func checkDepth(patch []byte) error {
+	depth, quoted := 0, false
+	for i := 0; i < len(patch); i++ {
+		switch c := patch[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxNesting {
+				return errNesting
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
 }
 
 const directive = "$patch"
@@ -67,7 +109,7 @@ func checkDirectives(patch []byte) error {
 		return nil //nolint:nilerr // malformed bodies are told by the machinery
 	}
 	if err := findUnknown(value, nil); err != nil {
-		return apierrors.NewBadRequest("the patch is invalid: " + err.Error())
+		return err
 	}
 	return nil
 }

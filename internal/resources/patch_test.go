@@ -207,6 +207,21 @@ func TestPatchesThatBreakTheMerge(t *testing.T) {
 	a.get("users/ann").want(http.StatusOK)
 }
 
+func TestDeepPatchesAreRefused(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	a.post("users", find("User").object("ann")).want(http.StatusCreated)
+	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	for _, contentType := range []string{mergePatch, strategic} {
+		a.patch("users/ann", contentType, nested(100)).want(http.StatusOK)
+		a.patch("users/ann", contentType, nested(101)).want(http.StatusBadRequest).failure()
+		a.patch("users/ann", contentType, nested(9999)).want(http.StatusBadRequest).failure()
+		a.patch("users/ann", contentType, `{"metadata":{"annotations":{"x":"`+strings.Repeat(`{[\"`, 200)+`"}}}`).want(http.StatusOK)
+	}
+	a.patch("users/ann", jsonPatch, `[{"op":"add","path":"/x","value":`+nested(99)+`}]`).want(http.StatusBadRequest)
+	a.patch("users/ann?fieldManager=me", applyPatch, nested(9999)).want(http.StatusBadRequest).failure()
+}
+
 func TestPatchMediaTypes(t *testing.T) {
 	t.Parallel()
 	a := start(t)

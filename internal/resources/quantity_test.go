@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -40,6 +41,36 @@ func TestQuantitiesAreCanonical(t *testing.T) {
 	for _, bad := range []string{`"lots"`, `"1.6GB"`, `""`, `"1e"`, `{}`, `[]`, `true`, `"1 Gi"`} {
 		a.post("messagingclusters", `{"metadata":{"name":"bad"},"spec":{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":`+bad+`}}}}`).
 			want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
+	}
+}
+
+// TestImpossibleQuantities are refused before anyone tries to read them, in
+// every form that they can come in.
+func TestImpossibleQuantities(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	k := find("MessagingCluster")
+	a.post(k.plural, k.object("c", `"annotations":{"bomb":"1e-999999999"}`)).want(http.StatusCreated)
+	for _, size := range []string{"1e999999999", "1e-999999999", strings.Repeat("9", 1<<20)} {
+		spec := `{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":"` + size + `"}}}`
+		resources := `{"spec":{"broker":{"resources":{"cpu":"1","memory":"` + size + `"}}}}`
+		for name, answer := range map[string]reply{
+			"create":     a.post(k.plural, k.with(spec, "d")),
+			"strict":     a.post(k.plural+"?fieldValidation=Strict", k.with(spec, "d")),
+			"YAML":       a.post(k.plural, k.with(spec, "d"), "Content-Type", yamlType),
+			"put":        a.put(k.plural+"/c", k.with(spec, "c")),
+			"post":       a.post(k.plural+"/c", k.with(spec, "c"), "Content-Type", "text/plain"),
+			"status":     a.put(k.plural+"/c/status", k.with(spec, "c")),
+			"merge":      a.patch(k.plural+"/c", mergePatch, resources),
+			"strategic":  a.patch(k.plural+"/c", strategic, resources),
+			"apply":      a.patch(k.plural+"/c?fieldManager=me&force=true", applyPatch, k.apply("c", spec)),
+			"json patch": a.patch(k.plural+"/c", jsonPatch, `[{"op":"replace","path":"/spec/broker/resources/memory","value":"`+size+`"}]`),
+			"json copy":  a.patch(k.plural+"/c", jsonPatch, `[{"op":"copy","from":"/metadata/annotations/bomb","path":"/spec/broker/resources/memory"}]`),
+		} {
+			if message := answer.want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure().Message; !strings.Contains(message, "quantity") {
+				t.Errorf("%s is refused without saying why: %.300s", name, message)
+			}
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/audit"
 	"freshet/internal/resources/etcd"
+	"freshet/internal/resources/quantities"
 	"freshet/internal/resources/registry"
 )
 
@@ -77,6 +78,7 @@ type Server struct {
 	handler  http.Handler
 	stop     context.CancelFunc
 	stopped  chan struct{}
+	drain    *drain
 }
 
 // New builds the API over etcd. Nothing is served before Start.
@@ -106,6 +108,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
+	group.NegotiatedSerializer = quantities.Checked(codecs)
 	storages := map[string]rest.Storage{}
 	for _, kind := range cfg.Kinds {
 		s, err := kind.Open(scheme, config.RESTOptionsGetter, gate{cfg.Authorizer})
@@ -124,7 +127,7 @@ func New(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
-	return &Server{generic: generic, config: config, loopback: loop, stopped: make(chan struct{})}, nil
+	return &Server{generic: generic, config: config, loopback: loop, stopped: make(chan struct{}), drain: newDrain()}, nil
 }
 
 // tune sets what experience with the library recommends.
@@ -174,7 +177,7 @@ func (s *Server) Start() {
 }
 
 // Handler serves /apis, /openapi, /version and the health pages.
-func (s *Server) Handler() http.Handler { return s.handler }
+func (s *Server) Handler() http.Handler { return s.drain.handle(s.handler) }
 
 // Loopback is how the service itself uses the API, with every right.
 func (s *Server) Loopback() *clientrest.Config {
