@@ -58,8 +58,9 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, jsonType, response{
 		AccessToken: token.Reveal(),
 		TokenType:   "Bearer",
-		ExpiresIn:   int64(time.Until(expires).Round(time.Second) / time.Second),
-		Scope:       strings.Join(account.Scopes(), " "),
+		// Rounded up: expiry is a whole second, so a bit of the first one is gone.
+		ExpiresIn: int64((time.Until(expires) + time.Second - 1) / time.Second),
+		Scope:     strings.Join(account.Scopes(), " "),
 	})
 }
 
