@@ -177,9 +177,14 @@ func (s *server) close() error {
 	if s.plane != nil {
 		s.plane.Drain()
 	}
+	if s.api != nil {
+		s.api.Drain()
+	}
 	if s.ports != nil {
 		drain, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Drain.Std())
-		problems = append(problems, s.ports.shutdown(drain))
+		if err := s.ports.shutdown(drain); err != nil {
+			s.log.Warn("requests were cut off at the end of the drain time", slog.String("error", err.Error()))
+		}
 		cancel()
 	}
 	if s.background != nil {
