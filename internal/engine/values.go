@@ -91,7 +91,7 @@ const (
 	Earliest                     // at the first message still kept
 	AtID                         // at Position.ID, inclusive, on its partition; other partitions stay (earliest on create)
 	AfterID                      // behind Position.ID
-	AtTime                       // at the first message published at or after Position.Time
+	AtTime                       // at the first message published at or after Position.Time, by the millisecond
 	SkipN                        // past the next Position.Count unsettled messages; reset only
 	SkipTime                     // past messages published before Position.Time, never backwards; reset only
 )

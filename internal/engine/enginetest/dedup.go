@@ -43,7 +43,8 @@ var dedupLaws = []law{
 		msgs := []engine.Message{
 			sequenced("p", 5, "p5"), sequenced("q", 5, "q5"), sequenced("p", 4, "p4"), sequenced("p", 0, "p0"),
 			sequenced("", 5, "nobody"), sequenced("", 5, "nobody"), sequenced("p\x00", 5, "odd"),
-			{Payload: []byte("plain"), Producer: "p"}, {Payload: []byte("plain"), Producer: "p"},
+			{Payload: []byte("plain"), Producer: "p"},
+			{Payload: []byte("plain"), Producer: "p"},
 		}
 		for _, m := range msgs {
 			if out := v.putMsg(1, 0, m); out.Duplicate {

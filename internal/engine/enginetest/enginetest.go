@@ -161,7 +161,7 @@ func (v *env) sub(id engine.TopicID, name string) {
 
 func (v *env) subAt(id engine.TopicID, name string, at engine.Position) {
 	v.Helper()
-	v.ok(v.CreateSubscription(v.ctx, id, name, engine.SubscriptionConfig{}, at))
+	v.ok(v.CreateSubscription(v.ctx, id, name, engine.SubscriptionConfig{Lease: 30 * v.tick}, at))
 }
 
 // put appends payloads to partition 0 and returns their ids.

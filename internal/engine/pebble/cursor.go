@@ -3,8 +3,6 @@ package pebble
 import (
 	"encoding/binary"
 	"math/bits"
-
-	"freshet/internal/engine"
 )
 
 const (
@@ -309,8 +307,4 @@ func (c *cursor) restoreBlock(n uint64, body []byte) error {
 	c.blocks[n] = b
 	c.above += uint64(b.countFrom(max(start, c.floor)))
 	return nil
-}
-
-func (c *cursor) id(entry uint64) engine.MessageID {
-	return engine.MessageID{Topic: c.part.topic.id, Partition: c.part.index, Entry: entry}
 }

@@ -99,7 +99,7 @@ func (u *undertaker) move(it *item) error {
 	d := prepare(&letter, nil)
 
 	if err := s.use(); err != nil {
-		return nil //nolint:nilerr // deleted meanwhile: nothing left to move
+		return nil // deleted meanwhile: nothing left to move
 	}
 	defer s.mu.Unlock()
 	if it.state != itemDead || c.items[it.entry] != it {

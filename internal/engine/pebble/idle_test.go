@@ -72,7 +72,9 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 		four := receive(4, 4)
 		must(e.Settle(ctx, 4, "s", []engine.Settlement{
 			{ID: four[2].ID},
-			{ID: four[0].ID, Action: engine.Nack}, {ID: four[1].ID, Action: engine.Nack}, {ID: four[3].ID, Action: engine.Nack},
+			{ID: four[0].ID, Action: engine.Nack},
+			{ID: four[1].ID, Action: engine.Nack},
+			{ID: four[3].ID, Action: engine.Nack},
 		}))
 		four = receive(4, 1)
 		must(e.Settle(ctx, 4, "s", []engine.Settlement{{ID: four[0].ID, Action: engine.Nack}}))

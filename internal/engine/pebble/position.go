@@ -54,7 +54,7 @@ func (t *topic) resolve(at engine.Position, other target) ([]target, error) {
 			targets[i].floor = p.clamp(at)
 		case engine.AtTime:
 			var err error
-			if targets[i].floor, err = p.firstAt(ceilMillis(at.Time)); err != nil {
+			if targets[i].floor, err = p.firstAt(at.Time.UnixMilli()); err != nil {
 				return nil, err
 			}
 		default:

@@ -208,7 +208,7 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, r
 		if req.Since.IsZero() {
 			return from, nil
 		}
-		at, err := p.firstAt(ceilMillis(req.Since))
+		at, err := p.firstAt(req.Since.UnixMilli())
 		return max(from, at), err
 	})
 	if err != nil {
@@ -245,12 +245,4 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, r
 		}
 	}
 	return out, m.err
-}
-
-func ceilMillis(t time.Time) int64 {
-	ms := t.UnixMilli()
-	if t.Sub(time.UnixMilli(ms)) > 0 {
-		ms++
-	}
-	return ms
 }

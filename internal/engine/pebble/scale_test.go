@@ -70,7 +70,6 @@ func benchOpen(b *testing.B, build func(*Engine)) {
 	if err := e.Close(); err != nil {
 		b.Fatal(err)
 	}
-	e = nil
 	var grown uint64
 	for b.Loop() {
 		b.StopTimer()

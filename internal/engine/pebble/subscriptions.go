@@ -150,7 +150,7 @@ func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name 
 		case engine.SkipN:
 			return s.skip(at.Count)
 		case engine.SkipTime:
-			return s.skipBefore(ceilMillis(at.Time))
+			return s.skipBefore(at.Time.UnixMilli())
 		default:
 			return s.seek(at)
 		}
