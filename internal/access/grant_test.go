@@ -101,8 +101,15 @@ func TestGrantingNeverWidens(t *testing.T) {
 	t.Parallel()
 	policy := grantPolicy(t)
 	restrictions := []*access.Restriction{
-		nil, {Instance: "prod"}, {Instance: "dev"}, {Instance: "p*"}, {Tenant: "public"}, {Instance: "prod", Topic: "ord*"},
-		{Topic: "orders"}, {Topic: "allPartition('orders')"}, {Instance: "prod", Tenant: "public"},
+		nil,
+		{Instance: "prod"},
+		{Instance: "dev"},
+		{Instance: "p*"},
+		{Tenant: "public"},
+		{Instance: "prod", Topic: "ord*"},
+		{Topic: "orders"},
+		{Topic: "allPartition('orders')"},
+		{Instance: "prod", Tenant: "public"},
 	}
 	scopes := []access.Scope{everything}
 	for _, edit := range []func(*access.Scope){

@@ -316,7 +316,6 @@ func TestNothingPrintsASecret(t *testing.T) {
 		"key token":     keyToken,
 		"signature":     keyToken[strings.LastIndex(keyToken, ".")+1:],
 		"private key":   base64.StdEncoding.EncodeToString(private)[40:80],
-		"private D":     f.private.D.String(),
 	}
 	type hidden struct{ inside identity.Secret } // fmt cannot call methods of unexported fields
 	values := map[string]any{

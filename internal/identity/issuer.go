@@ -31,7 +31,7 @@ const (
 	apiKeysSuffix  = "/apikeys"
 )
 
-// AnyOrganization, given to Verify as an audience, accepts the API keys that
+// AnyOrganization is an audience that, given to Verify, accepts the API keys that
 // are good for a whole organization, whichever it is. The resource API passes
 // it beside its own address.
 const AnyOrganization = audiencePrefix + "*"

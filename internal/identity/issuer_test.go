@@ -93,7 +93,7 @@ func TestAccessTokenLifetimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := payload(t, token.Reveal())
-		if got := time.Duration(c["exp"].(float64)-c["iat"].(float64)) * time.Second; got != want {
+		if got := time.Unix(int64(c["exp"].(float64)), 0).Sub(time.Unix(int64(c["iat"].(float64)), 0)); got != want {
 			t.Errorf("lifetime %v gives %v, want %v", lifetime, got, want)
 		}
 		if expires.Unix() != int64(c["exp"].(float64)) {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -90,10 +91,11 @@ func (v *Verifier) Verify(ctx context.Context, token string, audiences ...string
 	now := time.Now()
 	hash := hashText(token)
 	if e := v.cache.get(hash, now); e != nil {
-		switch err := e.check(now); err {
-		case nil:
+		err := e.check(now)
+		if err == nil {
 			return e.admit(audiences)
-		case ErrKeyRevoked, ErrTokenExpired:
+		}
+		if errors.Is(err, ErrKeyRevoked) || errors.Is(err, ErrTokenExpired) {
 			return nil, err // for good, so the entry may stay and go on refusing cheaply
 		}
 		v.cache.drop(hash)

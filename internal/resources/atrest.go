@@ -27,7 +27,7 @@ var secretResources = map[string]bool{"serviceaccounts": true, "apikeys": true}
 // TransformerForResource implements value.ResourceTransformers.
 func (a atRest) TransformerForResource(resource schema.GroupResource) value.Transformer {
 	if secretResources[resource.Resource] {
-		return sealing{a.sealer}
+		return sealing(a)
 	}
 	return plainly{}
 }

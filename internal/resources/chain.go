@@ -136,7 +136,7 @@ type readCloser struct {
 
 // sniff looks at the first bytes of a body.
 func sniff(body *bufio.Reader) string {
-	head, _ := body.Peek(64) //nolint:errcheck // a short body has a short head
+	head, _ := body.Peek(64) // a short body has a short head
 	if bytes.HasPrefix(head, []byte("k8s\x00")) {
 		return runtime.ContentTypeProtobuf
 	}

@@ -42,7 +42,7 @@ func (a *api) raw(line string, headers ...string) int {
 	}
 	defer conn.Close()
 	body := find("User").object("raw")
-	fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n\r\n%s",
+	_, _ = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n\r\n%s",
 		line, len(body), strings.Join(headers, "\r\n"), body)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

@@ -25,7 +25,7 @@ func lockDir(dir string) (*lock, error) {
 		return nil, fmt.Errorf("opening the data directory's lock: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		holder, _ := os.ReadFile(path) //nolint:errcheck // the holder's number is a courtesy
+		holder, _ := os.ReadFile(path) // the holder's number is a courtesy
 		_ = file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("data directory %s is in use by another freshet process%s: stop it, or choose another directory with --data-dir",

@@ -62,9 +62,11 @@ func (s *server) routes() (http.Handler, error) {
 	tokens.Mount(tokenMux)
 	r := &router{
 		mounts: []mount{
-			{"/admin", messages}, {"/rest-stream", messages},
+			{"/admin", messages},
+			{"/rest-stream", messages},
 			{"/stream", http.StripPrefix("/stream", registry(false))},
-			{"/oauth", tokenMux}, {"/.well-known", tokenMux},
+			{"/oauth", tokenMux},
+			{"/.well-known", tokenMux},
 			{auditapi.Root, s.auditTrail(cors)},
 		},
 		fallback: registry(true),

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -28,7 +29,7 @@ type boundBody struct {
 
 func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF { //nolint:errorlint // readers return it bare
+	if errors.Is(err, io.EOF) {
 		_ = b.control.SetReadDeadline(time.Time{}) // it could be set, so it can be lifted
 	}
 	return n, err

@@ -106,7 +106,9 @@ func TestBearerToken(t *testing.T) {
 
 type observed struct{ status int }
 
-func (o *observed) ObserveRequest(_, _, _ string, status int, _ time.Duration, _ int64) { o.status = status }
+func (o *observed) ObserveRequest(_, _, _ string, status int, _ time.Duration, _ int64) {
+	o.status = status
+}
 
 func serve(h http.HandlerFunc, r *http.Request) (*httptest.ResponseRecorder, *observed, string) {
 	var log bytes.Buffer

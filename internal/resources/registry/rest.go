@@ -84,7 +84,7 @@ func (r *REST[T]) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 	if err != nil {
 		return nil, err
 	}
-	_ = meta.EachListItem(out, func(obj runtime.Object) error { //nolint:errcheck // the callback never fails
+	_ = meta.EachListItem(out, func(obj runtime.Object) error { // the callback never fails
 		r.deleting(obj, options)
 		return nil
 	})

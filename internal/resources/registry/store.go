@@ -72,7 +72,7 @@ func (d *definition[T]) AddToScheme(scheme *runtime.Scheme) error {
 }
 
 func (d *definition[T]) defaultList(list any) {
-	_ = meta.EachListItem(list.(runtime.Object), func(obj runtime.Object) error { //nolint:errcheck // the callback never fails
+	_ = meta.EachListItem(list.(runtime.Object), func(obj runtime.Object) error { // the callback never fails
 		d.kind.Default(obj.(T))
 		return nil
 	})

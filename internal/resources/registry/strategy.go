@@ -95,8 +95,7 @@ func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.Err
 
 func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	object, before := obj.(T), old.(T)
-	errs := s.validateMeta(object)
-	errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(object, before, field.NewPath("metadata"))...)
+	errs := unknownFields(object) // the machinery looks at the metadata of updates
 	if s.kind.Validate != nil {
 		errs = append(errs, s.kind.Validate(ctx, object)...)
 	}
@@ -106,7 +105,8 @@ func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 	return errs
 }
 
-// validateMeta is called because the store itself does not look at names.
+// validateMeta is called because the machinery does not look at the names of
+// new objects.
 func (s strategy[T]) validateMeta(object T) field.ErrorList {
 	validateName := s.kind.ValidateName
 	if validateName == nil {
@@ -170,8 +170,9 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 	object.SetGeneration(before.GetGeneration())
 }
 
-func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return apivalidation.ValidateObjectMetaAccessorUpdate(obj.(T), old.(T), field.NewPath("metadata"))
+// ValidateUpdate has nothing to add to what the machinery says about metadata.
+func (statusStrategy[T]) ValidateUpdate(_ context.Context, _, _ runtime.Object) field.ErrorList {
+	return nil
 }
 
 // GetResetFields tells apply that everything but status is out of reach here.

@@ -20,7 +20,7 @@ func unknownFields(object Object) field.ErrorList {
 			continue
 		}
 		var tree map[string]json.RawMessage
-		if json.Unmarshal(entry.FieldsV1.Raw, &tree) == nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) == nil {
 			errs = append(errs, walk(reflect.TypeOf(object), tree, nil)...)
 		}
 	}

@@ -26,7 +26,7 @@ func TestUnknownFieldsAreFoundInEmptyObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.object.SetManagedFields([]metav1.ManagedFieldsEntry{{
-				Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(tc.fields)},
+				Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(tc.fields),
 			}})
 			errs := unknownFields(tc.object)
 			got := ""

@@ -2,6 +2,7 @@ package avro
 
 import (
 	"encoding/base64"
+	"errors"
 	"unicode/utf8"
 )
 
@@ -215,7 +216,7 @@ func (m *matcher) mismatch(v *value, n *node) error {
 
 // within says where a value stands, as long as the message stays readable.
 func within(err error, format string, args ...any) error {
-	if err == errMismatch || len(err.Error()) > 4*maxQuotedBytes {
+	if errors.Is(err, errMismatch) || len(err.Error()) > 4*maxQuotedBytes {
 		return err
 	}
 	return invalid(format+": %w", append(args, err)...)

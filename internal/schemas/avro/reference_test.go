@@ -18,27 +18,32 @@ func TestReferences(t *testing.T) {
 		text, canonical, resolved string
 	}{
 		"by full name": {
-			[]string{a}, record("B", `{"name":"a","type":"n.A"}`),
+			[]string{a},
+			record("B", `{"name":"a","type":"n.A"}`),
 			record("B", `{"name":"a","type":"n.A"}`),
 			record("B", `{"name":"a","type":`+a+`}`),
 		},
 		"by relative name": {
-			[]string{a}, `{"type":"record","name":"n.B","fields":[{"name":"a","type":"A"},{"name":"b","type":"n.A"}]}`,
+			[]string{a},
+			`{"type":"record","name":"n.B","fields":[{"name":"a","type":"A"},{"name":"b","type":"n.A"}]}`,
 			`{"type":"record","name":"B","namespace":"n","fields":[{"name":"a","type":"A"},{"name":"b","type":"A"}]}`,
 			`{"type":"record","name":"B","namespace":"n","fields":[{"name":"a","type":{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}},{"name":"b","type":"A"}]}`,
 		},
 		"of a reference": {
-			[]string{a, record("B", `{"name":"a","type":"n.A"}`)}, record("C", `{"name":"b","type":"B"}`),
+			[]string{a, record("B", `{"name":"a","type":"n.A"}`)},
+			record("C", `{"name":"b","type":"B"}`),
 			record("C", `{"name":"b","type":"B"}`),
 			record("C", `{"name":"b","type":`+record("B", `{"name":"a","type":`+a+`}`)+`}`),
 		},
 		"a type inside one": {
-			[]string{nesting}, record("R", `{"name":"i","type":"Inner"}`),
+			[]string{nesting},
+			record("R", `{"name":"i","type":"Inner"}`),
 			record("R", `{"name":"i","type":"Inner"}`),
 			record("R", `{"name":"i","type":{"type":"enum","name":"Inner","symbols":["Q"]}}`),
 		},
 		"a type inside one, sent along": {
-			[]string{nesting}, record("R", `{"name":"i","type":{"type":"enum","name":"Inner","doc":"changed","symbols":["Q"]}}`),
+			[]string{nesting},
+			record("R", `{"name":"i","type":{"type":"enum","name":"Inner","doc":"changed","symbols":["Q"]}}`),
 			record("R", `{"name":"i","type":"Inner"}`),
 			record("R", `{"name":"i","type":{"type":"enum","name":"Inner","symbols":["Q"]}}`),
 		},

@@ -77,7 +77,7 @@ func (d decimal) compare(e decimal) int {
 		}
 		return 1
 	}
-	magnitude := 0
+	var magnitude int
 	switch {
 	case d.exponent != e.exponent:
 		magnitude = 1

@@ -115,8 +115,15 @@ func bad(differences []Difference) []string {
 func mutate(g *generator, text string) string {
 	for range 1 + g.IntN(2) {
 		swaps := [][2]string{
-			{`"integer"`, `"number"`}, {`:1`, `:2`}, {`"oneOf"`, `"anyOf"`}, {`"required":["a"]`, `"required":["a","b"]`},
-			{`{}`, `{"type":"string"}`}, {`"a":`, `"d":`}, {`true`, `false`}, {`:0`, `:1`}, {`"t"`, `"u"`},
+			{`"integer"`, `"number"`},
+			{`:1`, `:2`},
+			{`"oneOf"`, `"anyOf"`},
+			{`"required":["a"]`, `"required":["a","b"]`},
+			{`{}`, `{"type":"string"}`},
+			{`"a":`, `"d":`},
+			{`true`, `false`},
+			{`:0`, `:1`},
+			{`"t"`, `"u"`},
 		}
 		swap := swaps[g.IntN(len(swaps))]
 		if g.IntN(2) == 0 {

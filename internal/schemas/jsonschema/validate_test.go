@@ -62,7 +62,8 @@ func TestValidate(t *testing.T) {
 		{in2020(`{"properties":{"a":true},"unevaluatedProperties":false}`), []string{`{"a":1}`, `1`}, []string{`{"b":1}`}},
 		{
 			in2020(`{"allOf":[{"properties":{"a":true}}],"anyOf":[{"properties":{"b":true},"required":["b"]},true],"unevaluatedProperties":false}`),
-			[]string{`{"a":1}`, `{"a":1,"b":2}`}, []string{`{"c":1}`},
+			[]string{`{"a":1}`, `{"a":1,"b":2}`},
+			[]string{`{"c":1}`},
 		},
 		{in2020(`{"if":{"properties":{"a":true},"required":["a"]},"then":{"properties":{"b":true}},"unevaluatedProperties":false}`), []string{`{"a":1,"b":1}`, `{}`}, []string{`{"b":1}`}},
 		{in2020(`{"not":{"properties":{"a":{"type":"null"}},"required":["a"]},"unevaluatedProperties":{"type":"string"}}`), []string{`{"a":""}`}, []string{`{"a":1}`, `{"a":null}`}},
@@ -72,11 +73,13 @@ func TestValidate(t *testing.T) {
 		{inDraft(draft2019, `{"items":[{"type":"null"}],"additionalItems":{"type":"string"}}`), []string{`[null,"a"]`}, []string{`[null,1]`}},
 		{
 			in2020(`{"$id":"http://e/strict","$ref":"tree","$dynamicAnchor":"node","unevaluatedProperties":false,"$defs":{"tree":{"$id":"tree","$dynamicAnchor":"node","properties":{"v":true,"c":{"items":{"$dynamicRef":"#node"}}}}}}`),
-			[]string{`{"v":1,"c":[{"v":2}]}`}, []string{`{"c":[{"x":1}]}`, `{"x":1}`},
+			[]string{`{"v":1,"c":[{"v":2}]}`},
+			[]string{`{"c":[{"x":1}]}`, `{"x":1}`},
 		},
 		{
 			inDraft(draft2019, `{"$id":"http://e/strict","$ref":"tree","$recursiveAnchor":true,"unevaluatedProperties":false,"$defs":{"tree":{"$id":"tree","$recursiveAnchor":true,"properties":{"v":true,"c":{"items":{"$recursiveRef":"#"}}}}}}`),
-			[]string{`{"v":1,"c":[{"v":2}]}`}, []string{`{"c":[{"x":1}]}`, `{"x":1}`},
+			[]string{`{"v":1,"c":[{"v":2}]}`},
+			[]string{`{"c":[{"x":1}]}`, `{"x":1}`},
 		},
 	} {
 		s := mustParse(t, c.schema)

@@ -10,12 +10,11 @@ import (
 // in any order, with custom options, odd spelling and comments.
 type generator struct {
 	*rand.Rand
-	syntax  string // proto2, proto3 or editions
-	pkg     string
-	next    int
-	types   []string // messages, full names
-	enums   map[string][]string
-	customs []string // names of custom options on fields, all of type Meta
+	syntax string // proto2, proto3 or editions
+	pkg    string
+	next   int
+	types  []string // messages, full names
+	enums  map[string][]string
 }
 
 const annotations = `

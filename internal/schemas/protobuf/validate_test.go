@@ -78,9 +78,18 @@ message F {}`)
 		indexes []int
 		want    string
 	}{
-		{nil, "p.A"}, {[]int{}, "p.A"}, {[]int{0}, "p.A"}, {[]int{1}, "p.F"}, {[]int{0, 0}, "p.A.MEntry"},
-		{[]int{0, 1}, "p.A.B"}, {[]int{0, 1, 0}, "p.A.B.C"}, {[]int{0, 2}, "p.A.D"},
-		{[]int{2}, ""}, {[]int{-1}, ""}, {[]int{0, 3}, ""}, {[]int{1, 0}, ""},
+		{nil, "p.A"},
+		{[]int{}, "p.A"},
+		{[]int{0}, "p.A"},
+		{[]int{1}, "p.F"},
+		{[]int{0, 0}, "p.A.MEntry"},
+		{[]int{0, 1}, "p.A.B"},
+		{[]int{0, 1, 0}, "p.A.B.C"},
+		{[]int{0, 2}, "p.A.D"},
+		{[]int{2}, ""},
+		{[]int{-1}, ""},
+		{[]int{0, 3}, ""},
+		{[]int{1, 0}, ""},
 	}
 	for _, tc := range tests {
 		got, err := s.MessageByIndexes(tc.indexes)

@@ -5,7 +5,7 @@ package user
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -63,7 +63,10 @@ func validateName(name string, prefix bool) []string {
 	if len(name) > maxName {
 		return []string{"must be no more than 253 characters"}
 	}
-	return path.ValidatePathSegmentName(name, prefix)
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
 }
 
 func validate(_ context.Context, o *object) field.ErrorList {
