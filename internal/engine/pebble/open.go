@@ -62,13 +62,21 @@ const replayWorthwhile = 4 << 20
 // slowDisk is how long a write may take before it is logged.
 const slowDisk = 5 * time.Second
 
-// Cache holds blocks of several stores in one bounded piece of memory. Write
-// buffers (at most 4 x MemTableBytes for a busy store, a few hundred KB for an
-// idle one) are taken out of it, so it should be larger than they are.
+// Cache holds blocks of several stores in one bounded piece of memory.
 type Cache struct{ c *cdb.Cache }
 
-// NewCache makes a cache of the given size.
-func NewCache(bytes int64) *Cache { return &Cache{c: cdb.NewCache(bytes)} }
+// NewCache makes a cache for blocks of so many bytes. Pebble takes the write
+// buffers of the stores out of the same memory, so the cache has room for those
+// of one busy store besides; idle stores take a few hundred KB each.
+func NewCache(bytes int64) *Cache {
+	return &Cache{c: cdb.NewCache(bytes + writeBuffers(defaultMemTable))}
+}
+
+const defaultMemTable = 64 << 20
+
+// writeBuffers is what a busy store has in use: one buffer being written and
+// one being flushed.
+func writeBuffers(memTable int) int64 { return 2 * int64(memTable) }
 
 // Close gives the cache's memory back once the stores using it are closed.
 func (c *Cache) Close() { c.c.Unref() }
@@ -84,7 +92,7 @@ func (o Options) withDefaults() Options {
 		o.MinFreeBytes = DefaultMinFreeBytes
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 64 << 20
+		o.MemTableBytes = defaultMemTable
 	}
 	if o.EraBytes == 0 {
 		o.EraBytes = int64(o.MemTableBytes) / 4
@@ -133,7 +141,7 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
-	opts.CacheSize = defaultCacheBytes + 2*int64(e.opts.MemTableBytes)
+	opts.CacheSize = defaultCacheBytes + writeBuffers(e.opts.MemTableBytes)
 	if e.opts.Cache != nil {
 		opts.Cache = e.opts.Cache.c
 	}
