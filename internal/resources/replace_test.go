@@ -121,7 +121,7 @@ func TestImmutableMetadata(t *testing.T) {
 	}
 	for _, labels := range []string{`{"bad key!":"x"}`, `{"a":"bad value!"}`, `{"a":"` + strings.Repeat("x", 64) + `"}`} {
 		refused := a.patch("users/ann", mergePatch, `{"metadata":{"labels":`+labels+`}}`).want(http.StatusUnprocessableEntity)
-		if got := refused.causes(); !slices.Equal(got, []string{"metadata.labels"}) && !slices.Equal(got, []string{"metadata.labels.a"}) {
+		if got := slices.Compact(refused.causes()); !slices.Equal(got, []string{"metadata.labels"}) {
 			t.Errorf("labels %s are refused at %q", labels, got)
 		}
 	}
