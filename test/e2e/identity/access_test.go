@@ -12,8 +12,14 @@ func TestWithoutABindingThereIsNothing(t *testing.T) {
 	w := newWorld(t)
 	nobody := w.user("nobody", false)
 	for _, c := range []call{
-		{path: "serviceaccounts"}, {path: "apikeys"}, {path: "users"}, {path: "messagingclusters"}, {path: "rolebindings"},
-		{path: "apikeys?watch=true"}, {path: "serviceaccounts/boss"}, {path: "messaginginstances/x"},
+		{path: "serviceaccounts"},
+		{path: "apikeys"},
+		{path: "users"},
+		{path: "messagingclusters"},
+		{path: "rolebindings"},
+		{path: "apikeys?watch=true"},
+		{path: "serviceaccounts/boss"},
+		{path: "messaginginstances/x"},
 		{method: http.MethodPost, path: "users", body: object("u", map[string]any{"email": "u@example.org"})},
 		{method: http.MethodPost, path: "messaginginstances", body: object("i", nil)},
 		{method: http.MethodDelete, path: "users"},
@@ -176,8 +182,10 @@ func TestSingleObjectsAreLookedAtToo(t *testing.T) {
 	}
 	// An apply that would create needs the right to create, there.
 	apply := func(instance string) int {
-		return w.do(call{method: http.MethodPatch, path: "messagingclusters/applied?fieldManager=me&dryRun=All", as: users["owner"], kind: "application/apply-patch+yaml",
-			body: "{apiVersion: cloud.vendor.io/v1alpha1, kind: MessagingCluster, metadata: {name: applied}, spec: {instanceName: " + instance + ", location: local, broker: {}}}"}).status
+		return w.do(call{
+			method: http.MethodPatch, path: "messagingclusters/applied?fieldManager=me&dryRun=All", as: users["owner"], kind: "application/apply-patch+yaml",
+			body: "{apiVersion: cloud.vendor.io/v1alpha1, kind: MessagingCluster, metadata: {name: applied}, spec: {instanceName: " + instance + ", location: local, broker: {}}}",
+		}).status
 	}
 	if a, b := apply("prod"), apply("test"); a != 201 || b != 403 {
 		t.Errorf("applying into prod %d, into test %d", a, b)
@@ -286,10 +294,14 @@ func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
 	grant("less", "account-admin", map[string]any{"cloud": map[string]any{"serviceAccount": map[string]any{"name": "x"}}}).want(201)
 	// Nor by changing a binding that somebody else made.
 	w.bind("given", "org-admin", "robot", nil)
-	w.do(call{method: http.MethodPatch, path: "rolebindings/given", as: hr, kind: "application/merge-patch+json",
-		body: `{"spec":{"subjects":[{"kind":"ServiceAccount","name":"hr"}]}}`}).want(403)
-	w.do(call{method: http.MethodPatch, path: "rolebindings/given", as: hr, kind: "application/merge-patch+json",
-		body: `{"metadata":{"labels":{"harmless":"yes"}}}`}).want(200)
+	w.do(call{
+		method: http.MethodPatch, path: "rolebindings/given", as: hr, kind: "application/merge-patch+json",
+		body: `{"spec":{"subjects":[{"kind":"ServiceAccount","name":"hr"}]}}`,
+	}).want(403)
+	w.do(call{
+		method: http.MethodPatch, path: "rolebindings/given", as: hr, kind: "application/merge-patch+json",
+		body: `{"metadata":{"labels":{"harmless":"yes"}}}`,
+	}).want(200)
 	// What is left of the seats: a Role of an older generation, and none at all.
 	old := object("legacy", map[string]any{
 		"roleRef":  map[string]any{"apiGroup": "cloud.vendor.io", "kind": "Role", "name": "admin"},

@@ -26,8 +26,10 @@ func TestAccountLives(t *testing.T) {
 		t.Errorf("status: %s %s", r.text("status.privateKeyType"), r.conditions())
 	}
 	// A change does not make new credentials.
-	w.do(call{method: http.MethodPatch, path: "serviceaccounts/robot", kind: "application/merge-patch+json", secret: true,
-		body: map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}}).want(200)
+	w.do(call{
+		method: http.MethodPatch, path: "serviceaccounts/robot", kind: "application/merge-patch+json", secret: true,
+		body: map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}},
+	}).want(200)
 	if again := w.credentialsOf("robot"); again != c {
 		t.Error("the credentials changed with a label")
 	}
@@ -125,7 +127,7 @@ func TestDeletingAnAccountEndsEverythingOfIt(t *testing.T) {
 			if w.onResources(token) != 200 || w.onResources(key) != 200 {
 				t.Fatal("the account does not work to begin with")
 			}
-			r := w.delete("serviceaccounts/robot" + policy).want(200, 202)
+			r := w.delete("serviceaccounts/robot"+policy).want(200, 202)
 			// The call has answered: nothing works any more, finalizers or not.
 			if a, b := w.onResources(token), w.onResources(key); a != 401 || b != 401 {
 				t.Errorf("after the delete call the token gets %d, the key %d", a, b)

@@ -10,8 +10,8 @@ import (
 // trailRecord is what of an audit record the tests look at.
 type trailRecord struct {
 	Surface, Principal, Organization, KeyID, Verb, Resource, Scope, Permission string
-	Decision, By, Role, Binding, Source, RequestID                              string
-	Status                                                                      int
+	Decision, By, Role, Binding, Source, RequestID                             string
+	Status                                                                     int
 }
 
 // trail reads the organization's records, oldest first.

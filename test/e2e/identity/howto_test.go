@@ -1,0 +1,79 @@
+package identity_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestHowTo runs the commands of docs/howto/api-keys.md as they stand there.
+func TestHowTo(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"bash", "curl", "openssl", "jq", "node"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	w := newWorld(t)
+	page, err := os.ReadFile("../../../docs/howto/api-keys.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := commands(string(page))
+	if strings.Count(script, "\n") < 60 {
+		t.Fatalf("the page has hardly any commands:\n%s", script)
+	}
+	howto, err := filepath.Abs("../../../docs/howto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Env = append(os.Environ(), "FRESHET_URL="+w.server.URL, "FRESHET_DATA="+w.server.DataDir,
+		"FRESHET_HOWTO="+howto, "FRESHET_ORG="+w.org, "TMPDIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		`{"type":"Issued","status":"True","reason":"Issued"}` + "\n" +
+			`{"type":"Expired","status":"False","reason":"NotExpired"}` + "\n" +
+			`{"type":"Revoked","status":"False","reason":"NotRevoked"}`,
+		"one order",
+		`"revoked":"True"`,
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	w.eventuallyGone("serviceaccounts/app")
+	w.eventuallyGone("messaginginstances/demo")
+}
+
+// commands takes the shell blocks out of a page.
+func commands(page string) string {
+	var script strings.Builder
+	inside := false
+	for line := range strings.Lines(page) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = !inside && strings.TrimSpace(line) == "```sh"
+		case inside:
+			script.WriteString(line)
+		}
+	}
+	return script.String()
+}
+
+// TestHowToProgram holds the page's word on its size.
+func TestHowToProgram(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/howto/decrypt.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "\n"); n > 22 {
+		t.Errorf("the program has %d lines", n)
+	}
+}
