@@ -157,6 +157,7 @@ func TestUnfinished(t *testing.T) {
 var sleepers = map[string]string{
 	"internal/engine/enginetest/enginetest.go": "leases run out on the engine's own clock",
 	"internal/engine/pebble/crash_test.go":     "widens the moment in which a reader could see too much",
+	"internal/engine/pebble/bench_test.go":     "stands in for a disk that takes so long",
 	"internal/engine/pebble/amp_test.go":       "measures a store at rest, which gives no signal",
 }
 
