@@ -52,7 +52,7 @@ func descriptorText(fd *descriptorpb.FileDescriptorProto, refs []Reference, chec
 	}
 	model := modelOf(fd, nil)
 	if !hasUnknownBytes(fd.ProtoReflect()) {
-		return printFile(model), nil //nolint:nilerr // unchecked: what cannot be linked is printed as it is
+		return printFile(model), nil
 	}
 	// Custom options are opaque bytes until the files that define them, and
 	// this file itself, are linked.
