@@ -28,12 +28,10 @@ func newProducer(h *history, n int) *producer {
 }
 
 func (p *producer) step(rng *rand.Rand) {
-	topic, part := logTopic, int32(rng.IntN(2))
-	switch rng.IntN(4) {
-	case 0:
-		topic, part = queueTopic, 0
-	case 1:
-		topic, part = poisonBox, 0
+	topics := p.h.topics()
+	topic, part := topics[rng.IntN(len(topics))], int32(0)
+	if topic == logTopic {
+		part = int32(rng.IntN(2))
 	}
 	var msgs []engine.Message
 	var names []string

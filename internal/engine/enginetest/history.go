@@ -117,24 +117,49 @@ func (h *history) open(store PowerStore, fresh bool) {
 
 func (h *history) setUp() {
 	h.Helper()
-	h.sent = map[engine.TopicID]map[string]*sending{logTopic: {}, queueTopic: {}, poisonBox: {}, deadBox: {}}
 	h.seen = map[engine.MessageID]string{}
-	kept := engine.TopicConfig{Partitions: 2, RetainAge: -1, RetainBytes: -1, Deduplicate: true}
+	h.sent = map[engine.TopicID]map[string]*sending{}
 	one := engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
-	start := engine.Position{Kind: engine.Earliest}
 	long := engine.SubscriptionConfig{Lease: time.Hour}
-	for _, err := range []error{
-		h.e.CreateTopic(h.ctx, logTopic, kept),
-		h.e.CreateTopic(h.ctx, queueTopic, engine.TopicConfig{Partitions: 1}),
-		h.e.CreateTopic(h.ctx, poisonBox, one),
-		h.e.CreateTopic(h.ctx, deadBox, one),
-		h.e.CreateSubscription(h.ctx, logTopic, "s", long, start),
-		h.e.CreateSubscription(h.ctx, queueTopic, "q", long, start),
-		h.e.CreateSubscription(h.ctx, poisonBox, "p", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: deadBox, Lease: time.Hour}, start),
-	} {
-		if err != nil {
-			h.Fatalf("set up: %v", err)
+	for _, topic := range h.topics() {
+		h.sent[topic] = map[string]*sending{}
+		switch topic {
+		case logTopic:
+			kept := engine.TopicConfig{Partitions: 2, RetainAge: -1, RetainBytes: -1, Deduplicate: true}
+			h.create(topic, kept, "s", long)
+		case queueTopic:
+			h.create(topic, engine.TopicConfig{Partitions: 1}, "q", long)
+		case poisonBox:
+			h.create(deadBox, one, "", long)
+			h.create(topic, one, "p", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: deadBox, Lease: time.Hour})
 		}
+	}
+}
+
+// topics are those that some client of this history has to do with.
+func (h *history) topics() []engine.TopicID {
+	topics := []engine.TopicID{logTopic}
+	for _, c := range h.clients {
+		switch c := c.(type) {
+		case *consumer:
+			if c.topic == queueTopic {
+				topics = append(topics, queueTopic)
+			}
+		case *poisoner:
+			topics = append(topics, poisonBox)
+		}
+	}
+	return topics
+}
+
+func (h *history) create(topic engine.TopicID, config engine.TopicConfig, sub string, subConfig engine.SubscriptionConfig) {
+	h.Helper()
+	err := h.e.CreateTopic(h.ctx, topic, config)
+	if err == nil && sub != "" {
+		err = h.e.CreateSubscription(h.ctx, topic, sub, subConfig, engine.Position{Kind: engine.Earliest})
+	}
+	if err != nil {
+		h.Fatalf("set up topic %d: %v", topic, err)
 	}
 }
 
@@ -191,7 +216,7 @@ func (h *history) saw(r engine.Record) {
 // checkLog reads every topic from end to end.
 func (h *history) checkLog() {
 	h.Helper()
-	for _, topic := range []engine.TopicID{logTopic, queueTopic, poisonBox} {
+	for topic := range h.sent {
 		if len(h.sent[topic]) == 0 {
 			continue
 		}

@@ -13,7 +13,7 @@ const maxAppendBytes = 64 << 20
 
 // Append implements engine.Log.
 func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.leave()
@@ -45,14 +45,16 @@ func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 }
 
 func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []draft) ([]engine.Appended, error) {
-	total := 0
+	total, stored := 0, int64(0)
 	for i := range drafts {
-		total += drafts[i].size() + messageKeyLen + 32
+		size := drafts[i].size()
+		stored += int64(size)
+		total += size + messageKeyLen + 32
 	}
 	if total > maxAppendBytes {
 		return nil, fmt.Errorf("%w: %d bytes in one append, at most %d", engine.ErrTooLarge, total, maxAppendBytes)
 	}
-	if err := t.checkQuota(int64(total)); err != nil {
+	if err := t.checkQuota(stored); err != nil {
 		return nil, err
 	}
 	if t.config.Load().Deduplicate && t.dedup.concerns(drafts) {

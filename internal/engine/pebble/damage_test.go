@@ -200,3 +200,61 @@ func TestDamagedRecord(t *testing.T) {
 		t.Errorf("%+v, %v", stats.Subscriptions, err)
 	}
 }
+
+// TestDamagedEnd damages the newest records of a topic: it can still be loaded,
+// goes on behind them, and its figures are right.
+func TestDamagedEnd(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	fs := vfs.NewMem()
+	open := func() *Engine {
+		t.Helper()
+		e, err := Open("store", Options{FS: fs, EraBytes: 1 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	for _, bad := range []int{1, 5, 12} {
+		id := engine.TopicID(bad)
+		e := open()
+		if err := e.CreateTopic(ctx, id, keepAll); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 12 {
+			if _, err := e.Append(ctx, id, 0, []engine.Message{{Payload: damagePayload(i + 20)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, err := e.DescribeTopic(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := (*e.topics.m[id].parts.Load())[0]
+		for entry := uint64(12 - bad); entry < 12; entry++ {
+			key := messageKey(p.eraOf(entry), id, 0, entry)
+			size, err := p.size(entry)
+			if err = errors.Join(err, e.db.Set(key, make([]byte, size), nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = open()
+		after, err := e.DescribeTopic(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, a := before.Partitions[0], after.Partitions[0]; a.Next != b.Next || a.Bytes != b.Bytes {
+			t.Errorf("%d damaged: was %+v, is %+v", bad, b, a)
+		}
+		out, err := e.Append(ctx, id, 0, []engine.Message{{Payload: []byte("next")}})
+		if err != nil || out[0].ID.Entry != 12 {
+			t.Errorf("%d damaged: appended %v, %v", bad, out, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

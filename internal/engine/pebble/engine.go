@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -140,7 +141,10 @@ func storeError(err error) error {
 }
 
 // enter counts a call in; every enter that returns nil needs a leave.
-func (e *Engine) enter() error {
+func (e *Engine) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err // nobody waits for the answer, so do not begin
+	}
 	e.ops.Add(1)
 	if e.closed.Load() {
 		e.leave()
@@ -239,8 +243,8 @@ func (e *Engine) closeStore() error {
 
 // Checkpoint writes a consistent copy of the store to dir, which must not exist.
 // Files are linked where the file system can, so it is quick and takes little space.
-func (e *Engine) Checkpoint(dir string) error {
-	if err := e.enter(); err != nil {
+func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
+	if err := e.enter(ctx); err != nil {
 		return err
 	}
 	defer e.leave()

@@ -50,7 +50,7 @@ var _ engine.Journal = (*journal)(nil)
 
 // Journal implements engine.Engine.
 func (e *Engine) Journal(ctx context.Context, name string) (engine.Journal, error) {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.leave()
@@ -156,7 +156,7 @@ func (j *journal) advance(last uint64) {
 // Append implements engine.Journal.
 func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (uint64, error) {
 	e := j.e
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return 0, err
 	}
 	defer e.leave()
@@ -213,8 +213,8 @@ func (j *journal) refuse(ctx context.Context, after uint64) error {
 }
 
 // Last implements engine.Journal.
-func (j *journal) Last(context.Context) (uint64, error) {
-	if err := j.e.enter(); err != nil {
+func (j *journal) Last(ctx context.Context) (uint64, error) {
+	if err := j.e.enter(ctx); err != nil {
 		return 0, err
 	}
 	defer j.e.leave()
@@ -229,7 +229,7 @@ func (j *journal) end() uint64 {
 
 // Wait implements engine.Journal.
 func (j *journal) Wait(ctx context.Context, after uint64) error {
-	if err := j.e.enter(); err != nil {
+	if err := j.e.enter(ctx); err != nil {
 		return err
 	}
 	defer j.e.leave()
@@ -252,7 +252,7 @@ func (j *journal) Wait(ctx context.Context, after uint64) error {
 
 // Replay implements engine.Journal.
 func (j *journal) Replay(ctx context.Context, after uint64, visit func(position uint64, record []byte) error) (uint64, error) {
-	if err := j.e.enter(); err != nil {
+	if err := j.e.enter(ctx); err != nil {
 		return after, err
 	}
 	defer j.e.leave()

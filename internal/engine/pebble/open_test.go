@@ -85,11 +85,11 @@ func TestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(e, "in the copy")
-	if err := e.Checkpoint(filepath.Join(dir, "copy")); err != nil {
+	if err := e.Checkpoint(ctx, filepath.Join(dir, "copy")); err != nil {
 		t.Fatal(err)
 	}
 	put(e, "not in the copy")
-	if err := e.Checkpoint(filepath.Join(dir, "copy")); err == nil {
+	if err := e.Checkpoint(ctx, filepath.Join(dir, "copy")); err == nil {
 		t.Error("a checkpoint replaced another")
 	}
 	copied := open("copy")

@@ -68,32 +68,39 @@ func (p *partition) restoreDelay(entry uint64, body []byte, now int64) error {
 // restoreEnd finds the newest message, once everything else is restored. iter
 // covers all messages of the store.
 func (p *partition) restoreEnd(iter *cdb.Iterator) error {
-	defer func() {
-		p.durable.Store(p.next)
-		p.durableCum, p.durablePublish = p.cum, p.publish
-	}()
+	first := true
+	var damaged int64 // bytes of damaged records at the end
 	eras := *p.eras.Load()
-	if len(eras) == 0 {
-		return nil
+	for i := len(eras) - 1; i >= 0; i-- {
+		start := messageKey(eras[i].era, p.topic.id, p.index, p.first.Load())
+		ok := iter.SeekLT(messageKey(eras[i].era, p.topic.id, p.index+1, 0))
+		for ; ok && bytes.Compare(iter.Key(), start) >= 0; ok = iter.Prev() {
+			value, err := iter.ValueAndErr()
+			if err != nil {
+				return storeError(err)
+			}
+			if first {
+				p.next, first = messageEntry(iter.Key())+1, false
+			}
+			if rec, err := verify(iter.Key(), value); err == nil {
+				p.restored(rec.cum+damaged, rec.publish)
+				return nil
+			}
+			damaged += int64(len(value)) // its neighbour knows the rest
+		}
+		if err := iter.Error(); err != nil {
+			return storeError(err)
+		}
 	}
-	era := eras[len(eras)-1].era
-	start := messageKey(era, p.topic.id, p.index, 0)
-	end := messageKey(era, p.topic.id, p.index+1, 0)
-	if !iter.SeekLT(end) || bytes.Compare(iter.Key(), start) < 0 {
-		return storeError(iter.Error())
-	}
-	value, err := iter.ValueAndErr()
-	if err != nil {
-		return storeError(err)
-	}
-	rec, err := verify(iter.Key(), value)
-	if err != nil {
-		return err
-	}
-	if entry := messageEntry(iter.Key()); entry >= p.next {
-		p.next, p.cum, p.publish = entry+1, rec.cum, rec.publish
-	}
+	p.restored(p.cum+damaged, p.publish)
 	return nil
+}
+
+// restored takes the partition as it was found: all of it is durable.
+func (p *partition) restored(cum, publish int64) {
+	p.cum, p.publish = cum, publish
+	p.durableCum, p.durablePublish = cum, publish
+	p.durable.Store(p.next)
 }
 
 // delay remembers that nobody gets the entry before due.

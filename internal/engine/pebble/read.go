@@ -128,7 +128,7 @@ func (p *partition) firstAt(millis int64) (uint64, error) {
 
 // Read implements engine.Log.
 func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadRequest) ([]engine.Record, error) {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.leave()

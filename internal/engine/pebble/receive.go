@@ -89,7 +89,7 @@ func (s *subscription) dequeue(w *waiter) {
 
 // Receive implements engine.Subscriptions.
 func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) ([]engine.Delivery, error) {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.leave()

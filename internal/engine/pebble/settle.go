@@ -13,7 +13,7 @@ import (
 
 // Settle implements engine.Subscriptions.
 func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, settlements []engine.Settlement) error {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return err
 	}
 	defer e.leave()

@@ -74,7 +74,7 @@ func (j *journal) settledSnapshot(ctx context.Context) (snapshot, error) {
 
 // SaveSnapshot implements engine.Journal.
 func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(io.Writer) error) error {
-	if err := j.e.enter(); err != nil {
+	if err := j.e.enter(ctx); err != nil {
 		return err
 	}
 	defer j.e.leave()
@@ -157,9 +157,6 @@ type snapshotWriter struct {
 func (w *snapshotWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
-		if w.buf == nil {
-			w.buf = make([]byte, 0, snapshotChunk)
-		}
 		m := min(len(p), snapshotChunk-len(w.buf))
 		w.buf = append(w.buf, p[:m]...)
 		p = p[m:]
@@ -189,7 +186,7 @@ func (w *snapshotWriter) flush() error {
 
 // LoadSnapshot implements engine.Journal.
 func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, error) {
-	if err := j.e.enter(); err != nil {
+	if err := j.e.enter(ctx); err != nil {
 		return 0, nil, err
 	}
 	// The view keeps the chunks alive when a later snapshot replaces them; it

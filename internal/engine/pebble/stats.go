@@ -11,7 +11,7 @@ import (
 
 // DescribeTopic implements engine.Topics.
 func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (engine.TopicStats, error) {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return engine.TopicStats{}, err
 	}
 	defer e.leave()

@@ -201,6 +201,9 @@ func (s *subscription) retire(g *group, err error) {
 	}
 	s.timers, s.leased, s.delayed, s.dead = nil, 0, 0, 0
 	for _, c := range s.cursors {
+		for _, it := range c.items {
+			it.state = itemLoose // whoever holds one has nothing to give back
+		}
 		c.items, c.ready = nil, nil
 	}
 }

@@ -25,7 +25,7 @@ func checkSubscription(name string, c engine.SubscriptionConfig) error {
 
 // CreateSubscription implements engine.Subscriptions.
 func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig, at engine.Position) error {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return err
 	}
 	defer e.leave()
@@ -159,7 +159,7 @@ func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name 
 
 // change runs one administrative change of a subscription and waits for it.
 func (e *Engine) change(ctx context.Context, id engine.TopicID, name string, f func(*subscription) (*group, error)) error {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return err
 	}
 	defer e.leave()

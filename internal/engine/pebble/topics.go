@@ -26,7 +26,7 @@ func checkTopicConfig(c engine.TopicConfig) error {
 
 // CreateTopic implements engine.Topics.
 func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return err
 	}
 	defer e.leave()
@@ -49,7 +49,7 @@ func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engi
 
 // ConfigureTopic implements engine.Topics.
 func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return err
 	}
 	defer e.leave()
@@ -113,7 +113,7 @@ func (t *topic) configure(config engine.TopicConfig) (*group, error) {
 
 // DeleteTopic implements engine.Topics.
 func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return err
 	}
 	defer e.leave()
@@ -178,7 +178,7 @@ func (t *topic) remove() (*group, error) {
 
 // ListTopics implements engine.Topics.
 func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit int) ([]engine.TopicID, error) {
-	if err := e.enter(); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.leave()

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -114,6 +115,46 @@ func TestServedWhileLeaving(t *testing.T) {
 		}
 		if err := e.Settle(bg, 1, "s", []engine.Settlement{{ID: got[0].ID}}); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestDeletedWhileHeld deletes a subscription under a caller that is about to
+// give its messages back.
+func TestDeletedWhileHeld(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	e, err := OpenMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for id, remove := range map[engine.TopicID]func() error{
+		1: func() error { return e.DeleteSubscription(ctx, 1, "s") },
+		2: func() error { return e.DeleteTopic(ctx, 2) },
+		3: func() error { return e.ResetSubscription(ctx, 3, "s", engine.Position{Kind: engine.Latest}) },
+	} {
+		if err := errors.Join(
+			e.CreateTopic(ctx, id, keepAll),
+			e.CreateSubscription(ctx, id, "s", engine.SubscriptionConfig{}, engine.Position{}),
+		); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Append(ctx, id, 0, []engine.Message{{}, {}, {}}); err != nil {
+			t.Fatal(err)
+		}
+		s := e.topics.m[id].subs["s"]
+		got, err := s.take(ctx, engine.ReceiveRequest{Max: 2, Partition: 0}, time.Time{})
+		if err != nil || len(got.leases) != 2 {
+			t.Fatalf("%d leases, %v", len(got.leases), err)
+		}
+		if err := remove(); err != nil {
+			t.Fatal(err)
+		}
+		s.giveBack(got)
+		s.vanish(got.leases[0].item)
+		if s.leased != 0 || len(s.timers) != 0 || len(s.cursors[0].ready) != 0 {
+			t.Errorf("topic %d: %d leased, %d timers, %d ready", id, s.leased, len(s.timers), len(s.cursors[0].ready))
 		}
 	}
 }
