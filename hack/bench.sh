@@ -47,5 +47,5 @@ start "start-up to ready, restart"
 echo
 go test -run '^$' -bench . -timeout 60m ./internal/messageapi ./internal/registryapi
 if [[ -d bench ]]; then
-  go test -run '^$' -bench . -timeout 60m ./bench/...
+  FRESHET_BIN=$PWD/bin/freshet go test -run '^$' -bench . -timeout 60m ./bench/...
 fi

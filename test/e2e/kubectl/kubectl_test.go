@@ -6,6 +6,7 @@ package kubectl
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,7 @@ type client struct {
 	kubeconfig   string
 	organization string
 	home         string
+	editor       string // of kubectl edit; one that fails when empty
 }
 
 // result is what a command left.
@@ -111,7 +113,7 @@ func in(t *testing.T) *client {
 // of whoever runs the test stay out.
 func (c *client) command(ctx context.Context, stdin string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.binary, append([]string{"--kubeconfig", c.kubeconfig, "-n", c.organization}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+c.home, "KUBE_EDITOR=false")
+	cmd.Env = append(os.Environ(), "HOME="+c.home, "TMPDIR="+c.home, "KUBE_EDITOR="+cmp.Or(c.editor, "false"))
 	cmd.Stdin = strings.NewReader(stdin)
 	return cmd
 }

@@ -1,0 +1,154 @@
+package resources
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/test/testserver"
+)
+
+const (
+	acme  = "/apis/cloud.vendor.io/v1alpha1/namespaces/acme/"
+	users = acme + "users"
+)
+
+// binary is the server that every test starts.
+var binary string
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "freshet-resources-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	if binary, err = testserver.Binary(ctx, dir); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// start runs a server until the test ends.
+func start(t *testing.T, dir string, opts testserver.Options) *testserver.Server {
+	t.Helper()
+	server, err := testserver.Start(t.Context(), binary, dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	return server
+}
+
+// caller has as many connections as it has calls under way.
+var caller = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
+
+func call(ctx context.Context, s *testserver.Server, method, path, body string) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.Token)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := caller.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}
+
+// must makes a call that has to be answered with one of the codes.
+func must(t *testing.T, s *testserver.Server, method, path, body string, codes ...int) []byte {
+	t.Helper()
+	code, answer, err := call(t.Context(), s, method, path, body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	for _, want := range codes {
+		if code == want {
+			return answer
+		}
+	}
+	t.Fatalf("%s %s answers %d, want %v: %s", method, path, code, codes, answer)
+	return nil
+}
+
+// object is as much of any kind as these tests look at.
+type object struct {
+	Kind     string
+	Metadata struct {
+		Name, Namespace, UID, ResourceVersion string
+		Generation                            int
+		CreationTimestamp                     string
+		Finalizers                            []string
+	}
+	Spec   json.RawMessage
+	Status struct {
+		Conditions     []struct{ Type, Status, Reason string }
+		PrivateKeyData string
+	}
+}
+
+func (o object) ready() bool {
+	for _, c := range o.Status.Conditions {
+		if c.Type == "Ready" && c.Status == "True" {
+			return true
+		}
+	}
+	return false
+}
+
+// list reads a whole collection, page by page.
+func list(t *testing.T, s *testserver.Server, path string) []object {
+	t.Helper()
+	var all []object
+	for token := ""; ; {
+		var page struct {
+			Metadata struct{ Continue string }
+			Items    []object
+		}
+		answer := must(t, s, http.MethodGet, path+"?limit=300&continue="+token, "", http.StatusOK)
+		if err := json.NewDecoder(bytes.NewReader(answer)).Decode(&page); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.Items...)
+		if token = page.Metadata.Continue; token == "" {
+			return all
+		}
+	}
+}
+
+// eventually waits for what the server does in its own time.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(90 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("it never happened that %s", what)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package resources
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/test/testserver"
+)
+
+// world is one of each kind that users write, in an order that works.
+var world = []struct{ plural, name, body string }{
+	{"serviceaccounts", "robot", `{"metadata":{"name":"robot","labels":{"team":"a"}}}`},
+	{"users", "ann@example.com", `{"metadata":{"name":"ann@example.com"},"spec":{"email":"ann@example.com"}}`},
+	{"messaginginstances", "main", `{"metadata":{"name":"main"}}`},
+	{"messagingclusters", "orders", `{"metadata":{"name":"orders"},"spec":{"instanceName":"main","location":"local","broker":{"resources":{"cpu":"400m","memory":"1.6Gi"}}}}`},
+	{"rolebindings", "reader", `{"metadata":{"name":"reader"},"spec":{"subjects":[{"kind":"ServiceAccount","name":"robot"}],"roleRef":{"kind":"ClusterRole","name":"org-readonly"}}}`},
+	{"serviceaccountbindings", "robot", `{"metadata":{"name":"robot"},"spec":{"serviceAccountName":"robot","poolMemberRef":{"namespace":"default","name":"local"}}}`},
+}
+
+// TestRestartFindsEverything, after a stop in good order and after a crash.
+func TestRestartFindsEverything(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*testing.T, *testserver.Server){
+		"stop": func(t *testing.T, s *testserver.Server) {
+			if err := s.Stop(60 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"kill": func(_ *testing.T, s *testserver.Server) { s.Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			server := start(t, dir, testserver.Options{})
+			for _, w := range world {
+				must(t, server, http.MethodPost, acme+w.plural, w.body, http.StatusCreated)
+			}
+			eventually(t, "everything is ready", func() bool { return settled(t, server) })
+			before := snapshot(t, server)
+			end(t, server)
+
+			again := start(t, dir, testserver.Options{DataDir: server.DataDir})
+			if again.Token != server.Token {
+				t.Error("the administrator's token has changed")
+			}
+			eventually(t, "everything is ready again", func() bool { return settled(t, again) })
+			after := snapshot(t, again)
+			for path, was := range before {
+				if now := after[path]; !reflect.DeepEqual(was, now) {
+					t.Errorf("%s was\n%+v and is\n%+v", path, was, now)
+				}
+			}
+			if len(after) != len(before) {
+				t.Errorf("there were %d objects and are %d", len(before), len(after))
+			}
+			// And it goes on from there: versions only grow.
+			answer := string(must(t, again, http.MethodPost, users, `{"metadata":{"name":"new"},"spec":{"email":"new@example.com"}}`, http.StatusCreated))
+			if !strings.Contains(answer, `"uid":`) {
+				t.Errorf("a new object is %s", answer)
+			}
+		})
+	}
+}
+
+func settled(t *testing.T, s *testserver.Server) bool {
+	t.Helper()
+	for _, w := range world {
+		for _, o := range list(t, s, acme+w.plural) {
+			if !o.ready() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// snapshot is everything there is but versions: a start may write conditions.
+func snapshot(t *testing.T, s *testserver.Server) map[string]object {
+	t.Helper()
+	all := map[string]object{}
+	const group = "/apis/cloud.vendor.io/v1alpha1/"
+	for _, plural := range []string{
+		"serviceaccounts", "users", "messaginginstances", "messagingclusters", "rolebindings", "serviceaccountbindings", "apikeys", "pools", "poolmembers", "clusterroles",
+	} {
+		for _, o := range list(t, s, group+plural) {
+			o.Metadata.ResourceVersion = ""
+			all[plural+"/"+o.Metadata.Namespace+"/"+o.Metadata.Name] = o
+		}
+	}
+	return all
+}
+
+// TestFilesOfTheOwner are there at the first start, closed to others, and the
+// same at the second.
+func TestFilesOfTheOwner(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := start(t, dir, testserver.Options{})
+	read := func() string {
+		var all strings.Builder
+		for _, name := range []string{"admin.token", "admin.json", "tls/ca.crt", "tls/ca.key", "encryption.key"} {
+			path := filepath.Join(server.DataDir, name)
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s can be read by others: %s", name, info.Mode())
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&all, "%s: %s\n", name, text)
+		}
+		return all.String()
+	}
+	before := read()
+	if err := server.Stop(60 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, testserver.Options{DataDir: server.DataDir})
+	// The address stands in the credentials, and the second start has another.
+	if after := read(); stripAddress(after) != stripAddress(before) {
+		t.Error("the files have changed over a restart")
+	}
+}
+
+func stripAddress(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.Contains(line, "issuer_url") || strings.Contains(line, "client_email") {
+			lines[i] = ""
+		}
+	}
+	return strings.Join(lines, "\n")
+}
