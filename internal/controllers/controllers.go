@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
@@ -120,11 +119,6 @@ func garbageKinds() []garbage.Kind {
 
 // Client is the loops' own client of the API.
 func (s *Set) Client() versioned.Interface { return s.client }
-
-// TokenLifetime implements tokenapi.Instances.
-func (s *Set) TokenLifetime(organization, instance string) (time.Duration, bool) {
-	return s.cfg.Instances.TokenLifetime(organization, instance)
-}
 
 // Load fills the caches, and from them identity and access: when it returns,
 // every account, key and binding that is stored is in force.

@@ -60,6 +60,7 @@ func addReplaceByPostV2(doc *spec.Swagger) (*spec.Swagger, error) {
 		item.Post = &post
 		doc.Paths.Paths[path] = item
 	}
+	addPermissionsV2(doc)
 	return doc, nil
 }
 
@@ -76,5 +77,6 @@ func addReplaceByPostV3(doc *spec3.OpenAPI) (*spec3.OpenAPI, error) {
 		post.Description = replaceSummary
 		item.Post = &post
 	}
+	addPermissionsV3(doc)
 	return doc, nil
 }

@@ -55,6 +55,9 @@ var harmless = map[string]bool{
 	// On the very first start there is no storage version yet; etcd tries again.
 	"Failed to detect schema version":  true,
 	"failed to update storage version": true,
+	// A caller's fault, answered with 401 and kept on the audit trail; at a
+	// higher level, strangers could fill the log.
+	"Unable to authenticate the request": true,
 }
 
 type demoting struct{ slog.Handler }

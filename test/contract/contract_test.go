@@ -78,6 +78,12 @@ func TestTokens(t *testing.T) {
 	Folder(t, target, "tokens")
 }
 
+// TestIdentity has those about roles, reviews and the audit trail.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	Folder(t, target, "identity")
+}
+
 // TestMessages has the conversations of spec 2.
 func TestMessages(t *testing.T) {
 	t.Parallel()

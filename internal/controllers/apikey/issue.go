@@ -207,7 +207,9 @@ func revoke(key *v1alpha1.APIKey) {
 	}
 	now := conditions.Now()
 	key.Status.RevokedAt = &now
-	set(key, v1alpha1.ConditionRevoked, metav1.ConditionTrue, reasonRevoked, "the key has been revoked")
+	if len(key.Status.Conditions) > 0 { // else describe writes all three, in their order
+		set(key, v1alpha1.ConditionRevoked, metav1.ConditionTrue, reasonRevoked, "the key has been revoked")
+	}
 }
 
 // reveal shows a plain token in the answer to the call that made it.

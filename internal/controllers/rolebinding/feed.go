@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/controllers/loop"
@@ -34,8 +36,23 @@ func (f Feed) Rules() kind.Rules {
 			return ok
 		},
 		CheckCEL: checkCEL,
+		Check:    check,
 		MayGrant: f.mayGrant,
 	}
+}
+
+// check holds a binding against what access makes of it.
+func check(o *v1alpha1.RoleBinding) *field.Error {
+	b := convert(o)
+	err := b.Validate()
+	var at *access.FieldError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &at):
+		return field.Invalid(field.NewPath(at.Field), field.OmitValueType{}, at.Detail)
+	}
+	return field.Invalid(field.NewPath("spec"), field.OmitValueType{}, err.Error())
 }
 
 func checkCEL(expression string) error {

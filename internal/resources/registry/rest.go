@@ -3,8 +3,6 @@ package registry
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1internal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -73,22 +71,6 @@ func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.Validat
 		r.deleting(out, options)
 	}
 	return r.kind.redact(ctx, out), deleted, nil
-}
-
-// DeleteCollection deletes what the selectors match.
-func (r *REST[T]) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metav1internal.ListOptions) (runtime.Object, error) {
-	if err := settle(ctx, options); err != nil {
-		return nil, err
-	}
-	out, err := r.Store.DeleteCollection(ctx, r.protect(validate, options), options, list)
-	if err != nil {
-		return nil, err
-	}
-	_ = meta.EachListItem(out, func(obj runtime.Object) error { // the callback never fails
-		r.deleting(obj, options)
-		return nil
-	})
-	return r.kind.redactList(ctx, out), nil
 }
 
 // protect puts the kind's own say in front of the machinery's.

@@ -32,6 +32,9 @@ type Rules struct {
 	CheckRole func(kind, name string) bool
 	// CheckCEL says what is wrong with an expression.
 	CheckCEL func(expression string) error
+	// Check says what else is wrong with a binding: names that cannot be, subjects
+	// of other organizations. nil for nothing.
+	Check func(o *object) *field.Error
 	// MayGrant says why the caller may not give what the binding gives: nobody
 	// gives away more than they have, nor one more than the organization may
 	// have when it is a new binding. nil when they may.
@@ -90,7 +93,13 @@ func validate(o *object, rules Rules) field.ErrorList {
 	} else if len(errs) == 0 && !rules.CheckRole(o.Spec.RoleRef.Kind, name) {
 		errs = append(errs, field.NotFound(ref.Child("name"), name))
 	}
-	return append(errs, validateScope(spec, o, rules)...)
+	errs = append(errs, validateScope(spec, o, rules)...)
+	if len(errs) == 0 && rules.Check != nil {
+		if err := rules.Check(o); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }
 
 func validateSubjects(path *field.Path, subjects []v1alpha1.Subject) field.ErrorList {
