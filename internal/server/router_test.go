@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"freshet/internal/web"
 )
 
 func TestRouterLeavesPathsAlone(t *testing.T) {
@@ -15,8 +17,8 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 		})
 	}
 	r := &router{
-		mounts:   []mount{{"/apis", answer("resources")}, {"/stream", answer("stream")}},
-		fallback: answer("registry"),
+		mounts:   []mount{{"/apis", "resources", answer("resources")}, {"/stream", "stream", answer("stream")}},
+		fallback: mount{"", "registry", answer("registry")},
 	}
 	tests := map[string]struct{ path, surface string }{
 		"the mount itself":        {"/apis", "resources"},
@@ -32,8 +34,11 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rec := httptest.NewRecorder()
-			r.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "http://h"+tc.path, http.NoBody))
+			rec, record := httptest.NewRecorder(), &web.Record{}
+			r.ServeHTTP(rec, httptest.NewRequestWithContext(web.WithRecord(t.Context(), record), http.MethodPost, "http://h"+tc.path, http.NoBody))
+			if record.Surface != tc.surface || record.Route != "other" {
+				t.Errorf("%s is recorded as %q %q", tc.path, record.Surface, record.Route)
+			}
 			if got := rec.Header().Get("Surface"); rec.Code != http.StatusOK || got != tc.surface {
 				t.Errorf("%s: %d from %q, want %q", tc.path, rec.Code, got, tc.surface)
 			}

@@ -62,17 +62,17 @@ func (s *server) routes() (http.Handler, error) {
 	tokens.Mount(tokenMux)
 	r := &router{
 		mounts: []mount{
-			{"/admin", messages},
-			{"/rest-stream", messages},
-			{"/stream", http.StripPrefix("/stream", registry(false))},
-			{"/oauth", tokenMux},
-			{"/.well-known", tokenMux},
-			{auditapi.Root, s.auditTrail(cors)},
+			{"/admin", "messages", messages},
+			{"/rest-stream", "messages", messages},
+			{"/stream", "registry", http.StripPrefix("/stream", registry(false))},
+			{"/oauth", "token", tokenMux},
+			{"/.well-known", "token", tokenMux},
+			{auditapi.Root, "audit", s.auditTrail(cors)},
 		},
-		fallback: registry(true),
+		fallback: mount{"", "registry", registry(true)},
 	}
 	for _, path := range []string{"/apis", "/api", "/openapi", "/healthz", "/livez", "/readyz", "/version"} {
-		r.mounts = append(r.mounts, mount{path, s.api.Handler()})
+		r.mounts = append(r.mounts, mount{path, "resources", s.api.Handler()})
 	}
 	return tokenapi.Normalize(r), nil
 }

@@ -87,9 +87,9 @@ func (a *API) Mount(mux *http.ServeMux) {
 		"/oauth/":                                     unknownPath,
 	}
 	for pattern, handler := range routes {
-		served := web.Handle(handler, writeError)
+		served, route := web.Handle(handler, writeError), pattern[strings.IndexByte(pattern, '/'):]
 		mux.Handle(pattern, a.opts.CORS.Handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			web.RecordOf(r.Context()).SetRoute(surface, pattern)
+			web.RecordOf(r.Context()).SetRoute(surface, route)
 			served.ServeHTTP(w, r)
 		})))
 	}
