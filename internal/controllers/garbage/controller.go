@@ -66,7 +66,7 @@ func (c *Controller) watch(kind Kind) error {
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { c.changed(kind, obj) },
-		UpdateFunc: func(_, obj any) { c.changed(kind, obj) },
+		UpdateFunc: func(old, obj any) { c.updated(kind, old, obj) },
 		DeleteFunc: func(obj any) { c.deleted(kind, obj) },
 	})
 	if err != nil {
@@ -85,6 +85,13 @@ func (c *Controller) changed(kind Kind, obj any) {
 	// A dependent that turns up late may belong to an owner that is being
 	// deleted in the foreground, which must then wait for it too.
 	c.addOwners(n)
+}
+
+// updated looks at the owners that an object left as well: one of them may have
+// waited for it.
+func (c *Controller) updated(kind Kind, old, obj any) {
+	c.changed(kind, obj)
+	c.addOwners(node{old.(*metav1.PartialObjectMetadata), kind.Resource})
 }
 
 func (c *Controller) deleted(kind Kind, obj any) {

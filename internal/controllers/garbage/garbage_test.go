@@ -180,6 +180,22 @@ func TestOneLivingOwnerIsEnough(t *testing.T) {
 	})
 }
 
+func TestAnOwnerDoesNotWaitForADependentThatHasAnother(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	first, second := w.create("first"), w.create("second")
+	w.create("child", ownedBy(first), ownedBy(second))
+	w.delete("first", metav1.DeletePropagationForeground)
+	w.gone("first")
+	obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("the dependent of a living owner is gone: %v", err)
+	}
+	if len(obj.OwnerReferences) != 1 || obj.OwnerReferences[0].Name != "second" {
+		t.Errorf("the dependent's owners: %v, wanted the living one", obj.OwnerReferences)
+	}
+}
+
 func TestOwnersOfUnknownKindsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := start(t)
