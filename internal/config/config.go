@@ -140,6 +140,10 @@ type Limits struct {
 	// bursts of TokenBurst.
 	TokenRate  float64 `json:"tokenRate"`
 	TokenBurst int     `json:"tokenBurst"`
+	// DiskReserve is the free space below which no messages are taken, while
+	// consuming, acknowledging and deleting go on; 0 is a twentieth of the disk,
+	// between 64Mi and 1Gi.
+	DiskReserve Size `json:"diskReserve"`
 }
 
 // Timeouts bounds how long things may take.

@@ -29,7 +29,7 @@ const registryJournal = "schemas"
 // open starts a cluster from its folder, bottom up.
 func (p *Plane) open(ctx context.Context, spec Spec) (*Cluster, error) {
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
-	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Cache: p.cache, Logger: log})
+	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve})
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}

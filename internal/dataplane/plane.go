@@ -47,10 +47,11 @@ type Options struct {
 	DefaultName         string
 	// Domain is the parent of clusters' names: a host beneath it that is no
 	// cluster's name is nobody's, not the default cluster's.
-	Domain     string
-	CacheBytes int64 // block cache for all clusters together; 64 MiB when 0
-	Limits     messaging.Limits
-	Logger     *slog.Logger
+	Domain      string
+	CacheBytes  int64 // block cache for all clusters together; 64 MiB when 0
+	DiskReserve int64 // free space that messages leave untouched; the engine's choice when 0
+	Limits      messaging.Limits
+	Logger      *slog.Logger
 }
 
 const (
@@ -78,7 +79,14 @@ type Plane struct {
 type directory struct {
 	byUID    map[string]*Cluster
 	byHost   map[string]*Cluster
+	failed   map[string]error // by UID: those that should run and could not be opened
 	fallback *Cluster
+}
+
+func (d *directory) clone() *directory {
+	return &directory{
+		byUID: maps.Clone(d.byUID), byHost: maps.Clone(d.byHost), failed: maps.Clone(d.failed), fallback: d.fallback,
+	}
 }
 
 // Open makes a plane with nothing running, and buries what a deletion that was
@@ -103,7 +111,7 @@ func Open(opts Options) (*Plane, error) {
 		}
 	}
 	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes), log: opts.Logger}
-	p.running.Store(&directory{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}})
+	p.running.Store(&directory{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, failed: map[string]error{}})
 	return p, nil
 }
 
@@ -126,6 +134,9 @@ func (p *Plane) Provision(ctx context.Context, spec Spec) error {
 	}
 	opened, err := p.open(ctx, spec)
 	if err != nil {
+		next := p.running.Load().clone()
+		next.failed[spec.UID] = fmt.Errorf("cluster %s/%s: %w", spec.Organization, spec.Name, err)
+		p.running.Store(next)
 		return err
 	}
 	p.publish(opened)
@@ -136,8 +147,8 @@ func (p *Plane) Provision(ctx context.Context, spec Spec) error {
 
 // publish makes requests find a cluster; the caller holds mu.
 func (p *Plane) publish(c *Cluster) {
-	old := p.running.Load()
-	next := &directory{byUID: maps.Clone(old.byUID), byHost: maps.Clone(old.byHost), fallback: old.fallback}
+	next := p.running.Load().clone()
+	delete(next.failed, c.UID)
 	if before, ok := next.byUID[c.UID]; ok {
 		delete(next.byHost, before.Host)
 	}
@@ -151,17 +162,23 @@ func (p *Plane) publish(c *Cluster) {
 
 // Destroy closes the cluster and removes its data; one that is not there is fine.
 func (p *Plane) Destroy(ctx context.Context, uid string) error {
+	if uid == "" {
+		return errs.New(errs.Invalid, "a cluster without a UID has no data to remove")
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old := p.running.Load()
-	if c, ok := old.byUID[uid]; ok {
-		next := &directory{byUID: maps.Clone(old.byUID), byHost: maps.Clone(old.byHost), fallback: old.fallback}
-		delete(next.byUID, uid)
+	next := p.running.Load().clone()
+	c, open := next.byUID[uid]
+	delete(next.failed, uid)
+	delete(next.byUID, uid)
+	if open {
 		delete(next.byHost, c.Host)
-		if next.fallback == c {
-			next.fallback = nil
-		}
-		p.running.Store(next)
+	}
+	if next.fallback == c {
+		next.fallback = nil
+	}
+	p.running.Store(next)
+	if open {
 		if err := c.close(); err != nil {
 			// The data is to go anyway; what matters is that it goes.
 			p.log.WarnContext(ctx, "closing a cluster that is being deleted", slog.String("error", err.Error()))
@@ -223,10 +240,12 @@ func (p *Plane) Clusters() []*Cluster {
 	return slices.Collect(maps.Values(p.running.Load().byUID))
 }
 
-// Health returns nil while every open cluster keeps its promises.
+// Health returns nil while every cluster that should run does, and keeps its
+// promises.
 func (p *Plane) Health() error {
-	var problems []error
-	for _, c := range p.running.Load().byUID {
+	dir := p.running.Load()
+	problems := slices.Collect(maps.Values(dir.failed))
+	for _, c := range dir.byUID {
 		if err := c.Health(); err != nil {
 			problems = append(problems, fmt.Errorf("cluster %s/%s: %w", c.Organization, c.Name, err))
 		}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"freshet/internal/dataplane"
@@ -172,5 +173,39 @@ func TestUnknownEngineIsRefused(t *testing.T) {
 	s.Engine = "papyrus"
 	if err := p.Provision(t.Context(), s); err == nil {
 		t.Error("a cluster was opened on an engine that does not exist")
+	}
+}
+
+func TestClusterThatCannotBeOpenedIsUnhealthy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := open(t, dir)
+	mended, given := spec("acme", "mended"), spec("acme", "given")
+	for _, s := range []dataplane.Spec{mended, given} {
+		if err := os.WriteFile(filepath.Join(dir, s.UID), []byte("in the way"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Provision(t.Context(), s); err == nil {
+			t.Fatalf("%s was opened in a file", s.Name)
+		}
+		if err := p.Health(); err == nil || !strings.Contains(err.Error(), "cluster acme/"+s.Name) {
+			t.Errorf("health of a plane without %s: %v", s.Name, err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, mended.UID)); err != nil {
+		t.Fatal(err)
+	}
+	provision(t, p, mended)
+	if err := p.Destroy(t.Context(), given.UID); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Health(); err != nil {
+		t.Errorf("one works and the other is gone: %v", err)
+	}
+	if err := p.Destroy(t.Context(), ""); err == nil {
+		t.Error("nothing was destroyed without complaint")
+	}
+	if !p.Has(mended.UID) {
+		t.Error("the other cluster went with it")
 	}
 }

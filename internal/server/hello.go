@@ -10,10 +10,15 @@ import (
 	"freshet/internal/config"
 )
 
-// greet says that the server is ready and what to do next.
-func greet(out io.Writer, cfg *config.Config, took time.Duration) {
+// greet says that the server is ready, or what it still lacks, and what to do
+// next.
+func greet(out io.Writer, cfg *config.Config, took time.Duration, lacks error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nFreshet is ready (%.1fs).\n\n", took.Seconds())
+	if lacks == nil {
+		fmt.Fprintf(&b, "\nFreshet is ready (%.1fs).\n\n", took.Seconds())
+	} else {
+		fmt.Fprintf(&b, "\nFreshet is running, but not all of it works; it keeps trying:\n  %v\n\n", lacks)
+	}
 	if cfg.HTTP != config.Off {
 		fmt.Fprintf(&b, "  HTTP         http://%s\n", cfg.HTTP)
 	}

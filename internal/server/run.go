@@ -74,7 +74,7 @@ func Run(ctx context.Context, cfg *config.Config, out io.Writer) error {
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, s.close())
 	}
-	greet(out, cfg, time.Since(started))
+	greet(out, cfg, time.Since(started), s.plane.Health())
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")

@@ -18,6 +18,22 @@ type guard struct {
 
 const guardInterval = time.Second
 
+// What appends leave untouched unless MinFreeBytes says otherwise, so that
+// acknowledgements, deletions and compactions still have room: a twentieth of
+// the disk, between what flushing a write buffer can take and a gigabyte.
+const (
+	reserveShare = 20
+	leastReserve = defaultMemTable
+	mostReserve  = 1 << 30
+)
+
+func (d *guard) reserve(total uint64) uint64 {
+	if d.e.opts.MinFreeBytes > 0 {
+		return uint64(d.e.opts.MinFreeBytes)
+	}
+	return min(max(total/reserveShare, leastReserve), mostReserve)
+}
+
 func (d *guard) start(e *Engine) {
 	d.e = e
 	d.stop = make(chan struct{})
@@ -57,11 +73,9 @@ func (d *guard) look() bool {
 	if err != nil {
 		return false
 	}
-	reserve := uint64(d.e.opts.MinFreeBytes)
+	reserve := d.reserve(usage.TotalBytes)
 	full := usage.AvailBytes < reserve
-	if full && d.noAppend.Load() {
-		full = true
-	} else if !full && d.noAppend.Load() {
+	if d.noAppend.Load() {
 		full = usage.AvailBytes < reserve+reserve/8 // come back only with some room
 	}
 	if was := d.noAppend.Swap(full); was != full {

@@ -78,3 +78,26 @@ func TestDiskFull(t *testing.T) {
 		}
 	})
 }
+
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		set  int64
+		disk uint64
+		want uint64
+	}{
+		"a small disk":       {0, 300 << 20, 64 << 20},
+		"a middling disk":    {0, 10 << 30, 512 << 20},
+		"a large disk":       {0, 1 << 40, 1 << 30},
+		"what was asked for": {7 << 20, 1 << 40, 7 << 20},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := guard{e: &Engine{opts: Options{MinFreeBytes: tc.set}}}
+			if got := d.reserve(tc.disk); got != tc.want {
+				t.Errorf("%d bytes, want %d", got, tc.want)
+			}
+		})
+	}
+}

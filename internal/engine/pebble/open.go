@@ -27,8 +27,8 @@ type Options struct {
 	Cache *Cache
 	// Logger gets what an operator should know; nil discards it.
 	Logger *slog.Logger
-	// MinFreeBytes of disk space must be left for appends to be taken;
-	// 0 means DefaultMinFreeBytes, below 0 switches the guard off.
+	// MinFreeBytes of disk space must be left for appends to be taken; 0 means
+	// a share of the disk's size (see guard.go), below 0 switches the guard off.
 	MinFreeBytes int64
 	// MemTableBytes is the size of Pebble's write buffer; 0 means 64 MiB.
 	MemTableBytes int
@@ -47,10 +47,6 @@ type Options struct {
 	// whatever its retention says; 0 means 10 minutes.
 	DedupWindow time.Duration
 }
-
-// DefaultMinFreeBytes is the disk space that appends leave untouched, so that
-// acknowledgements, deletions and compactions still have room.
-const DefaultMinFreeBytes = 1 << 30
 
 // defaultCacheBytes is what a store that shares no cache keeps for blocks.
 const defaultCacheBytes = 64 << 20
@@ -87,9 +83,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.MinFreeBytes == 0 {
-		o.MinFreeBytes = DefaultMinFreeBytes
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = defaultMemTable
