@@ -120,6 +120,7 @@ type ReceiveRequest struct {
 type ReadRequest struct {
 	Partition    int32
 	From         uint64        // first entry wanted
+	FromEach     []uint64      // with AllPartitions: first entry wanted of each partition, 0 behind its end; nil for From
 	Since        time.Time     // when set: only messages published at or after
 	Subscription string        // when set: only messages this subscription has not acknowledged
 	Max          int           // most messages; at least 1

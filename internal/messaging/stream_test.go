@@ -152,6 +152,11 @@ func TestTail(t *testing.T) {
 			if n := collect(since, 6); n != 6 {
 				t.Errorf("since an hour ago: %d messages", n)
 			}
+			later, err := c.Tail(ctx, name, messaging.TailFrom{Since: time.Now().Add(time.Hour)})
+			c.do(err)
+			if got, err := later.Next(ctx, time.Millisecond); err != nil || len(got) != 0 {
+				t.Errorf("since a time that is to come: %v, %v", got, err)
+			}
 			_, err = c.Tail(ctx, name, messaging.TailFrom{After: &last})
 			c.do(err)
 			end, err := c.Tail(ctx, name, messaging.TailFrom{})

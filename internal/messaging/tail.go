@@ -38,7 +38,7 @@ func (b *Broker) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Ta
 	}
 	for i := range parts {
 		next := parts[i].Next
-		if from.Earliest || !from.Since.IsZero() {
+		if from.Earliest {
 			next = parts[i].First
 		}
 		tail.next = append(tail.next, next)
@@ -78,6 +78,8 @@ func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
 	return nil
 }
 
+// seek goes to the first messages published since then, and where there are none
+// stays behind the last.
 func (t *Tail) seek(ctx context.Context, since time.Time) error {
 	for i := range t.next {
 		req := engine.ReadRequest{Partition: t.first + int32(i), Since: since, Max: 1}
@@ -91,11 +93,6 @@ func (t *Tail) seek(ctx context.Context, since time.Time) error {
 	}
 	return nil
 }
-
-// tailSlice bounds one wait on several partitions at once. Such a wait is by
-// publish time, and may miss a message that was published before it began but
-// became durable only after.
-const tailSlice = 250 * time.Millisecond
 
 // Next returns the messages that came since the last call, waiting for the
 // first. It returns none after the wait, and ErrClosing when the broker drains.
@@ -115,51 +112,23 @@ func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error)
 	return received, err
 }
 
-// follow takes partitions in that came since the tail began.
-func (t *Tail) follow() error {
-	now, ok := t.b.catalogue.View().byID.Get(t.target.id)
-	if !ok {
-		return ErrNoTopic
-	}
-	for t.target.partition < 0 && int(now.partitions) > len(t.next) {
-		t.next = append(t.next, 0)
-	}
-	return nil
-}
-
 func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error) {
-	if err := t.follow(); err != nil {
+	req := engine.ReadRequest{
+		Partition: t.target.partition, From: t.next[0], FromEach: t.next,
+		Max: streamBatch, MaxBytes: t.b.limits.MessageBytes, Wait: wait,
+	}
+	records, err := t.b.read(ctx, t.target.id, req)
+	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(wait)
-	for {
-		since := time.Now()
-		var out []Received
-		for i := range t.next {
-			req := engine.ReadRequest{
-				Partition: t.first + int32(i), From: t.next[i], Max: streamBatch, MaxBytes: t.b.limits.MessageBytes,
-			}
-			if len(t.next) == 1 {
-				req.Wait = time.Until(deadline)
-			}
-			records, err := t.b.read(ctx, t.target.id, req)
-			if err != nil {
-				return nil, err
-			}
-			for j := range records {
-				out = append(out, open(t.target.topic, &records[j]))
-				t.next[i] = records[j].ID.Entry + 1
-			}
+	var out []Received
+	for i := range records {
+		out = append(out, open(t.target.topic, &records[i]))
+		part := int(records[i].ID.Partition - t.first)
+		for part >= len(t.next) { // it came since the tail began
+			t.next = append(t.next, 0)
 		}
-		left := time.Until(deadline)
-		if len(out) > 0 || left <= 0 {
-			return out, nil
-		}
-		if len(t.next) > 1 {
-			req := engine.ReadRequest{Partition: engine.AllPartitions, Since: since, Max: 1, Wait: min(left, tailSlice)}
-			if _, err := t.b.read(ctx, t.target.id, req); err != nil {
-				return nil, err
-			}
-		}
+		t.next[part] = records[i].ID.Entry + 1
 	}
+	return out, nil
 }

@@ -189,6 +189,7 @@ var logLaws = []law{
 		cancel()
 		v.want(<-done, context.Canceled)
 	}},
+	{"read goes on from a place in each partition, and sees new ones", tailLaw},
 	{"figures of a partition are exact", func(v *env) {
 		v.topic(1, keepParts(2))
 		v.putPart(1, 1, strings.Repeat("x", 1000), strings.Repeat("y", 500))
@@ -254,5 +255,47 @@ func readLaw(v *env) {
 	v.want(err, engine.ErrNoSubscription)
 	if d := v.subStats(1, "s"); d.Leased != 0 {
 		v.Fatalf("reading leased %d", d.Leased)
+	}
+}
+
+// tailLaw follows a topic that grows, in messages and in partitions.
+func tailLaw(v *env) {
+	v.topic(1, keepParts(2))
+	v.putPart(1, 0, "a0", "a1")
+	v.putPart(1, 1, "b0")
+	next := []uint64{1, 1}
+	tail := func() (got []string) {
+		v.Helper()
+		records, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: engine.AllPartitions, FromEach: next, Max: 10, Wait: time.Hour})
+		v.ok(err)
+		for _, r := range records {
+			for int(r.ID.Partition) >= len(next) {
+				next = append(next, 0)
+			}
+			if want := next[r.ID.Partition]; r.ID.Entry != want {
+				v.Fatalf("read %v, want entry %d", r.ID, want)
+			}
+			next[r.ID.Partition]++
+			got = append(got, string(r.Payload))
+		}
+		return got
+	}
+	v.same(tail(), []string{"a1"})
+	for _, step := range []struct {
+		parts int32
+		into  int32
+		text  string
+	}{{2, 1, "b1"}, {2, 0, "a2"}, {4, 3, "d0"}, {4, 2, "c0"}, {4, 0, "a3"}} {
+		done := make(chan []string, 1)
+		go func() { done <- tail() }()
+		v.sleep(0.2) // let it wait
+		v.ok(v.ConfigureTopic(v.ctx, 1, keepParts(step.parts)))
+		v.putPart(1, step.into, step.text)
+		v.same(<-done, []string{step.text})
+	}
+	records, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: engine.AllPartitions, FromEach: next[:1], Max: 10})
+	v.ok(err)
+	if len(records) != 4 { // of those it does not name, everything
+		v.Fatalf("read %v", records)
 	}
 }

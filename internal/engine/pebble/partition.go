@@ -199,12 +199,6 @@ func (p *partition) announce() {
 	p.topic.announce()
 }
 
-// grown returns a channel that is closed when the partition grows.
-func (p *partition) grown() <-chan struct{} { return p.tail.wait() }
-
-// grown returns a channel that is closed when any partition grows.
-func (t *topic) grown() <-chan struct{} { return t.tail.wait() }
-
 // bell wakes everybody who waits at once.
 type bell struct {
 	mu sync.Mutex

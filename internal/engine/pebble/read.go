@@ -140,14 +140,6 @@ func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadReq
 		return nil, err
 	}
 	defer t.release()
-	parts := *t.parts.Load()
-	if req.Partition != engine.AllPartitions {
-		p, err := t.partition(req.Partition)
-		if err != nil {
-			return nil, err
-		}
-		parts = []*partition{p}
-	}
 	var s *subscription
 	if req.Subscription != "" {
 		if s, err = t.subscription(ctx, req.Subscription); err != nil {
@@ -156,7 +148,10 @@ func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadReq
 	}
 	deadline := time.Now().Add(req.Wait)
 	for {
-		grown := watch(parts, req.Wait > 0)
+		parts, grown, err := t.readable(req)
+		if err != nil {
+			return nil, err
+		}
 		out, err := t.read(ctx, parts, s, req)
 		if err != nil || len(out) > 0 || req.Wait <= 0 {
 			return out, err
@@ -170,15 +165,36 @@ func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadReq
 	}
 }
 
-// watch returns a channel that is closed when one of the partitions grows.
-func watch(parts []*partition, wanted bool) <-chan struct{} {
-	if !wanted {
-		return nil
+// readable returns the partitions that a request is about, as many as there are
+// now, and a channel that is closed when they grow; nil when nobody will wait.
+func (t *topic) readable(req engine.ReadRequest) ([]*partition, <-chan struct{}, error) {
+	tail, one := &t.tail, (*partition)(nil)
+	if req.Partition != engine.AllPartitions {
+		var err error
+		if one, err = t.partition(req.Partition); err != nil {
+			return nil, nil, err
+		}
+		tail = &one.tail
 	}
-	if len(parts) == 1 {
-		return parts[0].grown()
+	var grown <-chan struct{}
+	if req.Wait > 0 {
+		grown = tail.wait()
 	}
-	return parts[0].topic.grown()
+	if one != nil {
+		return []*partition{one}, grown, nil
+	}
+	return *t.parts.Load(), grown, nil
+}
+
+// readFrom returns the first entry of a partition that a request asks for.
+func readFrom(req engine.ReadRequest, p *partition) uint64 {
+	switch {
+	case req.FromEach == nil || req.Partition != engine.AllPartitions:
+		return req.From
+	case int(p.index) < len(req.FromEach):
+		return req.FromEach[p.index]
+	}
+	return 0
 }
 
 func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time.Duration) (bool, error) {
@@ -204,7 +220,7 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 // read returns durable messages of the partitions in the order they were published.
 func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, req engine.ReadRequest) ([]engine.Record, error) {
 	m, err := t.merge(parts, func(p *partition) (uint64, error) {
-		from := max(req.From, p.first.Load())
+		from := max(readFrom(req, p), p.first.Load())
 		if req.Since.IsZero() {
 			return from, nil
 		}
