@@ -36,7 +36,7 @@ func (q query) visibility() schemas.Visibility {
 }
 
 // page is a part of a list: limit entries from offset on, all of them unless a
-// limit is given.
+// limit above 0 is given.
 type page struct{ offset, limit int }
 
 func (q query) page() page {
@@ -44,7 +44,7 @@ func (q query) page() page {
 	if n, err := strconv.Atoi(url.Values(q).Get("offset")); err == nil && n > 0 {
 		p.offset = n
 	}
-	if n, err := strconv.Atoi(url.Values(q).Get("limit")); err == nil && n >= 0 {
+	if n, err := strconv.Atoi(url.Values(q).Get("limit")); err == nil && n > 0 {
 		p.limit = n
 	}
 	return p

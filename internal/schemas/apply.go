@@ -78,22 +78,23 @@ func (s *state) unbind(schema *Schema) {
 	s.counts.Schemas[schema.Type]--
 }
 
-// place puts an active version into its subject: behind all others, between
-// them in an import, or over a soft-deleted one of the same number.
+// place puts an active version into its subject: behind all others, or, in an
+// import, between them or over one of the same number.
 func (s *state) place(name string, e versionEntry) error {
 	old, _ := s.subjects.Get(name)
 	sub := &subject{name: name}
 	if old != nil {
 		*sub = *old
 	}
-	i, taken := sub.find(e.number)
-	switch {
-	case taken && !sub.versions[i].deleted:
+	switch i, taken := sub.find(e.number); {
+	case taken && s.mode != Import:
 		return fmt.Errorf("version %d of %q exists already", e.number, name)
-	case taken && sub.versions[i].schema.ID != e.schema.ID:
-		return fmt.Errorf("version %d of %q has id %d and cannot get id %d", e.number, name, sub.versions[i].schema.ID, e.schema.ID)
 	case taken:
-		s.countVersion(sub.versions[i], -1)
+		before := sub.versions[i]
+		s.displace(name, before, e.schema.ID)
+		if !before.deleted {
+			sub.active--
+		}
 		sub.versions = slices.Clone(sub.versions)
 		sub.versions[i] = e
 	case i == len(sub.versions):
@@ -107,6 +108,20 @@ func (s *state) place(name string, e versionEntry) error {
 	s.usages.Set(usage{id: e.schema.ID, subject: name, version: e.number})
 	s.replace(old, sub)
 	return nil
+}
+
+// displace takes a version out of the way of one with the given id, and its
+// schema as well if it was nowhere else.
+func (s *state) displace(name string, e versionEntry, by int32) {
+	s.countVersion(e, -1)
+	if e.schema.ID == by {
+		return
+	}
+	s.usages.Delete(usage{id: e.schema.ID, subject: name, version: e.number})
+	if !s.used(e.schema.ID, func(usage) bool { return true }) {
+		s.unbind(e.schema)
+	}
+	s.epoch++
 }
 
 func (s *state) applySoftDelete(r *record) error {

@@ -79,6 +79,9 @@ func (reg *registration) examine(st *state) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if e, ok := reg.asked(reg.base); ok {
+		v, found = reg.base.version(e), true
+	}
 	if found && reg.satisfiedBy(v) {
 		reg.result = Registered{ID: v.Schema.ID, Version: v.Version}
 		return true, nil
@@ -97,6 +100,16 @@ func (reg *registration) examine(st *state) (done bool, err error) {
 		return true, nil
 	}
 	return false, reg.compatible(st)
+}
+
+// asked returns the active version of the number that the client gave, if it
+// has the client's schema. The schema can have other versions as well.
+func (reg *registration) asked(sub *subject) (versionEntry, bool) {
+	if sub == nil || reg.draft.Version <= 0 {
+		return versionEntry{}, false
+	}
+	e, ok := sub.entry(VersionID(reg.draft.Version), false)
+	return e, ok && e.schema.sum == reg.schema.sum
 }
 
 // satisfiedBy says whether a version is what was asked for.
@@ -200,11 +213,11 @@ func (reg *registration) record(st *state, sub *subject) (*record, error) {
 }
 
 // chooseImported takes id and version from the client, who may bind an id to
-// one content only and may not put another content in a version's place.
+// one content only. Whatever the version was before, it is no more, unless a
+// schema refers to it.
 func (reg *registration) chooseImported(st *state, sub *subject, rec *record) error {
-	p := reg.schema
 	rec.id = reg.draft.ID
-	if bound, ok := st.schemas.Get(rec.id); ok && bound.sum != p.sum {
+	if bound, ok := st.schemas.Get(rec.id); ok && bound.sum != reg.schema.sum {
 		return overwriteNotPermitted(rec.id)
 	}
 	if reg.draft.Version <= 0 {
@@ -214,8 +227,9 @@ func (reg *registration) chooseImported(st *state, sub *subject, rec *record) er
 	if sub == nil {
 		return nil
 	}
-	if i, taken := sub.find(rec.version); taken && (!sub.versions[i].deleted || sub.versions[i].schema.ID != rec.id) {
-		return overwriteNotPermitted(rec.id)
+	if i, taken := sub.find(rec.version); taken && sub.versions[i].schema.ID != rec.id &&
+		st.referenced(reg.name, rec.version, func(usage) bool { return true }) {
+		return referenceExists(reg.name, VersionID(rec.version))
 	}
 	return nil
 }

@@ -1,0 +1,76 @@
+package schemas
+
+import (
+	"errors"
+	"testing"
+)
+
+// An import that gives a version another content leaves no trace of the old
+// one, in memory, in a snapshot and after a restart; a version that a schema
+// refers to stays what it is.
+func TestImportOverAVersion(t *testing.T) {
+	t.Parallel()
+	j := openJournal(t)
+	r := openRegistry(t, j)
+	ctx := t.Context()
+	if err := r.SetLevel(ctx, "s", Full); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetMode(ctx, Import, false); err != nil {
+		t.Fatal(err)
+	}
+	put := func(subject, text string, id, version int32, refs ...Reference) error {
+		_, err := r.Register(ctx, subject, &Draft{Type: Avro, Text: text, ID: id, Version: version, References: refs})
+		return err
+	}
+	refer := func(subject string, version int32) Reference {
+		return Reference{Name: "R", Subject: subject, Version: version}
+	}
+	holder := `{"type":"record","name":"H","fields":[{"name":"r","type":"R"}]}`
+	for _, step := range []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"first", put("s", avroRecord("R", "a"), 10, 1), nil},
+		{"again", put("s", avroRecord("R", "a"), 10, 1), nil},
+		{"another content", put("s", avroRecord("R", "b"), 11, 1), nil},
+		{"an id that is bound", put("s", avroRecord("R", "c"), 11, 2), ErrNotPermitted},
+		{"an id that lost its place", put("s", avroRecord("R", "d"), 10, 2), nil},
+		{"a reference", put("h", holder, 20, 1, refer("s", 2)), nil},
+		{"what is referred to", put("s", avroRecord("R", "e"), 12, 2), ErrReferenceExists},
+		{"the referring one itself", put("h", `"string"`, 21, 1), nil},
+		{"what is referred to no more", put("s", avroRecord("R", "e"), 12, 2), nil},
+	} {
+		if !errors.Is(step.err, step.want) {
+			t.Errorf("%s: %v, want %v", step.name, step.err, step.want)
+		}
+	}
+	if _, err := r.DeleteVersion(ctx, "s", 2, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := put("s", avroRecord("R", "f"), 13, 2); err != nil {
+		t.Errorf("over a soft-deleted version: %v", err)
+	}
+
+	sameAfterSnapshot(t, r.machine.View())
+	for name, r := range map[string]*Registry{"now": r, "replayed": openRegistry(t, j)} {
+		st, err := r.machine.Fresh(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Counts{Subjects: 2}
+		want.Schemas[Avro], want.ActiveVersions[Avro] = 3, 3
+		if st.counts != want || st.lastID != 21 {
+			t.Errorf("%s: counts %+v and last id %d, want %+v and 21", name, st.counts, st.lastID, want)
+		}
+		for id, there := range map[int32]bool{10: false, 11: true, 12: false, 13: true, 20: false, 21: true} {
+			if _, ok := st.schemas.Get(id); ok != there {
+				t.Errorf("%s: id %d is there: %t", name, id, ok)
+			}
+		}
+		if level := st.level("s"); level != Full {
+			t.Errorf("%s: level %s", name, level)
+		}
+	}
+}
