@@ -49,6 +49,7 @@ type Options struct {
 	// cluster's name is nobody's, not the default cluster's.
 	Domain      string
 	CacheBytes  int64 // block cache for all clusters together; 64 MiB when 0
+	OpenTables  int   // files that all clusters together keep open to read; 1000 when 0
 	DiskReserve int64 // free space that messages leave untouched; the engine's choice when 0
 	Limits      messaging.Limits
 	Logger      *slog.Logger
@@ -57,6 +58,7 @@ type Options struct {
 const (
 	engineName       = "pebble"
 	defaultCache     = 64 << 20
+	defaultTables    = 1000
 	graveyardSuffix  = ".deleted"
 	folderPermission = 0o700
 )
@@ -95,6 +97,9 @@ func Open(opts Options) (*Plane, error) {
 	if opts.CacheBytes == 0 {
 		opts.CacheBytes = defaultCache
 	}
+	if opts.OpenTables == 0 {
+		opts.OpenTables = defaultTables
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
@@ -110,7 +115,7 @@ func Open(opts Options) (*Plane, error) {
 			return nil, fmt.Errorf("removing a deleted cluster: %w", err)
 		}
 	}
-	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes), log: opts.Logger}
+	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), log: opts.Logger}
 	p.running.Store(&directory{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, failed: map[string]error{}})
 	return p, nil
 }

@@ -21,15 +21,23 @@ type listeners struct {
 	servers          []*http.Server
 }
 
+const opsConnections = 64
+
 // listen opens the ports and writes the real addresses back into the
-// configuration, for ports that were given as 0.
-func listen(ctx context.Context, cfg *config.Config) (*listeners, error) {
+// configuration, for ports that were given as 0. Each takes so many connections
+// at once; the operator's port takes only a few.
+func listen(ctx context.Context, cfg *config.Config, connections int) (*listeners, error) {
 	l := &listeners{}
 	for _, port := range []struct {
-		name    string
-		address *string
-		to      *net.Listener
-	}{{"http", &cfg.HTTP, &l.http}, {"https", &cfg.HTTPS, &l.https}, {"ops", &cfg.Ops, &l.ops}} {
+		name        string
+		address     *string
+		to          *net.Listener
+		connections int
+	}{
+		{"http", &cfg.HTTP, &l.http, connections},
+		{"https", &cfg.HTTPS, &l.https, connections},
+		{"ops", &cfg.Ops, &l.ops, min(connections, opsConnections)},
+	} {
 		if *port.address == config.Off {
 			continue
 		}
@@ -38,7 +46,7 @@ func listen(ctx context.Context, cfg *config.Config) (*listeners, error) {
 			l.close()
 			return nil, fmt.Errorf("opening the %s port: %w; choose another one with --%s", port.name, err, port.name)
 		}
-		*port.to = netutil.LimitListener(listener, cfg.Limits.Connections)
+		*port.to = netutil.LimitListener(listener, port.connections)
 		*port.address = withPort(*port.address, listener.Addr())
 	}
 	return l, nil

@@ -39,6 +39,7 @@ type server struct {
 	plan    *placement.Plan
 
 	lock      *lock
+	files     files
 	ports     *listeners
 	member    *etcd.Member
 	etcd      *clientv3.Client
@@ -122,7 +123,8 @@ func (s *server) openDirectory(context.Context) (err error) {
 }
 
 func (s *server) openPorts(ctx context.Context) (err error) {
-	if s.ports, err = listen(ctx, s.cfg); err != nil {
+	s.files = divideOpenFiles(s.cfg, s.log)
+	if s.ports, err = listen(ctx, s.cfg, s.files.connections); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, func() error { s.ports.close(); return nil })

@@ -100,7 +100,8 @@ func (s *server) opsMux() http.Handler {
 
 func (s *server) planeOptions() dataplane.Options {
 	opts := dataplane.Options{
-		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log, DiskReserve: int64(s.cfg.Limits.DiskReserve),
+		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
+		DiskReserve: int64(s.cfg.Limits.DiskReserve), OpenTables: s.files.tables,
 		Limits: messaging.Limits{
 			MessageBytes: int(s.cfg.Limits.MessageBody),
 			Wait:         s.cfg.Timeouts.ConsumeMax.Std(),

@@ -125,7 +125,7 @@ func TestCrashHistories(t *testing.T) {
 		}
 	}
 	t.Logf("%d histories from seed %d", n, seed)
-	cache := NewCache(8 << 20)
+	cache := NewCache(8<<20, 1000)
 	t.Cleanup(cache.Close)
 	const lanes = 4
 	for lane := range lanes {

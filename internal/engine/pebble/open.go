@@ -58,14 +58,22 @@ const replayWorthwhile = 4 << 20
 // slowDisk is how long a write may take before it is logged.
 const slowDisk = 5 * time.Second
 
-// Cache holds blocks of several stores in one bounded piece of memory.
-type Cache struct{ c *cdb.Cache }
+// Cache holds blocks of several stores in one bounded piece of memory, and
+// keeps their tables open within one bounded number of files.
+type Cache struct {
+	blocks *cdb.Cache
+	tables *cdb.FileCache
+}
 
-// NewCache makes a cache for blocks of so many bytes. Pebble takes the write
-// buffers of the stores out of the same memory, so the cache has room for those
-// of one busy store besides; idle stores take a few hundred KB each.
-func NewCache(bytes int64) *Cache {
-	return &Cache{c: cdb.NewCache(bytes + writeBuffers(defaultMemTable))}
+// NewCache makes a cache for blocks of so many bytes and for so many open
+// tables. Pebble takes the write buffers of the stores out of the same memory,
+// so the cache has room for those of one busy store besides; idle stores take a
+// few hundred KB each.
+func NewCache(bytes int64, tables int) *Cache {
+	return &Cache{
+		blocks: cdb.NewCache(bytes + writeBuffers(defaultMemTable)),
+		tables: cdb.NewFileCache(runtime.GOMAXPROCS(0), tables),
+	}
 }
 
 const defaultMemTable = 64 << 20
@@ -75,7 +83,10 @@ const defaultMemTable = 64 << 20
 func writeBuffers(memTable int) int64 { return 2 * int64(memTable) }
 
 // Close gives the cache's memory back once the stores using it are closed.
-func (c *Cache) Close() { c.c.Unref() }
+func (c *Cache) Close() {
+	c.tables.Unref()
+	c.blocks.Unref()
+}
 
 func (o Options) withDefaults() Options {
 	if o.FS == nil {
@@ -136,7 +147,7 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 	}
 	opts.CacheSize = defaultCacheBytes + writeBuffers(e.opts.MemTableBytes)
 	if e.opts.Cache != nil {
-		opts.Cache = e.opts.Cache.c
+		opts.Cache, opts.FileCache = e.opts.Cache.blocks, e.opts.Cache.tables
 	}
 	db, err := openPebble(e.dir, opts)
 	if err != nil {

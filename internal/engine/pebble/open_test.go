@@ -59,7 +59,7 @@ func TestCheckpoint(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	cache := NewCache(1 << 20)
+	cache := NewCache(1<<20, 1000)
 	defer cache.Close()
 	open := func(name string) *Engine {
 		t.Helper()
