@@ -48,7 +48,9 @@ type Set struct {
 	loops     []func(context.Context) error
 }
 
-const workers = 4
+// workers is how many objects a loop looks at at once. They mostly wait for the
+// store, which commits together what comes together.
+const workers = 16
 
 // New makes the loops; nothing runs before Start.
 func New(cfg Config) (*Set, error) {

@@ -67,7 +67,7 @@ func parsePEM(text string) (*EncryptionKey, error) {
 	if len(text) > maxEncryptionKey {
 		return nil, &FieldError{fieldPEM, fmt.Sprintf("must not be longer than %d bytes", maxEncryptionKey)}
 	}
-	block, rest := pem.Decode([]byte(text))
+	block, rest := pem.Decode(bytes.TrimSpace([]byte(text)))
 	if block == nil {
 		detail := "must be a PEM block that begins with -----BEGIN PUBLIC KEY-----"
 		if strings.Contains(text, `\n`) {
@@ -103,7 +103,7 @@ func decodePEM(block *pem.Block) (*rsa.PublicKey, string) {
 		}
 		public, ok := parsed.(*rsa.PublicKey)
 		if !ok {
-			return nil, fmt.Sprintf("must be an RSA key, this is a %s", keyKind(parsed))
+			return nil, "must be an RSA key, this one is for " + keyKind(parsed)
 		}
 		return public, ""
 	case strings.Contains(block.Type, "PRIVATE KEY"):
@@ -115,7 +115,7 @@ func decodePEM(block *pem.Block) (*rsa.PublicKey, string) {
 func keyKind(key any) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", key), "*")
 	kind, _, _ = strings.Cut(kind, ".")
-	return kind + " key"
+	return strings.ToUpper(kind)
 }
 
 // checkRSA returns what is wrong with a key, or "".

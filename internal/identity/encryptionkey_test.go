@@ -67,7 +67,7 @@ func TestEncryptedKeysDecryptWithGoJose(t *testing.T) {
 	forms := map[string]struct{ pem, jwk string }{
 		"SPKI":        {pem: spki(t, &private.PublicKey)},
 		"PKCS #1":     {pem: pemOf("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&private.PublicKey))},
-		"spaces":      {pem: "\n  \n" + spki(t, &private.PublicKey) + "\n \n"},
+		"spaces":      {pem: "\n  \n  " + spki(t, &private.PublicKey) + "\n \n"},
 		"CRLF":        {pem: strings.ReplaceAll(spki(t, &private.PublicKey), "\n", "\r\n")},
 		"JWK":         {jwk: jwkOf(t, &private.PublicKey)},
 		"JWK for enc": {jwk: strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"use":"enc","alg":"RSA-OAEP","key_ops":["encrypt"],"ext":true,`, 1)},

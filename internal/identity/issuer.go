@@ -22,8 +22,8 @@ const (
 	MaxTokenLifetime     = 30 * 24 * time.Hour
 )
 
-// maxMetadata bounds the extra claims of an API key, names and values together.
-const maxMetadata = 4 << 10
+// MaxMetadata bounds the extra claims of an API key, names and values together.
+const MaxMetadata = 4 << 10
 
 const (
 	audiencePrefix = "urn:vendor:messaging:"
@@ -224,10 +224,10 @@ func (r KeyRequest) check(now time.Time) error {
 	for name, value := range r.Metadata {
 		size += len(name) + len(value)
 	}
-	if size > maxMetadata {
+	if size > MaxMetadata {
 		return &FieldError{
 			Field:  "spec.customizedMetadata",
-			Detail: fmt.Sprintf("names and values together must not be longer than %d bytes", maxMetadata),
+			Detail: fmt.Sprintf("names and values together must not be longer than %d bytes", MaxMetadata),
 		}
 	}
 	return nil

@@ -3,8 +3,11 @@ package resources
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
@@ -14,7 +17,10 @@ import (
 )
 
 // gate asks access about single objects.
-type gate struct{ authorizer Authorizer }
+type gate struct {
+	authorizer Authorizer
+	kinds      map[string]registry.Definition // by plural
+}
 
 var _ registry.Gate = gate{}
 
@@ -29,6 +35,25 @@ func (g gate) Check(ctx context.Context, resource, verb, name string, scope acce
 	footprintOf(ctx).met(name, permission, scope, decision)
 	if err != nil {
 		return forbidden(ctx, resource, verb, name, err)
+	}
+	return nil
+}
+
+// CheckOwner implements registry.Gate. Whoever may change the owner may hold it
+// up. What is not of this API cannot be held up here.
+func (g gate) CheckOwner(ctx context.Context, namespace string, owner metav1.OwnerReference) error {
+	caller := PrincipalFrom(ctx)
+	plural := strings.ToLower(owner.Kind) + "s"
+	kind, known := g.kinds[plural]
+	if caller == nil || !known {
+		return nil
+	}
+	permission, _ := access.ForVerb(plural, "", "update")
+	scope := kind.Place(ctx, namespace, owner.Name)
+	decision, err := g.authorizer.Authorize(ctx, caller, permission, scope)
+	if err != nil {
+		footprintOf(ctx).met(owner.Name, permission, scope, decision)
+		return forbidden(ctx, plural, "create", owner.Name, fmt.Errorf("ownerReferences: blocking the deletion of an owner: %w", err))
 	}
 	return nil
 }

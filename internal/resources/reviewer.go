@@ -27,12 +27,16 @@ type reviewer struct {
 }
 
 func newReviewer(p policy, kinds []registry.Definition) *reviewer {
-	r := &reviewer{policy: p, kinds: map[string]registry.Definition{}}
+	return &reviewer{policy: p, kinds: byPlural(kinds)}
+}
+
+func byPlural(kinds []registry.Definition) map[string]registry.Definition {
+	out := make(map[string]registry.Definition, len(kinds))
 	for _, kind := range kinds {
 		plural, _ := kind.Resource()
-		r.kinds[plural] = kind
+		out[plural] = kind
 	}
-	return r
+	return out
 }
 
 func whoIs(caller *identity.Principal) reviewv1alpha1.SelfSubjectUserReviewStatus {

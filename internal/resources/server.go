@@ -111,7 +111,7 @@ func New(cfg Config) (*Server, error) {
 	group.NegotiatedSerializer = quantities.Checked(codecs)
 	storages := map[string]rest.Storage{}
 	for _, kind := range cfg.Kinds {
-		s, err := kind.Open(scheme, config.RESTOptionsGetter, gate{cfg.Authorizer})
+		s, err := kind.Open(scheme, config.RESTOptionsGetter, gate{cfg.Authorizer, byPlural(cfg.Kinds)})
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package apikey
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,7 @@ func set(key *v1alpha1.APIKey, kind string, status metav1.ConditionStatus, reaso
 		Type: kind, Status: status, Reason: reason, Message: message,
 		ObservedGeneration: key.Generation, LastTransitionTime: conditions.Now(),
 	}
+	key.Status.Conditions = slices.Clone(key.Status.Conditions) // an update shares them with what was stored
 	for i, old := range key.Status.Conditions {
 		if old.Type == kind {
 			if old.Status == status {

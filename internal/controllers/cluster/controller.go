@@ -188,13 +188,13 @@ func (c *Controller) finish(ctx context.Context, cluster *v1alpha1.MessagingClus
 	if !finalizers.Has(cluster, kind.Finalizer) {
 		return 0, nil
 	}
-	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); !ok || ready.Reason != reasonDeleting {
-		if err := c.notReady(ctx, cluster, reasonDeleting, "the data plane is being torn down"); err != nil {
+	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); !ok || ready.Reason != conditions.ReasonDeleting {
+		if err := c.notReady(ctx, cluster, conditions.ReasonDeleting, "the data plane is being torn down"); err != nil {
 			return 0, err
 		}
 	}
 	if err := c.plane.Destroy(ctx, string(cluster.UID)); err != nil {
-		return c.failed(ctx, cluster, reasonDeleting, fmt.Errorf("the teardown failed: %w", err))
+		return c.failed(ctx, cluster, conditions.ReasonDeleting, fmt.Errorf("the teardown failed: %w", err))
 	}
 	c.backoff.Forget(cluster.UID)
 	return 0, finalizers.Remove(ctx, cluster, kind.Finalizer, c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Patch)

@@ -38,7 +38,6 @@ const (
 	reasonProvisioning = "Provisioning"
 	reasonUpdating     = "Updating"
 	reasonFailed       = "ProvisioningFailed"
-	reasonDeleting     = "Deleting"
 	reasonNoInstance   = "InstanceNotFound"
 )
 

@@ -10,8 +10,13 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// ReasonReady is the reason of Ready when every other condition is True.
-const ReasonReady = "AllConditionStatusTrue"
+// Reasons of Ready.
+const (
+	// ReasonReady says that every other condition is True.
+	ReasonReady = "AllConditionStatusTrue"
+	// ReasonDeleting says that the object is on its way out.
+	ReasonDeleting = "Deleting"
+)
 
 // Set puts a condition into the list: in place when its type is there, at the
 // end when not.

@@ -136,11 +136,15 @@ func (c *Controller) finish(ctx context.Context, instance *v1alpha1.MessagingIns
 	if err != nil {
 		return err
 	}
+	message := "nothing of it is left"
 	if waiting != "" {
-		status := *instance.Status.DeepCopy()
-		status.Conditions = conditions.Set(status.Conditions, conditions.False(v1alpha1.ConditionReady,
-			"Deleting", "waiting for "+waiting+" to go", instance.Generation))
-		return c.write(ctx, instance, status)
+		message = "waiting for " + waiting + " to go"
+	}
+	status := *instance.Status.DeepCopy()
+	status.Conditions = conditions.Set(status.Conditions,
+		conditions.False(v1alpha1.ConditionReady, conditions.ReasonDeleting, message, instance.Generation))
+	if err := c.write(ctx, instance, status); err != nil || waiting != "" {
+		return err
 	}
 	return finalizers.Remove(ctx, instance, kind.Finalizer, c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).Patch)
 }
@@ -184,11 +188,16 @@ func (c *Controller) deleteKeys(ctx context.Context, instance *v1alpha1.Messagin
 	return waiting, nil
 }
 
+// write stores a changed status and keeps the object current for the next write.
 func (c *Controller) write(ctx context.Context, instance *v1alpha1.MessagingInstance, status v1alpha1.MessagingInstanceStatus) error {
 	if apiequality.Semantic.DeepEqual(instance.Status, status) {
 		return nil
 	}
 	instance.Status = status
-	_, err := c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).UpdateStatus(ctx, instance, metav1.UpdateOptions{})
-	return err
+	out, err := c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).UpdateStatus(ctx, instance, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	*instance = *out
+	return nil
 }

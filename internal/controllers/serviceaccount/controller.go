@@ -95,51 +95,70 @@ func (c *Controller) finish(ctx context.Context, sa *v1alpha1.ServiceAccount) er
 	if !finalizers.Has(sa, kind.Finalizer) {
 		return nil
 	}
-	waiting, err := c.deleteBelongings(ctx, sa)
-	if err != nil || waiting {
-		return err
+	left, asked, err := c.deleteBelongings(ctx, sa)
+	switch {
+	case err != nil || asked:
+		return err // their going brings the account back here
+	case left:
+		return c.linger(ctx, sa)
 	}
 	return finalizers.Remove(ctx, sa, kind.Finalizer, c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).Patch)
 }
 
-func (c *Controller) deleteBelongings(ctx context.Context, sa *v1alpha1.ServiceAccount) (waiting bool, err error) {
+// linger says why an account is still there. Its credentials are of no use now.
+func (c *Controller) linger(ctx context.Context, sa *v1alpha1.ServiceAccount) error {
+	if ready, ok := conditions.Find(sa.Status.Conditions, v1alpha1.ConditionReady); ok && ready.Reason == conditions.ReasonDeleting {
+		return nil
+	}
+	sa.Status.Conditions = conditions.Set(sa.Status.Conditions, conditions.False(v1alpha1.ConditionReady,
+		conditions.ReasonDeleting, "waiting for its keys and bindings to go", sa.Generation))
+	_, err := c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).UpdateStatus(ctx, sa, metav1.UpdateOptions{})
+	return err
+}
+
+// deleteBelongings asks the account's keys and bindings to go. It says whether
+// some are left, and whether any of them was asked just now.
+func (c *Controller) deleteBelongings(ctx context.Context, sa *v1alpha1.ServiceAccount) (left, asked bool, err error) {
 	keys, err := c.keys.APIKeys(sa.Namespace).List(labels.Everything())
 	if err != nil {
-		return false, err
-	}
-	for _, key := range keys {
-		if key.Spec.ServiceAccountName != sa.Name || !ownedOrOrphan(key, sa) {
-			continue
-		}
-		waiting = true
-		if key.DeletionTimestamp == nil {
-			err := c.client.CloudV1alpha1().APIKeys(sa.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return true, fmt.Errorf("deleting key %s of account %s: %w", key.Name, sa.Name, err)
-			}
-		}
+		return false, false, err
 	}
 	bindings, err := c.bindings.ServiceAccountBindings(sa.Namespace).List(labels.Everything())
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	for _, binding := range bindings {
-		if binding.Spec.ServiceAccountName != sa.Name {
-			continue
+	api := c.client.CloudV1alpha1()
+	take := func(obj metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) error {
+		left = true
+		if obj.GetDeletionTimestamp() != nil {
+			return nil
 		}
-		waiting = true
-		if binding.DeletionTimestamp == nil {
-			err := c.client.CloudV1alpha1().ServiceAccountBindings(sa.Namespace).Delete(ctx, binding.Name, metav1.DeleteOptions{})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return true, fmt.Errorf("deleting binding %s of account %s: %w", binding.Name, sa.Name, err)
+		asked = true
+		uid := obj.GetUID()
+		err := remove(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting %s of account %s: %w", obj.GetName(), sa.Name, err)
+		}
+		return nil
+	}
+	for _, key := range keys {
+		if key.Spec.ServiceAccountName == sa.Name && ownedOrOrphan(key, sa) {
+			if err := take(key, api.APIKeys(sa.Namespace).Delete); err != nil {
+				return true, asked, err
 			}
 		}
 	}
-	return waiting, nil
+	for _, binding := range bindings {
+		if binding.Spec.ServiceAccountName == sa.Name && ownedOrOrphan(binding, sa) {
+			if err := take(binding, api.ServiceAccountBindings(sa.Namespace).Delete); err != nil {
+				return true, asked, err
+			}
+		}
+	}
+	return left, asked, nil
 }
 
-// ownedOrOrphan leaves keys alone that were made for another account of the
-// same name.
+// ownedOrOrphan leaves alone what was made for another account of the same name.
 func ownedOrOrphan(obj metav1.Object, sa *v1alpha1.ServiceAccount) bool {
 	for _, ref := range obj.GetOwnerReferences() {
 		if ref.Kind == "ServiceAccount" {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -16,6 +17,9 @@ import (
 type Gate interface {
 	// Check returns why the caller may not do verb to an object; nil when they may.
 	Check(ctx context.Context, resource, verb, name string, scope access.Scope) error
+	// CheckOwner returns why the caller may not stand in the way of an owner's
+	// deletion; nil when they may.
+	CheckOwner(ctx context.Context, namespace string, owner metav1.OwnerReference) error
 	// Sieve says which objects of a collection the caller may do verb to; a nil
 	// one lets everything through. ok is false when nothing gets through, or
 	// when the caller's credential has ended.

@@ -70,6 +70,9 @@ func (g *Guarded[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool) rest
 			if err := g.door.check(ctx, "create", object); err != nil {
 				return err
 			}
+			if err := g.door.checkBlocking(ctx, object, nil); err != nil {
+				return err
+			}
 			if err := g.admit(ctx, object, none); err != nil {
 				return err
 			}
@@ -89,6 +92,9 @@ func (g *Guarded[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun bool
 		object, isObject := obj.(T)
 		before, wasObject := old.(T)
 		if isObject && wasObject {
+			if err := g.door.checkOwners(ctx, object, before); err != nil {
+				return err
+			}
 			if err := g.admit(ctx, object, before); err != nil {
 				return err
 			}

@@ -60,6 +60,7 @@ type Kind[T Object] struct {
 	Cluster    bool // cluster-scoped instead of namespaced
 	Access     Access
 	Finalizer  string // put on at birth, taken off by the kind's controller
+	Owner      string // kind of the owner that the service gives the object, if it does
 	NamePrefix string // when set, an object without a name gets this and some random letters
 
 	New     func() T

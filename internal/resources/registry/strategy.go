@@ -39,6 +39,7 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	if f := s.kind.Finalizer; f != "" && !slices.Contains(object.GetFinalizers(), f) {
 		object.SetFinalizers(append(object.GetFinalizers(), f))
 	}
+	s.settleOwners(ctx, object, nil)
 	if s.kind.PrepareCreate != nil {
 		s.kind.PrepareCreate(ctx, object)
 	}
@@ -50,6 +51,7 @@ func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 	object, before := obj.(T), old.(T)
 	carry(s.kind.Status, object, before)
 	s.keepFinalizer(object, before)
+	s.settleOwners(ctx, object, before.GetOwnerReferences())
 	s.count(object, before)
 	if s.kind.PrepareUpdate != nil {
 		s.kind.PrepareUpdate(ctx, object, before)

@@ -5,6 +5,7 @@ package apikey
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -13,6 +14,7 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
+	"freshet/internal/identity"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/registry"
 	"freshet/internal/resources/validation"
@@ -56,6 +58,7 @@ func Definition(issuing Issuing, observer registry.Observer[*object]) registry.D
 		Kind: "APIKey", Plural: "apikeys", Singular: "apikey",
 		ShortNames:    []string{"ak"},
 		Finalizer:     Finalizer,
+		Owner:         "ServiceAccount",
 		New:           func() *object { return &object{} },
 		NewList:       func() runtime.Object { return &v1alpha1.APIKeyList{} },
 		Spec:          func(o *object) any { return &o.Spec },
@@ -88,6 +91,7 @@ func Definition(issuing Issuing, observer registry.Observer[*object]) registry.D
 			if o.Status.IssuedAt == nil {
 				issuing.Issue(o)
 			}
+			observe(o)
 		},
 		Reveal: issuing.Reveal,
 		Fields: func(o *object) fields.Set {
@@ -99,6 +103,15 @@ func Definition(issuing Issuing, observer registry.Observer[*object]) registry.D
 		Columns:  columns(),
 		Observer: observer,
 	})
+}
+
+// observe says that the conditions are about the spec as it is now: what a
+// change of a key does, it does in the same write.
+func observe(o *object) {
+	o.Status.Conditions = slices.Clone(o.Status.Conditions)
+	for i := range o.Status.Conditions {
+		o.Status.Conditions[i].ObservedGeneration = o.Generation
+	}
 }
 
 func columns() []printers.Column {
@@ -156,9 +169,7 @@ func validate(o *object, issuing Issuing) field.ErrorList {
 	errs = append(errs, validation.Name(spec.Child("serviceAccountName"), o.Spec.ServiceAccountName)...)
 	errs = append(errs, validation.Name(spec.Child("instanceName"), o.Spec.InstanceName)...)
 	errs = append(errs, validation.MaxLength(spec.Child("description"), o.Spec.Description, maxDescription)...)
-	if n := len(o.Spec.CustomizedMetadata); n > maxMetadata {
-		errs = append(errs, field.TooMany(spec.Child("customizedMetadata"), n, maxMetadata))
-	}
+	errs = append(errs, validateMetadata(spec.Child("customizedMetadata"), o.Spec.CustomizedMetadata)...)
 	if key := o.Spec.EncryptionKey; key != nil {
 		p := spec.Child("encryptionKey")
 		errs = append(errs, validation.MaxLength(p.Child("pem"), key.PEM, maxKeyText)...)
@@ -173,6 +184,21 @@ func validate(o *object, issuing Issuing) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// validateMetadata bounds what is going to travel in every token.
+func validateMetadata(path *field.Path, metadata map[string]string) field.ErrorList {
+	if n := len(metadata); n > maxMetadata {
+		return field.ErrorList{field.TooMany(path, n, maxMetadata)}
+	}
+	size := 0
+	for name, value := range metadata {
+		size += len(name) + len(value)
+	}
+	if size > identity.MaxMetadata {
+		return field.ErrorList{field.TooLong(path, "", identity.MaxMetadata)}
+	}
+	return nil
 }
 
 func validateExpiration(o *object) field.ErrorList {

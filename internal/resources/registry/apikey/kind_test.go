@@ -45,6 +45,8 @@ func TestValidate(t *testing.T) {
 		"endless description":     {func(s *spec) { s.Description = strings.Repeat("x", 1025) }, []string{"spec.description: Too long"}},
 		"most metadata":           {func(s *spec) { s.CustomizedMetadata = metadata(32) }, nil},
 		"too much metadata":       {func(s *spec) { s.CustomizedMetadata = metadata(33) }, []string{"spec.customizedMetadata: Too many"}},
+		"longest metadata":        {func(s *spec) { s.CustomizedMetadata = map[string]string{"a": strings.Repeat("x", 4095)} }, nil},
+		"endless metadata":        {func(s *spec) { s.CustomizedMetadata = map[string]string{"a": strings.Repeat("x", 4096)} }, []string{"spec.customizedMetadata: Too long"}},
 		"empty encryption key":    {func(s *spec) { s.EncryptionKey = &v1alpha1.EncryptionKey{} }, []string{"spec.encryptionKey: Required value"}},
 		"two encryption keys":     {func(s *spec) { s.EncryptionKey = &v1alpha1.EncryptionKey{PEM: "x", JWK: "y"} }, []string{"spec.encryptionKey: Invalid value"}},
 		"bad encryption key":      {func(s *spec) { s.EncryptionKey = &v1alpha1.EncryptionKey{PEM: "x"} }, []string{"spec.encryptionKey.pem: Invalid value"}},

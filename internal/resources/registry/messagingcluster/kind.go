@@ -33,6 +33,7 @@ func Definition(plan *placement.Plan, instance Instance, observer registry.Obser
 		Kind: "MessagingCluster", Plural: "messagingclusters", Singular: "messagingcluster",
 		ShortNames:     []string{"mc"},
 		Finalizer:      Finalizer,
+		Owner:          "MessagingInstance",
 		NamePrefix:     "mc-",
 		New:            func() *object { return &object{} },
 		NewList:        func() runtime.Object { return &v1alpha1.MessagingClusterList{} },

@@ -29,6 +29,7 @@ func Definition() registry.Definition {
 		Kind: "ServiceAccountBinding", Plural: "serviceaccountbindings", Singular: "serviceaccountbinding",
 		ShortNames: []string{"sab"},
 		Finalizer:  Finalizer,
+		Owner:      "ServiceAccount",
 		New:        func() *object { return &object{} },
 		NewList:    func() runtime.Object { return &v1alpha1.ServiceAccountBindingList{} },
 		Spec:       func(o *object) any { return &o.Spec },
