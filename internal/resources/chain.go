@@ -14,9 +14,12 @@ import (
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
@@ -87,24 +90,18 @@ func refuse(r *http.Request) error {
 // maxTimeout keeps a call's end from overflowing; nothing lasts 68 years.
 const maxTimeout = math.MaxInt32
 
-const maxFieldManager = 128
-
 // refuseFieldManager holds the rule for every call, also those where the
 // machinery would ignore the parameter.
 func refuseFieldManager(query url.Values) error {
-	manager := query.Get("fieldManager")
-	if len(manager) > maxFieldManager {
-		return apierrors.NewBadRequest(fmt.Sprintf("fieldManager may have at most %d characters", maxFieldManager))
-	}
+	manager, path := query.Get("fieldManager"), field.NewPath("fieldManager")
+	errs := metav1validation.ValidateFieldManager(manager, path)
 	if !utf8.ValidString(manager) {
-		return apierrors.NewBadRequest("fieldManager must be text in UTF-8")
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "must be text in UTF-8"))
 	}
-	for _, c := range manager {
-		if !strconv.IsPrint(c) {
-			return apierrors.NewBadRequest("fieldManager may hold printable characters only")
-		}
+	if len(errs) == 0 {
+		return nil
 	}
-	return nil
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "Options"}, "", errs)
 }
 
 const apiPrefix = "/apis/cloud.vendor.io/v1alpha1/"

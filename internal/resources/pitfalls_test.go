@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"freshet/internal/resources/resourcestest"
 )
 
@@ -200,6 +202,44 @@ func TestPublicPaths(t *testing.T) {
 			t.Errorf("%s answers %d to nobody: %s", path, res.code, res.body)
 		}
 	}
+}
+
+// TestNothingIsThere: where nothing is served, whoever is known is told so in a
+// Status; others learn nothing.
+func TestNothingIsThere(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	users := acme + "/users"
+	a.post("users", find("User").object("ann")).want(http.StatusCreated)
+	tests := []struct {
+		method, path string
+		want         int
+	}{
+		{"GET", "/api", 404},
+		{"GET", "/api/v1", 404},
+		{"GET", "/api/v1/namespaces", 404},
+		{"GET", "/api/v1/namespaces/acme/events", 404},
+		{"GET", "/apis/apps", 404},
+		{"GET", "/apis/apps/v1/namespaces/acme/deployments", 404},
+		{"POST", "/apis/apps/v1/namespaces/acme/deployments", 404},
+		{"DELETE", "/apis/apps/v1/namespaces/acme/deployments/x", 404},
+		{"GET", "/apis/cloud.vendor.io/v9/namespaces/acme/users", 404},
+		{"GET", "/openapi", 404},
+		{"OPTIONS", users, 405},
+		{"TRACE", users, 405},
+		{"BREW", users + "/ann", 405},
+		{"PUT", users, 405},
+		{"DELETE", users + "/ann/status", 405},
+		{"POST", users + "/ann/status", 405},
+	}
+	for _, tc := range tests {
+		got := a.call(tc.method, tc.path, nil).want(tc.want).failure()
+		if reason := map[int]metav1.StatusReason{404: metav1.StatusReasonNotFound, 405: metav1.StatusReasonMethodNotAllowed}[tc.want]; got.Reason != reason {
+			t.Errorf("%s %s has reason %q, want %q", tc.method, tc.path, got.Reason, reason)
+		}
+		a.as("").call(tc.method, tc.path, nil).want(http.StatusUnauthorized).failure()
+	}
+	a.get("users/ann").want(http.StatusOK)
 }
 
 func TestGeneration(t *testing.T) {

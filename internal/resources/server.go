@@ -96,14 +96,14 @@ func New(cfg Config) (*Server, error) {
 	loop := newLoopback()
 	config.LoopbackClientConfig = loop.config()
 	config.Authentication.Authenticator = authentication(cfg.Verifier)
-	config.Authorization.Authorizer = authorizer.AuthorizerFunc(newPolicy(cfg).Authorize)
+	config.Authorization.Authorizer = authorizer.AuthorizerFunc(passage{newPolicy(cfg)}.Authorize)
 	config.BuildHandlerChainFunc = buildChain(codecs, cfg.Audit)
 	config.ResourceTransformers = cfg.Transformers
 	if err := storageOptions(cfg, storageCodec(scheme, codecs)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
 	}
 
-	generic, err := config.Complete(nil).New("freshet", genericapiserver.NewEmptyDelegate())
+	generic, err := config.Complete(nil).New("freshet", genericapiserver.NewEmptyDelegateWithCustomHandler(notFound(codecs)))
 	if err != nil {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}

@@ -2,6 +2,7 @@ package resources_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,16 @@ func TestStatus(t *testing.T) {
 			a.patch(item+"/status?fieldManager=me&force=true", applyPatch,
 				`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"`+k.kind+`","metadata":{"name":"s"},"status":`+strings.ReplaceAll(settled, "Test", "Applied")+`}`).
 				want(http.StatusOK).has("status.conditions.0.reason", "Applied")
+			for condition, at := range map[string]string{
+				`{"status":"True"}`:              "status.conditions[0].type",
+				`{"type":"Ready"}`:               "status.conditions[0].status",
+				`{"type":"Ready","status":"Up"}`: "status.conditions[0].status",
+			} {
+				got := a.patch(item+"/status", mergePatch, `{"status":{"conditions":[`+condition+`]}}`).want(http.StatusUnprocessableEntity).causes()
+				if !slices.Equal(got, []string{at}) {
+					t.Errorf("condition %s is refused at %q, want %s", condition, got, at)
+				}
+			}
 			a.put(k.plural+"/absent/status", k.object("absent")).want(http.StatusNotFound)
 			a.patch(k.plural+"/absent/status?fieldManager=me", applyPatch, k.object("absent")).want(http.StatusNotFound)
 			a.get(item+"/status", "Accept", tableAccept).want(http.StatusOK).has("kind", "Table")

@@ -5,6 +5,7 @@ package user
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -57,9 +58,9 @@ func (c *Controller) reconcile(ctx context.Context, user *v1alpha1.User) (time.D
 func judge(user *v1alpha1.User, now time.Time) (ready v1alpha1.Condition, again time.Duration) {
 	invitation := user.Spec.Invitation
 	switch {
-	case invitation == nil || invitation.Decision == kind.InvitationAccepted:
+	case invitation == nil || strings.EqualFold(invitation.Decision, kind.InvitationAccepted):
 		return conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", user.Generation), 0
-	case invitation.Decision == kind.InvitationDeclined:
+	case strings.EqualFold(invitation.Decision, kind.InvitationDeclined):
 		return conditions.False(v1alpha1.ConditionReady, "InvitationDeclined", "the invitation was declined", user.Generation), 0
 	case !invitation.Expiration.After(now):
 		return conditions.False(v1alpha1.ConditionReady, "InvitationExpired", "the invitation expired", user.Generation), 0

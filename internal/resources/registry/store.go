@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -169,5 +170,6 @@ func (k *Kind[T]) selectableNames() []string {
 	for name := range set {
 		names = append(names, name)
 	}
+	slices.Sort(names)
 	return names
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/resources/validation"
 )
 
 // strategy is the create, update and delete behaviour of a kind's main resource.
@@ -172,9 +173,9 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 	object.SetGeneration(before.GetGeneration())
 }
 
-// ValidateUpdate has nothing to add to what the machinery says about metadata.
-func (statusStrategy[T]) ValidateUpdate(_ context.Context, _, _ runtime.Object) field.ErrorList {
-	return nil
+// ValidateUpdate looks at the conditions; the machinery looks at the metadata.
+func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
+	return validation.Conditions(field.NewPath("status", "conditions"), conditionsOf(s.kind.Status(obj.(T))))
 }
 
 // GetResetFields tells apply that everything but status is out of reach here.
@@ -186,6 +187,22 @@ func (statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Se
 		fieldpath.MakePathOrDie("metadata", "finalizers"),
 		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
 	)
+}
+
+// conditionsOf finds the conditions that every kind's status has. Those of an API
+// key are of the machinery's own type.
+func conditionsOf(status any) []v1alpha1.Condition {
+	switch list := reflect.ValueOf(status).Elem().FieldByName("Conditions").Interface().(type) {
+	case []v1alpha1.Condition:
+		return list
+	case []metav1.Condition:
+		conditions := make([]v1alpha1.Condition, len(list))
+		for i, c := range list {
+			conditions[i] = v1alpha1.Condition{Type: c.Type, Status: v1alpha1.ConditionStatus(c.Status), ObservedGeneration: c.ObservedGeneration}
+		}
+		return conditions
+	}
+	return nil
 }
 
 func resetFields(paths ...fieldpath.Path) map[fieldpath.APIVersion]*fieldpath.Set {

@@ -62,8 +62,12 @@ func Between(path *field.Path, value, lowest, highest int64) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be between %d and %d", lowest, highest))}
 }
 
-// QuantityBetween refuses a quantity outside of lowest to highest.
+// QuantityBetween refuses a quantity that was left out, or is outside of lowest
+// to highest.
 func QuantityBetween(path *field.Path, value resource.Quantity, lowest, highest string) field.ErrorList {
+	if value.IsZero() && value.Format == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
 	if value.Cmp(resource.MustParse(lowest)) >= 0 && value.Cmp(resource.MustParse(highest)) <= 0 {
 		return nil
 	}
@@ -117,6 +121,35 @@ func Email(path *field.Path, value string) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, value, "must be an e-mail address such as ada@example.com")}
 	}
 	return nil
+}
+
+// Unique refuses a list that has an entry twice.
+func Unique(path *field.Path, values []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, value := range values {
+		if slices.Contains(values[:i], value) {
+			errs = append(errs, field.Duplicate(path.Index(i), value))
+		}
+	}
+	return errs
+}
+
+// Conditions refuses conditions that say nothing, or the same thing twice.
+func Conditions(path *field.Path, conditions []v1alpha1.Condition) field.ErrorList {
+	var errs field.ErrorList
+	types := make([]string, len(conditions))
+	for i, c := range conditions {
+		p := path.Index(i)
+		types[i] = c.Type
+		errs = append(errs, Required(p.Child("type"), c.Type)...)
+		errs = append(errs, Required(p.Child("status"), string(c.Status))...)
+		errs = append(errs, OneOf(p.Child("status"), string(c.Status),
+			string(v1alpha1.ConditionTrue), string(v1alpha1.ConditionFalse), string(v1alpha1.ConditionUnknown))...)
+		if c.ObservedGeneration < 0 {
+			errs = append(errs, field.Invalid(p.Child("observedGeneration"), c.ObservedGeneration, "must be greater than or equal to 0"))
+		}
+	}
+	return append(errs, Unique(path, types)...)
 }
 
 // MaxLength refuses a text that is too long.

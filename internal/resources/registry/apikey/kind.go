@@ -71,8 +71,7 @@ func Definition(issuing Issuing, observer registry.Observer[*object]) registry.D
 		},
 		Validate: func(_ context.Context, o *object) field.ErrorList { return validate(o, issuing) },
 		ValidateCreate: func(ctx context.Context, o *object) field.ErrorList {
-			errs := validateExpiration(o)
-			return append(errs, issuing.CheckAccount(ctx, o)...)
+			return validateCreate(ctx, o, issuing)
 		},
 		ValidateUpdate: validateUpdate,
 		Admit: func(ctx context.Context, o, old *object) error {
@@ -165,8 +164,7 @@ func State(o *v1alpha1.APIKey) (ready, reason string) {
 
 func validate(o *object, issuing Issuing) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := validation.Required(spec.Child("serviceAccountName"), o.Spec.ServiceAccountName)
-	errs = append(errs, validation.Name(spec.Child("serviceAccountName"), o.Spec.ServiceAccountName)...)
+	errs := validateAccount(o)
 	errs = append(errs, validation.Name(spec.Child("instanceName"), o.Spec.InstanceName)...)
 	errs = append(errs, validation.MaxLength(spec.Child("description"), o.Spec.Description, maxDescription)...)
 	errs = append(errs, validateMetadata(spec.Child("customizedMetadata"), o.Spec.CustomizedMetadata)...)
@@ -199,6 +197,19 @@ func validateMetadata(path *field.Path, metadata map[string]string) field.ErrorL
 		return field.ErrorList{field.TooLong(path, "", identity.MaxMetadata)}
 	}
 	return nil
+}
+
+func validateAccount(o *object) field.ErrorList {
+	path := field.NewPath("spec", "serviceAccountName")
+	return append(validation.Required(path, o.Spec.ServiceAccountName), validation.Name(path, o.Spec.ServiceAccountName)...)
+}
+
+func validateCreate(ctx context.Context, o *object, issuing Issuing) field.ErrorList {
+	errs := validateExpiration(o)
+	if len(validateAccount(o)) > 0 {
+		return errs // what cannot be a name is refused already
+	}
+	return append(errs, issuing.CheckAccount(ctx, o)...)
 }
 
 func validateExpiration(o *object) field.ErrorList {

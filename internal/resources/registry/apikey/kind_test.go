@@ -66,6 +66,22 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestAnUnknownAccountIsRefusedOnce(t *testing.T) {
+	t.Parallel()
+	issuing := picky
+	issuing.CheckAccount = func(_ context.Context, o *object) field.ErrorList {
+		return field.ErrorList{field.NotFound(field.NewPath("spec", "serviceAccountName"), o.Spec.ServiceAccountName)}
+	}
+	for account, want := range map[string]string{
+		"":      "spec.serviceAccountName: Required value",
+		"A B":   "spec.serviceAccountName: Invalid value",
+		"ghost": "spec.serviceAccountName: Not found",
+	} {
+		o := &object{Spec: v1alpha1.APIKeySpec{ServiceAccountName: account}}
+		validationtest.Expect(t, append(validate(o, issuing), validateCreate(t.Context(), o, issuing)...), want)
+	}
+}
+
 func TestValidateUpdate(t *testing.T) {
 	t.Parallel()
 	type spec = v1alpha1.APIKeySpec

@@ -43,6 +43,7 @@ func validate(o *object) field.ErrorList {
 	if o.Spec.MaintenanceWindow != nil {
 		errs = append(errs, validateWindow(spec.Child("maintenanceWindow"), o.Spec.MaintenanceWindow)...)
 	}
+	errs = append(errs, validation.Unique(spec.Child("catalogs"), o.Spec.Catalogs)...)
 	for i, t := range o.Spec.Tolerations {
 		p := spec.Child("tolerations").Index(i)
 		errs = append(errs, validation.OneOf(p.Child("operator"), t.Operator, "Exists", "Equal")...)
@@ -82,6 +83,9 @@ func validateReplicas(p *field.Path, replicas *int32, scaling *v1alpha1.AutoScal
 	if scaling.MinReplicas != 0 {
 		errs = append(errs, validation.Between(p.Child("minReplicas"), int64(scaling.MinReplicas), least, maxReplicas)...)
 	}
+	if scaling.MaxReplicas == 0 {
+		return append(errs, field.Required(p.Child("maxReplicas"), ""))
+	}
 	return append(errs, validation.Between(p.Child("maxReplicas"), int64(scaling.MaxReplicas),
 		max(least, int64(scaling.MinReplicas)), maxReplicas)...)
 }
@@ -116,6 +120,7 @@ func validateConfig(p *field.Path, c *v1alpha1.ClusterConfig) field.ErrorList {
 			}
 			errs = append(errs, validation.OneOf(p.Index(i), category, "Management", "Describe", "Produce", "Consume")...)
 		}
+		errs = append(errs, validation.Unique(p, c.AuditLog.Categories)...)
 	}
 	return errs
 }

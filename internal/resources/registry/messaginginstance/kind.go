@@ -24,7 +24,10 @@ import (
 // Finalizer holds an instance until its clusters are gone.
 const Finalizer = "messaginginstance.finalizers.cloud.vendor.io"
 
-const maxTokenLifetime = 30 * 24 * 60 * 60
+const (
+	defaultTokenLifetime = 24 * 60 * 60
+	maxTokenLifetime     = 30 * 24 * 60 * 60
+)
 
 type object = v1alpha1.MessagingInstance
 
@@ -44,14 +47,10 @@ func Definition(plan *placement.Plan, clusters Clusters, observer registry.Obser
 		Status:     func(o *object) any { return &o.Status },
 		Default:    setDefaults,
 		PrepareCreate: func(_ context.Context, o *object) {
-			if o.Spec.PoolRef == nil {
-				o.Spec.PoolRef = plan.DefaultPool()
-			}
+			choosePool(o, plan)
 		},
 		PrepareUpdate: func(_ context.Context, o, old *object) {
-			if o.Spec.PoolRef == nil {
-				o.Spec.PoolRef = old.Spec.PoolRef
-			}
+			keepPool(o, old)
 		},
 		Validate:       validate,
 		ValidateUpdate: validateUpdate,
@@ -88,6 +87,29 @@ func setDefaults(o *object) {
 	}
 	if o.Spec.Auth == nil || (o.Spec.Auth.APIKey == nil && o.Spec.Auth.OAuth2 == nil) {
 		o.Spec.Auth = &v1alpha1.InstanceAuth{APIKey: &v1alpha1.InstanceAuthAPIKey{}}
+	}
+	if oauth := o.Spec.Auth.OAuth2; oauth != nil && oauth.TokenLifetimeSeconds == 0 {
+		oauth.TokenLifetimeSeconds = defaultTokenLifetime
+	}
+}
+
+// choosePool completes the reference to the pool.
+func choosePool(o *object, plan *placement.Plan) {
+	switch ref := o.Spec.PoolRef; {
+	case ref == nil:
+		o.Spec.PoolRef = plan.DefaultPool()
+	case ref.Namespace == "":
+		if pool, ok := plan.Pool(ref); ok {
+			ref.Namespace = pool.Namespace
+		}
+	}
+}
+
+// keepPool puts back what choosePool added and a replace left out.
+func keepPool(o, old *object) {
+	ref, before := o.Spec.PoolRef, old.Spec.PoolRef
+	if ref == nil || (before != nil && ref.Namespace == "" && ref.Name == before.Name) {
+		o.Spec.PoolRef = before
 	}
 }
 

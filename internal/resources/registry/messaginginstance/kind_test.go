@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/resources/placement"
 	"freshet/internal/resources/validation/validationtest"
 )
 
@@ -31,6 +32,39 @@ func TestDefaults(t *testing.T) {
 	if o.Spec.AvailabilityMode != "regional" || o.Spec.Type != "dedicated" || o.Spec.Auth.APIKey != nil {
 		t.Errorf("what was given has changed: %+v", o.Spec)
 	}
+	if got := o.Spec.Auth.OAuth2.TokenLifetimeSeconds; got != 86400 {
+		t.Errorf("tokens live %d seconds, want 86400", got)
+	}
+}
+
+// TestPools: a reference is completed at birth, and stays so when a replace
+// comes with less.
+func TestPools(t *testing.T) {
+	t.Parallel()
+	plan := &placement.Plan{Pools: []placement.Pool{{Namespace: "cloud", Name: "shared"}, {Namespace: "cloud", Name: "spare"}}}
+	ref := func(namespace, name string) *v1alpha1.ObjectReference {
+		return &v1alpha1.ObjectReference{Namespace: namespace, Name: name}
+	}
+	for name, tc := range map[string]struct{ given, want *v1alpha1.ObjectReference }{
+		"none":              {nil, ref("cloud", "shared")},
+		"by its name":       {ref("", "spare"), ref("cloud", "spare")},
+		"in full":           {ref("cloud", "spare"), ref("cloud", "spare")},
+		"unknown":           {ref("", "other"), ref("", "other")},
+		"in an unknown one": {ref("there", "spare"), ref("there", "spare")},
+	} {
+		o := &object{Spec: v1alpha1.MessagingInstanceSpec{PoolRef: tc.given.DeepCopy()}}
+		choosePool(o, plan)
+		if *o.Spec.PoolRef != *tc.want {
+			t.Errorf("%s: pool %v, want %v", name, o.Spec.PoolRef, tc.want)
+		}
+		again := &object{Spec: v1alpha1.MessagingInstanceSpec{PoolRef: tc.given.DeepCopy()}}
+		keepPool(again, o)
+		validationtest.Expect(t, validateUpdate(t.Context(), again, o))
+	}
+	old := &object{Spec: v1alpha1.MessagingInstanceSpec{PoolRef: ref("cloud", "shared")}}
+	other := &object{Spec: v1alpha1.MessagingInstanceSpec{PoolRef: ref("", "spare")}}
+	keepPool(other, old)
+	validationtest.Expect(t, validateUpdate(t.Context(), other, old), "spec.poolRef: Invalid value")
 }
 
 func TestValidate(t *testing.T) {

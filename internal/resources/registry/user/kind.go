@@ -4,6 +4,7 @@ package user
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/fields"
@@ -19,7 +20,7 @@ import (
 // Finalizer holds a user until nothing is granted to them any more.
 const Finalizer = "user.finalizers.cloud.vendor.io"
 
-// Decisions of an invited person.
+// Decisions of an invited person, in any case.
 const (
 	InvitationPending  = "pending"
 	InvitationAccepted = "accepted"
@@ -82,7 +83,7 @@ func validate(_ context.Context, o *object) field.ErrorList {
 	if invitation := o.Spec.Invitation; invitation != nil {
 		p := spec.Child("invitation")
 		errs = append(errs, validation.Required(p.Child("decision"), invitation.Decision)...)
-		errs = append(errs, validation.OneOf(p.Child("decision"), invitation.Decision, InvitationPending, InvitationAccepted, InvitationDeclined)...)
+		errs = append(errs, validation.OneOf(p.Child("decision"), strings.ToLower(invitation.Decision), InvitationPending, InvitationAccepted, InvitationDeclined)...)
 		if invitation.Expiration.IsZero() {
 			errs = append(errs, field.Required(p.Child("expiration"), ""))
 		}
