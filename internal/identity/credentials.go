@@ -125,6 +125,13 @@ func parseBaseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
+// IsBaseURL reports whether text is an address as issuers and audiences have
+// them: http or https, without user, query and fragment.
+func IsBaseURL(text string) bool {
+	_, err := parseBaseURL(text)
+	return err == nil
+}
+
 // Authenticate finds the account that a client id and secret belong to. An
 // unknown id costs as much as a wrong secret.
 func Authenticate(dir *Directory, sealer *Sealer, clientID string, secret Secret) (*Account, error) {

@@ -12,9 +12,11 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"freshet/internal/resources/quantities"
 	"freshet/internal/resources/registry"
@@ -25,6 +27,7 @@ import (
 func inside(codecs serializer.CodecFactory, limit int64, api http.Handler) http.Handler {
 	patches := checkPatches(codecs, limit, api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = strictly(r)
 		switch {
 		case r.Method == http.MethodPatch:
 			patches.ServeHTTP(w, r)
@@ -34,6 +37,21 @@ func inside(codecs serializer.CodecFactory, limit int64, api http.Handler) http.
 			api.ServeHTTP(w, r)
 		}
 	})
+}
+
+// strictly has role bindings written without unknown fields, whatever the caller
+// says about those. Elsewhere such a field is passed over with a warning; here it
+// may be a restriction, and what passes one over grants more than was meant.
+func strictly(r *http.Request) *http.Request {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || info.Resource != "rolebindings" || (r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch) {
+		return r
+	}
+	strict := r.Clone(r.Context())
+	query := strict.URL.Query()
+	query.Set("fieldValidation", metav1.FieldValidationStrict)
+	strict.URL.RawQuery = query.Encode()
+	return strict
 }
 
 // checkPatches refuses what the machinery passes over or chokes on: strategic

@@ -397,6 +397,23 @@ func TestIssuedTokensAreAudited(t *testing.T) {
 	}
 }
 
+func TestRefusedAudiencesAreAudited(t *testing.T) {
+	t.Parallel()
+	for audience, want := range map[string]string{
+		"https://elsewhere.example.org":      "audience/https://elsewhere.example.org",
+		"urn:vendor:messaging:acme:nowhere":  "audience/urn:vendor:messaging:acme:nowhere",
+		"misplaced-secret":                   "",
+		"https://u:misplaced@example.org":    "",
+		"https://example.org?misplaced=true": "",
+	} {
+		f := newFixture(t)
+		f.post("application/json", jsonBody(f.fields(audience)))
+		if len(f.records) != 1 || f.records[0].Decision != audit.Denied || f.records[0].Scope != want {
+			t.Errorf("%s: audit = %+v, want scope %q", audience, f.records, want)
+		}
+	}
+}
+
 func TestDiscoveryAndKeys(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -43,7 +43,7 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	}
 	audiences, lifetime, err := a.audience(r, account, req.audience)
 	if err != nil {
-		a.record(r, account, req.audience, audit.Denied, http.StatusForbidden)
+		a.record(r, account, nameable(req.audience), audit.Denied, http.StatusForbidden)
 		return err
 	}
 	token, expires, err := a.opts.Issuer.AccessToken(account, lifetime, audiences...)
@@ -125,6 +125,15 @@ func (a *API) isOurs(r *http.Request, address string) bool {
 	u, err := url.Parse(canonical)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil &&
 		r.Host != "" && strings.EqualFold(u.Host, strings.TrimSuffix(strings.TrimSuffix(r.Host, ":80"), ":443"))
+}
+
+// nameable is an audience that may be written down: one that looks like an
+// audience. Anything else may be a misplaced secret.
+func nameable(audience string) string {
+	if _, _, ok := identity.ParseInstanceAudience(audience); ok || identity.IsBaseURL(audience) {
+		return audience
+	}
+	return ""
 }
 
 // record leaves an audit record. Of a client that is not known it names
