@@ -16,6 +16,7 @@ func (c *Config) validateBounds(p *problems) {
 		{"limits.connections", l.Connections, 10, 10_000_000},
 		{"limits.readsInFlight", l.ReadsInFlight, 1, 1_000_000},
 		{"limits.writesInFlight", l.WritesInFlight, 1, 1_000_000},
+		{"limits.requestsInFlight", l.RequestsInFlight, 1, 10_000_000},
 		{"limits.waitingConsumers", l.WaitingConsumers, 1, 10_000_000},
 		{"limits.tokenBurst", l.TokenBurst, 1, 1_000_000},
 		{"audit.keep", c.Audit.Keep, 1, 10_000},
@@ -34,6 +35,7 @@ func (c *Config) validateBounds(p *problems) {
 		{"limits.headerSize", l.HeaderSize, 8 << 10, 16 << 20},
 		{"limits.resourceBody", l.ResourceBody, 64 << 10, 64 << 20},
 		{"limits.messageBody", l.MessageBody, 1 << 10, 1 << 30},
+		{"limits.bodyMemory", l.BodyMemory, 8 << 20, 1 << 40},
 		{"audit.maxSize", c.Audit.MaxSize, 64 << 10, 1 << 40},
 	} {
 		if b.value < b.min || b.value > b.max {
@@ -53,6 +55,7 @@ func (c *Config) validateDurations(p *problems) {
 	}{
 		{"timeouts.readHeader", t.ReadHeader, time.Second, time.Hour},
 		{"timeouts.readBody", t.ReadBody, time.Second, 24 * time.Hour},
+		{"timeouts.writeBody", t.WriteBody, time.Second, 24 * time.Hour},
 		{"timeouts.idle", t.Idle, time.Second, 24 * time.Hour},
 		{"timeouts.consumeMax", t.ConsumeMax, time.Second, 10 * time.Minute},
 		{"timeouts.drain", t.Drain, 0, time.Hour},

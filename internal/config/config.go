@@ -135,6 +135,11 @@ type Limits struct {
 	// not counted.
 	ReadsInFlight  int `json:"readsInFlight"`
 	WritesInFlight int `json:"writesInFlight"`
+	// RequestsInFlight bounds the message interface and the registry together,
+	// and BodyMemory what the bodies of these requests may hold. Requests past
+	// them are answered 503 with Retry-After.
+	RequestsInFlight int  `json:"requestsInFlight"`
+	BodyMemory       Size `json:"bodyMemory"`
 	// WaitingConsumers is how many consume calls may wait at once.
 	WaitingConsumers int `json:"waitingConsumers"`
 	// TokenRate is how many tokens one client may ask for per second, with
@@ -152,6 +157,9 @@ type Timeouts struct {
 	// ReadHeader and ReadBody bound how slowly a request may arrive.
 	ReadHeader Duration `json:"readHeader"`
 	ReadBody   Duration `json:"readBody"`
+	// WriteBody bounds how slowly a client may take a large message, or the
+	// next event of a stream.
+	WriteBody Duration `json:"writeBody"`
 	// Idle is how long a connection may sit between requests.
 	Idle Duration `json:"idle"`
 	// ConsumeMax caps the wait that a consume call may ask for.
@@ -217,6 +225,8 @@ func Default() *Config {
 			MessageBody:      5 << 20,
 			ReadsInFlight:    400,
 			WritesInFlight:   200,
+			RequestsInFlight: 20_000,
+			BodyMemory:       256 << 20,
 			WaitingConsumers: 20_000,
 			TokenRate:        10,
 			TokenBurst:       50,
@@ -224,6 +234,7 @@ func Default() *Config {
 		Timeouts: Timeouts{
 			ReadHeader: Duration(10 * time.Second),
 			ReadBody:   Duration(60 * time.Second),
+			WriteBody:  Duration(60 * time.Second),
 			Idle:       Duration(120 * time.Second),
 			ConsumeMax: Duration(30 * time.Second),
 			Drain:      Duration(10 * time.Second),

@@ -3,6 +3,7 @@ package messageapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"freshet/internal/access"
 	"freshet/internal/audit"
@@ -45,8 +46,11 @@ type Options struct {
 	Resolve  Resolver
 	Verifier Verifier
 	Policy   Policy
-	Auditor  Auditor  // nil: nobody listens
-	CORS     web.CORS // no origins: no browsers from elsewhere
+	Auditor  Auditor   // nil: nobody listens
+	CORS     web.CORS  // no origins: no browsers from elsewhere
+	Gate     *web.Gate // nil: no bounds; calls that may wait have the broker's own
+	// WriteTimeout is for a client to take what it is sent; 0 means a minute.
+	WriteTimeout time.Duration
 }
 
 // API serves spec 2.
@@ -58,6 +62,9 @@ type API struct {
 
 // New makes the surface.
 func New(opts Options) *API {
+	if opts.WriteTimeout == 0 {
+		opts.WriteTimeout = time.Minute
+	}
 	a := &API{opts: opts, routes: newTable(adminRoutes())}
 	a.serve = opts.CORS.Handle(http.HandlerFunc(a.dispatch), exposedHeaders...)
 	return a
@@ -89,4 +96,5 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}
+	a.opts.Gate.Release(c.held)
 }

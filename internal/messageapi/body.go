@@ -14,7 +14,6 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
-	"freshet/internal/web"
 )
 
 // Bounds of bodies, in bytes. That of a payload is the broker's.
@@ -30,21 +29,14 @@ func badBody(format string, args ...any) error {
 	return errs.Newf(errs.Invalid, "%w: %w", errBody, fmt.Errorf(format, args...))
 }
 
-// body reads the whole body. One of a known length within the limit is read
-// straight: net/http gives no more of it than was announced.
+// body reads the whole body.
 func (c *call) body(limit int64) ([]byte, error) {
-	n := c.r.ContentLength
-	if n == 0 {
+	if c.r.ContentLength == 0 {
 		return nil, nil
 	}
-	if n < 0 || n > limit {
-		return web.ReadBody(c.w, c.r, limit)
-	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(c.r.Body, b); err != nil {
-		return nil, badBody("it could not be read: %w", err)
-	}
-	return b, nil
+	b, held, err := c.api.opts.Gate.ReadBody(c.r, limit)
+	c.held += held
+	return b, err
 }
 
 // decode reads a JSON body into v. It reports false when there is none: empty,

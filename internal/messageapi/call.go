@@ -37,6 +37,7 @@ type call struct {
 	permission access.Permission // what was asked for last, for the audit
 	decision   access.Decision   // what allowed it
 	began      bool              // the response has begun
+	held       int64             // room at the gate for the body
 }
 
 // surface decides how errors look: message calls know one status for all that

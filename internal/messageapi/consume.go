@@ -50,6 +50,7 @@ func (c *call) consume() error {
 // handOver writes a response with leased messages. When it cannot be sent, or
 // the client has left, they go back at once for somebody else.
 func (c *call) handOver(received []messaging.Received, write func() error) error {
+	defer c.boundWriting(received)()
 	err := c.r.Context().Err()
 	if err == nil {
 		err = c.stillAllowed()
@@ -63,6 +64,26 @@ func (c *call) handOver(received []messaging.Received, write func() error) error
 		return nil
 	}
 	return errors.Join(err, c.broker().GiveBack(c.topic, c.subscription, received))
+}
+
+// quickWrite is what a connection takes without anybody reading at the other
+// end, so that no deadline has to be set for it.
+const quickWrite = 64 << 10
+
+// boundWriting ends a response that the client does not take in time: what it
+// holds could be the memory of many messages. It returns what lifts the bound.
+func (c *call) boundWriting(received []messaging.Received) (lift func()) {
+	size := 0
+	for i := range received {
+		size += len(received[i].Payload)
+	}
+	if size <= quickWrite {
+		return func() {}
+	}
+	control := http.NewResponseController(c.w)
+	// Not every writer has deadlines; then the server's own apply.
+	_ = control.SetWriteDeadline(time.Now().Add(c.api.opts.WriteTimeout))
+	return func() { _ = control.SetWriteDeadline(time.Time{}) }
 }
 
 func (c *call) noContent() {

@@ -80,6 +80,7 @@ var wires = []wire{
 	{access.ErrDenied, 401, 403},
 	{access.ErrNobody, 401, 401},
 	{web.ErrBodyTooLarge, 413, 413},
+	{web.ErrBusy, 503, 503},
 	{context.DeadlineExceeded, 503, 503},
 	{context.Canceled, 503, 503},
 
@@ -178,6 +179,7 @@ func (c *call) fail(err error) {
 			h.Set("Allow", c.allow)
 		}
 	}
+	web.Discard(c.r)
 	body := append([]byte(`{"reason":`), quote(reason)...)
 	web.WriteBody(c.w, code, contentJSON, append(body, '}'))
 }

@@ -66,7 +66,8 @@ func (l *auditLog) last() audit.Record {
 	return l.records[len(l.records)-1]
 }
 
-func newWorld(t testing.TB, opts messaging.Options) *world {
+// newWorld makes one; edits change how the surface is set up.
+func newWorld(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *world {
 	t.Helper()
 	eng, err := pebble.OpenMemory()
 	if err != nil {
@@ -88,11 +89,15 @@ func newWorld(t testing.TB, opts messaging.Options) *world {
 		Scope:     access.Scope{Organization: organization, Instance: instance, Cluster: "prod"},
 		Audiences: []string{identity.InstanceAudience(organization, instance)},
 	}
-	w.api = messageapi.New(messageapi.Options{
+	surface := messageapi.Options{
 		Resolve:  func(*http.Request) (*messageapi.Cluster, error) { return cluster, nil },
 		Verifier: w.identity.Verifier, Policy: w.policy, Auditor: w.log,
 		CORS: web.CORS{Origins: []string{"https://app.example"}},
-	})
+	}
+	for _, edit := range edits {
+		edit(&surface)
+	}
+	w.api = messageapi.New(surface)
 	mux := http.NewServeMux()
 	w.api.Mount(mux)
 	w.server = httptest.NewServer(web.Middleware(mux, quiet, nil))

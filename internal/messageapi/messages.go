@@ -14,6 +14,7 @@ type operation struct {
 	route  string
 	needs  access.Permission
 	handle func(*call) error
+	waits  bool // it may: not counted at the gate, the broker counts who waits
 }
 
 // The calls on messages, by the shape of their path behind tenant, namespace
@@ -33,21 +34,21 @@ const (
 const topicRoute = messageRoot + "{tenant}/{namespace}/{topic}/"
 
 var operations = [shapeCount][]operation{
-	shapeTopicMessage:  {{http.MethodPost, topicRoute + "message", permitProduce, (*call).produce}},
-	shapeTopicMessages: {{http.MethodPost, topicRoute + "messages", permitProduce, (*call).produceBatch}},
-	shapeTail:          {{http.MethodGet, topicRoute + "tail", permitConsume, (*call).tail}},
+	shapeTopicMessage:  {{http.MethodPost, topicRoute + "message", permitProduce, (*call).produce, false}},
+	shapeTopicMessages: {{http.MethodPost, topicRoute + "messages", permitProduce, (*call).produceBatch, false}},
+	shapeTail:          {{http.MethodGet, topicRoute + "tail", permitConsume, (*call).tail, true}},
 	shapeMessage: {
-		{http.MethodPost, topicRoute + "{subscription}/message", permitConsume, (*call).consume},
-		{http.MethodPut, topicRoute + "{subscription}/message", permitConsume, (*call).ack},
+		{http.MethodPost, topicRoute + "{subscription}/message", permitConsume, (*call).consume, true},
+		{http.MethodPut, topicRoute + "{subscription}/message", permitConsume, (*call).ack, false},
 	},
 	shapeMessages: {
-		{http.MethodPost, topicRoute + "{subscription}/messages", permitConsume, (*call).consumeBatch},
-		{http.MethodPut, topicRoute + "{subscription}/messages", permitConsume, (*call).ackBatch},
-		{http.MethodGet, topicRoute + "{subscription}/messages", permitConsume, (*call).stream},
+		{http.MethodPost, topicRoute + "{subscription}/messages", permitConsume, (*call).consumeBatch, true},
+		{http.MethodPut, topicRoute + "{subscription}/messages", permitConsume, (*call).ackBatch, false},
+		{http.MethodGet, topicRoute + "{subscription}/messages", permitConsume, (*call).stream, true},
 	},
-	shapeNack:       {{http.MethodPost, topicRoute + "{subscription}/message/nack", permitConsume, (*call).nack}},
-	shapeExtend:     {{http.MethodPost, topicRoute + "{subscription}/message/extend", permitConsume, (*call).extend}},
-	shapeCumulative: {{http.MethodPut, topicRoute + "{subscription}/message/cumulative", permitConsume, (*call).ackCumulative}},
+	shapeNack:       {{http.MethodPost, topicRoute + "{subscription}/message/nack", permitConsume, (*call).nack, false}},
+	shapeExtend:     {{http.MethodPost, topicRoute + "{subscription}/message/extend", permitConsume, (*call).extend, false}},
+	shapeCumulative: {{http.MethodPut, topicRoute + "{subscription}/message/cumulative", permitConsume, (*call).ackCumulative, false}},
 }
 
 // shapeOf tells what a path behind the domain is. What it is depends on its
@@ -116,6 +117,12 @@ func (c *call) serveMessage() error {
 		return errMethod
 	}
 	web.RecordOf(c.r.Context()).SetRoute(surfaceName, op.route)
+	if !op.waits {
+		if err := c.api.opts.Gate.Enter(); err != nil {
+			return err
+		}
+		defer c.api.opts.Gate.Leave()
+	}
 	if err := c.enter(); err != nil {
 		return err
 	}

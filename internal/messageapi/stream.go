@@ -13,15 +13,13 @@ import (
 
 // Server-sent events. A page reads them with EventSource or fetch, a shell with
 // curl -N.
-const (
-	eventBeat    = 15 * time.Second // a comment, so that proxies keep the line open
-	eventTimeout = 30 * time.Second // for a client to take what is sent
-)
+const eventBeat = 15 * time.Second // a comment, so that proxies keep the line open
 
 // events writes server-sent events to a client.
 type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	timeout time.Duration
 	buf     []byte
 }
 
@@ -32,7 +30,7 @@ func (c *call) startEvents() (*events, error) {
 	h["X-Accel-Buffering"] = []string{"no"} // nginx would collect them
 	c.began = true
 	c.w.WriteHeader(http.StatusOK)
-	e := &events{w: c.w, control: http.NewResponseController(c.w)}
+	e := &events{w: c.w, control: http.NewResponseController(c.w), timeout: c.api.opts.WriteTimeout}
 	e.buf = append(e.buf, "retry: 1000\n\n"...)
 	return e, e.send()
 }
@@ -54,7 +52,7 @@ func (e *events) message(m *messaging.Received, wanted encoding) error {
 // send writes and flushes. A client that does not read loses its connection.
 func (e *events) send() error {
 	// Not every writer has deadlines; then the server's own apply.
-	_ = e.control.SetWriteDeadline(time.Now().Add(eventTimeout))
+	_ = e.control.SetWriteDeadline(time.Now().Add(e.timeout))
 	_, err := e.w.Write(e.buf)
 	e.buf = e.buf[:0]
 	if err != nil {

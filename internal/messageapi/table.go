@@ -99,6 +99,10 @@ func (c *call) serveAdmin(root string) error {
 	}
 	c.route = r
 	web.RecordOf(c.r.Context()).SetRoute(surfaceName, r.pattern)
+	if err := c.api.opts.Gate.Enter(); err != nil {
+		return err
+	}
+	defer c.api.opts.Gate.Leave()
 	if err := c.enter(); err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"freshet/internal/errs"
 	"freshet/internal/schemas"
-	"freshet/internal/web"
 )
 
 // maxBody bounds a request, and with it a schema (spec 3, Limits).
@@ -44,7 +43,8 @@ func (c *call) draft() (*schemas.Draft, error) {
 // decode reads a JSON body: what is no JSON at all is 400, JSON of another
 // shape 422.
 func (c *call) decode(into any) error {
-	body, err := web.ReadBody(c.w, c.r, maxBody)
+	body, held, err := c.h.opts.Gate.ReadBody(c.r, maxBody)
+	c.held += held
 	if err != nil {
 		return err
 	}

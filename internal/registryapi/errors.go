@@ -59,6 +59,7 @@ var codes = []code{
 	{errNoCredentials, 401},
 	{errDenied, 403},
 	{web.ErrBodyTooLarge, 413},
+	{web.ErrBusy, 503},
 }
 
 // kinds is for errors from elsewhere, which have a kind and no number.
@@ -112,6 +113,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	// Clients remember misses; caches on the way must not.
 	h["Cache-Control"] = noCache
 	switch status {
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", "1")
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="schema registry"`)
 	case http.StatusForbidden:
@@ -120,6 +123,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 			h.Set("WWW-Authenticate", `Bearer realm="schema registry", error="insufficient_scope", scope="`+string(denied.permission)+`"`)
 		}
 	}
+	web.Discard(r)
 	body := make([]byte, 0, len(text)+64)
 	body = append(body, `{"error_code":`...)
 	body = strconv.AppendInt(body, int64(number), 10)

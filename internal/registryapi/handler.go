@@ -51,6 +51,7 @@ type Options struct {
 	Authorizer    Authorizer
 	Auditor       Auditor
 	CORS          web.CORS
+	Gate          *web.Gate // nil: no bounds
 	// Timeout bounds every call but reads by id; 0 means 30 s.
 	Timeout time.Duration
 }
@@ -92,15 +93,22 @@ type call struct {
 	decision   access.Decision // what allowed it
 	scope      access.Scope
 	changed    bool
+
+	held int64 // room at the gate for the body
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request) error {
+	if err := h.opts.Gate.Enter(); err != nil {
+		return err
+	}
+	defer h.opts.Gate.Leave()
 	c := calls.Get().(*call) // the pool holds nothing else
 	*c = call{w: w, r: r, h: h}
 	err := c.serve()
 	c.audit(err)
+	h.opts.Gate.Release(c.held)
 	*c = call{}
 	calls.Put(c)
 	return err

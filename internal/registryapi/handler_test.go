@@ -249,3 +249,28 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 		}
 	}
 }
+
+func TestBusyServerSaysWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	gate := web.NewGate(1, 1<<20)
+	a := house{registry: newRegistry(t, schemas.Options{})}
+	h := registryapi.New(registryapi.Options{Resolver: a, Authenticator: a, Authorizer: a, Gate: gate})
+	ask := func() *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "/subjects", nil)
+		r.Header.Set("Authorization", "Bearer admin")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	if err := gate.Enter(); err != nil {
+		t.Fatal(err)
+	}
+	w := ask()
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.HasPrefix(w.Body.String(), `{"error_code":503,`) {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	gate.Leave()
+	if w := ask(); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

@@ -45,13 +45,15 @@ func (s *server) certificateNames() []string {
 // paths. The registry has the root, as its clients expect.
 func (s *server) routes() (http.Handler, error) {
 	cors := web.CORS{Origins: s.cfg.CORS.Origins}
+	gate := web.NewGate(s.cfg.Limits.RequestsInFlight, int64(s.cfg.Limits.BodyMemory))
 	messages := messageapi.New(messageapi.Options{
 		Resolve: s.messageCluster, Verifier: s.people, Policy: s.people.policy, Auditor: s, CORS: cors,
+		Gate: gate, WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
 	})
 	registry := func(atRoot bool) http.Handler {
 		return registryapi.New(registryapi.Options{
 			Resolver: registries{s.plane, atRoot}, Authenticator: registryAuth{s.people},
-			Authorizer: s.people.policy, Auditor: s, CORS: cors,
+			Authorizer: s.people.policy, Auditor: s, CORS: cors, Gate: gate,
 		})
 	}
 	tokens, err := s.tokens(cors)

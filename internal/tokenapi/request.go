@@ -49,8 +49,8 @@ func (p *parameters) field(name string) *string {
 	return nil
 }
 
-func parseRequest(w http.ResponseWriter, r *http.Request) (*request, error) {
-	body, err := web.ReadBody(w, r, maxBody)
+func parseRequest(r *http.Request) (*request, error) {
+	body, err := web.ReadBody(r, maxBody)
 	if err != nil {
 		return nil, err
 	}

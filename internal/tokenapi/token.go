@@ -26,7 +26,7 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	if wait := a.addresses.take(address); wait > 0 {
 		return tooMany(wait)
 	}
-	req, err := parseRequest(w, r)
+	req, err := parseRequest(r)
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,8 @@ package web
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"strconv"
-
-	"freshet/internal/errs"
 )
 
 // HandlerFunc serves a request or returns why it could not. A handler that has
@@ -26,37 +22,6 @@ func Handle(h HandlerFunc, onError ErrorWriter) http.Handler {
 			onError(w, r, err)
 		}
 	})
-}
-
-// ErrBodyTooLarge is what ReadBody returns for a body over its limit.
-var ErrBodyTooLarge = errs.New(errs.TooLarge, "request body is too large")
-
-// ReadBody reads the whole request body, at most limit bytes of it.
-func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength > limit {
-		return nil, errs.Newf(errs.TooLarge, "%w: %d bytes, limit is %d", ErrBodyTooLarge, r.ContentLength, limit)
-	}
-	body := http.MaxBytesReader(w, r.Body, limit)
-	if n := r.ContentLength; n >= 0 {
-		buf := make([]byte, n)
-		if _, err := io.ReadFull(body, buf); err != nil {
-			return nil, bodyError(err, limit)
-		}
-		return buf, nil
-	}
-	buf, err := io.ReadAll(body)
-	if err != nil {
-		return nil, bodyError(err, limit)
-	}
-	return buf, nil
-}
-
-func bodyError(err error, limit int64) error {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return errs.Newf(errs.TooLarge, "%w: limit is %d bytes", ErrBodyTooLarge, limit)
-	}
-	return errs.Newf(errs.Invalid, "reading the request body: %w", err)
 }
 
 // WriteJSON writes v as JSON with the given content type, leaving <, > and &

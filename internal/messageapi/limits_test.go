@@ -1,0 +1,112 @@
+package messageapi_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/messageapi"
+	"freshet/internal/messaging"
+	"freshet/internal/web"
+)
+
+// TestNobodyComesInWhileTheServerIsFull: what there is no room for is told to
+// come back; what may wait is counted elsewhere.
+func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
+	t.Parallel()
+	gate := web.NewGate(1, 1<<20)
+	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Gate = gate })
+	topic := w.ready("t", 0)
+	if err := gate.Enter(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{
+		{"POST", topic + "/message"}, {"PUT", topic + "/s/message"}, {"GET", "/admin/v2/tenants"}, {"GET", "/rest-stream/admin/v1/topics"},
+	} {
+		w.call(c[0], c[1], "").want(503).says("Retry-After", "1")
+	}
+	w.call("POST", topic+"/s/message", `{"timeoutMillis":0}`).want(204)
+	gate.Leave()
+	w.call("POST", topic+"/message", "x").want(201)
+}
+
+// TestRefusedClientHearsWhy: one that sends all of a request before it reads.
+func TestRefusedClientHearsWhy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.ready("t", 0)
+	const size = 6 << 20
+	body := strings.Repeat("x", size)
+	for _, c := range []struct {
+		what, path, token, body string
+		status                  int
+	}{
+		{"too large", topic, w.token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 413},
+		{"too large, in chunks", topic, w.token, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", size, body), 413},
+		{"not let in", topic, "nonsense", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 401},
+		{"no such topic", root + "public/default/none", w.token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size/2, body[:size/2]), 404},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			in := bufio.NewReader(conn)
+			for range 2 { // and the connection stays good
+				if _, err := fmt.Fprintf(conn, "POST %s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n%s", c.path, c.token, c.body); err != nil {
+					t.Fatal(err)
+				}
+				res, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				(&reply{t: t, what: c.what, status: res.StatusCode, header: res.Header, body: string(b)}).want(c.status)
+			}
+		})
+	}
+}
+
+// TestMessageComesBackFromAClientThatDoesNotRead: its connection ends, so that
+// nobody can make the server hold messages in memory.
+func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.WriteTimeout = 50 * time.Millisecond })
+	topic := w.ready("t", 0)
+	payload := strings.Repeat("x", 5<<20)
+	w.call("POST", topic+"/message", payload).want(201)
+	conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "POST %s/s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", topic, w.token); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the message came back", func() bool { return w.cameBack("t") })
+	w.call("POST", topic+"/s/message", `{"timeoutMillis":5000}`).want(200).says("X-Msg-Redelivery-Count", "1")
+}
+
+// cameBack says whether what the subscription s handed out was returned.
+func (w *world) cameBack(topic string) bool {
+	w.t.Helper()
+	var stats struct {
+		Subscriptions map[string]struct{ MsgOutCounter, UnackedMessages int }
+	}
+	w.call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").want(200).into(&stats)
+	s := stats.Subscriptions["s"]
+	return s.MsgOutCounter > 0 && s.UnackedMessages == 0
+}

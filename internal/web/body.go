@@ -1,0 +1,57 @@
+package web
+
+import (
+	"io"
+	"net/http"
+
+	"freshet/internal/errs"
+)
+
+// ErrBodyTooLarge is the answer to a body over its limit.
+var ErrBodyTooLarge = errs.New(errs.TooLarge, "request body is too large")
+
+// ReadBody reads the whole request body, at most limit bytes of it.
+func ReadBody(r *http.Request, limit int64) ([]byte, error) {
+	body, _, err := (*Gate)(nil).ReadBody(r, limit)
+	return body, err
+}
+
+// readKnown reads a body whose length was announced.
+func readKnown(r *http.Request) ([]byte, error) {
+	body := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, body); err != nil {
+		return nil, unreadable(err)
+	}
+	return body, nil
+}
+
+// readMore reads on behind what is known of a body of unknown length.
+func readMore(r *http.Request, known []byte, limit int64) ([]byte, error) {
+	room := limit - int64(len(known))
+	more, err := io.ReadAll(io.LimitReader(r.Body, room+1))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if int64(len(more)) > room {
+		return nil, errs.Newf(errs.TooLarge, "%w: limit is %d bytes", ErrBodyTooLarge, limit)
+	}
+	return append(known, more...), nil
+}
+
+func unreadable(err error) error {
+	return errs.Newf(errs.Invalid, "reading the request body: %w", err)
+}
+
+// maxDiscard is where patience with a refused request ends.
+const maxDiscard = 32 << 20
+
+// Discard takes in what is left of the body of a request that is refused. Most
+// clients write all of a request before they read the answer, and would find
+// their connection reset instead of the reason. Those who ask first whether to
+// go on have sent nothing yet.
+func Discard(r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody || r.Header.Get("Expect") != "" {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, maxDiscard) // whatever comes of it, the request is refused
+}
