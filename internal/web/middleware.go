@@ -1,11 +1,13 @@
 package web
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -81,8 +83,8 @@ func validRequestID(id string) bool {
 	return true
 }
 
-// responseWriter counts what goes out. It keeps Flush and CloseNotify, which
-// the resource API's watches look for.
+// responseWriter counts what goes out. It keeps Flush, CloseNotify and Hijack,
+// which the resource API's watches look for.
 type responseWriter struct {
 	http.ResponseWriter
 	rec *Record
@@ -119,6 +121,16 @@ func (w *responseWriter) CloseNotify() <-chan bool {
 		return notifier.CloseNotify()
 	}
 	return make(chan bool)
+}
+
+// Hijack hands the connection over to whoever speaks another protocol on it: a
+// watch can be had over a WebSocket.
+func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil && w.rec.Status == 0 {
+		w.rec.Status = http.StatusSwitchingProtocols
+	}
+	return conn, buffered, err
 }
 
 // Unwrap lets http.ResponseController reach the connection.

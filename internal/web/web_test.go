@@ -3,7 +3,9 @@ package web_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -132,6 +134,39 @@ func TestPanicBecomesA500AndALogRecord(t *testing.T) {
 		t.Errorf("the cause reached the client: %s", rec.Body)
 	}
 }
+
+func TestAConnectionCanBeTakenOver(t *testing.T) {
+	t.Parallel()
+	seen := make(chan int, 1)
+	server := httptest.NewServer(web.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\nhello")
+		_ = conn.Close()
+	}), slog.New(slog.DiscardHandler), statuses(seen)))
+	defer server.Close()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	answer, err := io.ReadAll(conn)
+	if err != nil || !strings.HasSuffix(string(answer), "hello") {
+		t.Errorf("the connection says %q, %v", answer, err)
+	}
+	if status := <-seen; status != http.StatusSwitchingProtocols {
+		t.Errorf("observed %d, want 101", status)
+	}
+}
+
+// statuses is an observer that passes statuses on.
+type statuses chan int
+
+func (s statuses) ObserveRequest(_, _, _ string, status int, _ time.Duration, _ int64) { s <- status }
 
 func TestRequestIDIsTakenOverWhenItIsHarmless(t *testing.T) {
 	t.Parallel()
