@@ -93,8 +93,8 @@ bench: build ## Measure start-up, idle memory and the surfaces' speed
 	hack/bench.sh
 
 .PHONY: bench-engine
-bench-engine: ## Run the engine's benchmarks (output fit for benchstat)
-	go test -run '^$$' -bench . -benchmem -timeout 60m ./internal/engine/...
+bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)
+	hack/bench-engine.sh .cache/bench-engine.txt
 
 ##@ Tools
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
+	"time"
 
 	"freshet/internal/engine"
 )
@@ -47,6 +49,15 @@ func (p *producer) step(rng *rand.Rand) {
 			p.mine = append(p.mine, &sequencedSending{b.msgs[i], part, msgs[i]})
 		}
 	}
+	var wg sync.WaitGroup
+	if topic == logTopic && rng.IntN(3) == 0 { // an impatient retry: its answer counts as much
+		wg.Go(func() { p.send(topic, part, msgs, b) })
+	}
+	p.send(topic, part, msgs, b)
+	wg.Wait()
+}
+
+func (p *producer) send(topic engine.TopicID, part int32, msgs []engine.Message, b *batch) {
 	out, err := p.h.e.Append(p.h.ctx, topic, part, msgs)
 	if !p.h.alive() {
 		return
@@ -223,6 +234,29 @@ func (c *consumer) checkOne(id engine.MessageID, came map[engine.MessageID]bool)
 		c.acked[id] = true
 	}
 }
+
+// watcher reads the log as it grows: whatever it is shown must last.
+type watcher struct {
+	h    *history
+	next []uint64
+}
+
+func newWatcher(h *history) *watcher { return &watcher{h: h, next: make([]uint64, 2)} }
+
+func (w *watcher) step(*rand.Rand) {
+	records, err := w.h.e.Read(w.h.ctx, logTopic, engine.ReadRequest{
+		Partition: engine.AllPartitions, FromEach: w.next, Max: 100, Wait: 2 * time.Millisecond,
+	})
+	if err != nil && w.h.alive() {
+		w.h.Errorf("read: %v", err)
+	}
+	for _, r := range records {
+		w.h.saw(r)
+		w.next[r.ID.Partition] = r.ID.Entry + 1
+	}
+}
+
+func (w *watcher) check() { w.next = make([]uint64, 2) }
 
 // poisoner sends messages to their death: each is in one of two places, never
 // in both and never in none.

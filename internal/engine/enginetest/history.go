@@ -41,7 +41,7 @@ func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
 	all := []client{
 		newProducer(h, 0), newProducer(h, 1),
 		newConsumer(h, logTopic, "s"), newConsumer(h, queueTopic, "q"),
-		newPoisoner(h), newScribe(h, 0), newScribe(h, 1), newAdmin(h),
+		newPoisoner(h), newScribe(h, 0), newScribe(h, 1), newAdmin(h), newWatcher(h),
 	}
 	// Not everybody in every history: other mixtures, other races.
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -200,6 +200,9 @@ func (h *history) sending(id engine.TopicID, payloads ...string) *batch {
 func (h *history) arrived(s *sending, id engine.MessageID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if s.there && s.id != id {
+		h.Errorf("%q was answered with %v and with %v", s.payload, s.id, id)
+	}
 	s.known, s.there, s.id = true, true, id
 }
 

@@ -91,6 +91,8 @@ var positionLaws = []law{
 			v.same(drain(v, "s"), want)
 		}
 		reset(engine.Position{Kind: engine.Earliest}, numbered("m", 0, 10)...)
+		v.crash() // what it forgot does not come back
+		v.same(drain(v, "s"), numbered("m", 0, 10))
 		reset(engine.Position{Kind: engine.AtTime, Time: times[8]}, "m8", "m9")
 		reset(engine.Position{Kind: engine.Latest})
 		reset(engine.Position{Kind: engine.AtTime, Time: times[3]}, numbered("m", 3, 10)...)

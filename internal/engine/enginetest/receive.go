@@ -126,10 +126,16 @@ var receiveLaws = []law{
 		got := v.getReq(1, "s", req)
 		v.same(payloads(got), []string{"aaaa", "bbbb"})
 		req.MaxBytes = 1
-		got = v.getReq(1, "s", req)
-		v.same(payloads(got), []string{"cccc"})
-		if got[0].Redeliveries != 0 {
+		last := v.getReq(1, "s", req)
+		v.same(payloads(last), []string{"cccc"})
+		if last[0].Redeliveries != 0 {
 			v.Fatal("what was left behind counts as delivered")
+		}
+		v.settle(1, "s", engine.Nack, got[0].ID, got[1].ID, last[0].ID)
+		req.MaxBytes = 9
+		v.getReq(1, "s", req)
+		if n := v.subStats(1, "s").Redelivered; n != 2 {
+			v.Fatalf("%d redeliveries, want 2", n)
 		}
 	}},
 	{"a cancelled caller loses nothing", cancelledLaw},

@@ -108,51 +108,78 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 	})
 }
 
-// TestDeletedTopicFreesDisk deletes a topic among others and looks at the disk.
-func TestDeletedTopicFreesDisk(t *testing.T) {
+// TestDiskIsFreed lets messages of one topic among others go, in every way they
+// can, and looks at the disk.
+func TestDiskIsFreed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	e, err := Open("store", Options{FS: vfs.NewMem(), MemTableBytes: 512 << 10})
-	if err != nil {
-		t.Fatal(err)
+	const big engine.TopicID = 1
+	for name, free := range map[string]func(e *Engine) error{
+		"deleted": func(e *Engine) error { return e.DeleteTopic(ctx, big) },
+		"retained no longer": func(e *Engine) error {
+			return e.ConfigureTopic(ctx, big, engine.TopicConfig{Partitions: 1})
+		},
+		"acknowledged": func(e *Engine) error {
+			err := e.CreateSubscription(ctx, big, "s", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest})
+			if err == nil {
+				err = e.ConfigureTopic(ctx, big, engine.TopicConfig{Partitions: 1})
+			}
+			if err != nil {
+				return err
+			}
+			return e.ResetSubscription(ctx, big, "s", engine.Position{Kind: engine.Latest})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, err := Open("store", Options{FS: vfs.NewMem(), MemTableBytes: 512 << 10, TrimDelay: time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			fillAmongOthers(t, e, big)
+			full := flushedBytes(t, e)
+			if err := free(e); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(20 * time.Second); flushedBytes(t, e) > full/3; {
+				if time.Now().After(deadline) {
+					t.Fatalf("%d of %d bytes are still used", flushedBytes(t, e), full)
+				}
+				<-time.After(20 * time.Millisecond)
+			}
+			for id := big + 1; id < 5; id++ {
+				records, err := e.Read(ctx, id, engine.ReadRequest{Max: 100})
+				if err != nil || len(records) < 16 {
+					t.Errorf("topic %d: %d messages, %v", id, len(records), err)
+				}
+			}
+		})
 	}
-	defer e.Close()
-	for id := range engine.TopicID(4) {
-		if err := e.CreateTopic(ctx, id+1, keepAll); err != nil {
-			t.Fatal(err)
-		}
-	}
+}
+
+// fillAmongOthers writes seven of eight messages to the topic big, and the rest
+// to the topics 2 to 4.
+func fillAmongOthers(t *testing.T, e *Engine, big engine.TopicID) {
+	t.Helper()
+	makeTopics(t, e, 1, 4, false)
 	noise := payload(64 << 10)
 	for i := range 400 {
-		id := engine.TopicID(1)
+		id := big
 		if i%8 == 0 {
 			id = engine.TopicID(2 + i/8%3)
 		}
-		if _, err := e.Append(ctx, id, 0, []engine.Message{{Payload: noise}}); err != nil {
+		if _, err := e.Append(context.Background(), id, 0, []engine.Message{{Payload: noise}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	usage := func() uint64 {
-		t.Helper()
-		if err := e.db.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		return e.db.Metrics().DiskSpaceUsage()
-	}
-	full := usage()
-	if err := e.DeleteTopic(ctx, 1); err != nil {
+}
+
+// flushedBytes is what the store takes on disk once everything is in tables.
+func flushedBytes(t *testing.T, e *Engine) uint64 {
+	t.Helper()
+	if err := e.db.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); usage() > full/3; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d bytes are still used", usage(), full)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-	for id := engine.TopicID(2); id < 5; id++ {
-		records, err := e.Read(ctx, id, engine.ReadRequest{Max: 100})
-		if err != nil || len(records) < 16 {
-			t.Errorf("topic %d: %d messages, %v", id, len(records), err)
-		}
-	}
+	return e.db.Metrics().DiskSpaceUsage()
 }

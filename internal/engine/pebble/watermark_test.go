@@ -2,6 +2,8 @@ package pebble
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,6 +66,9 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 			}
 		}
 		must(e.CreateTopic(ctx, 1, keepAll))
+		once := keepAll
+		once.Deduplicate = true
+		must(e.CreateTopic(ctx, 3, once))
 		must(e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}))
 		j, err := e.Journal(ctx, "j")
 		must(err)
@@ -93,13 +98,25 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		})
 		call("journal", func() error { _, err := j.Append(ctx, 0, []byte("r")); return err })
 		call("conflict", func() error { _, err := j.Append(ctx, 5); _ = err; return nil })
+		sendOnce := func() error {
+			_, err := e.Append(ctx, 3, 0, []engine.Message{{Producer: "p", HasSequence: true}})
+			return err
+		}
+		call("send once", sendOnce)
 		synctest.Wait()
+		call("send again", sendOnce)
+		call("lose", func() error {
+			if _, err := j.Append(ctx, 0, []byte("too late")); !errors.Is(err, engine.ErrConflict) {
+				return fmt.Errorf("%w, want %w", err, engine.ErrConflict)
+			}
+			return nil
+		})
 		call("ack again", func() error {
 			return e.Settle(ctx, 1, "s", []engine.Settlement{{ID: engine.MessageID{Topic: 1}}})
 		})
 		synctest.Wait()
 		if name := <-answered; name != "conflict" || len(answered) != 0 {
-			t.Fatalf("%s was answered before it was durable", name)
+			t.Errorf("%s was answered before it was durable", name)
 		}
 
 		records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10})
@@ -109,7 +126,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		}
 		ids, err := e.ListTopics(ctx, 0, 10)
 		must(err)
-		if len(ids) != 1 {
+		if len(ids) != 2 {
 			t.Errorf("listed %v", ids)
 		}
 		if last, err := j.Last(ctx); err != nil || last != 0 {
@@ -125,7 +142,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		}
 
 		release()
-		for range 6 {
+		for range 9 {
 			<-answered
 		}
 		stats, err := e.DescribeTopic(ctx, 1)
