@@ -101,6 +101,8 @@ var leaseLaws = []law{
 			v.Fatalf("%d redeliveries", again[0].Redeliveries)
 		}
 		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Nack, Delay: 5 * v.tick}}))
+		// Who gave it back cannot keep it any more.
+		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Extend, Delay: 25 * v.tick}}))
 		v.expect(1, "s")
 		start := time.Now()
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	cdb "github.com/cockroachdb/pebble/v2"
+
 	"freshet/internal/engine"
 )
 
@@ -40,7 +42,7 @@ func heapBytes() float64 {
 // when the program is built without cgo, so that what is left is the engine's.
 func openLean(b *testing.B) *Engine {
 	b.Helper()
-	cache := NewCache(0)
+	cache := &Cache{blocks: cdb.NewCache(1 << 20), tables: cdb.NewFileCache(1, 100)}
 	e, err := Open(b.TempDir(), Options{Cache: cache, MemTableBytes: 256 << 10, MaxLoaded: 1 << 30, IdleAfter: time.Hour})
 	if err != nil {
 		b.Fatal(err)
