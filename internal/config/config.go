@@ -120,8 +120,8 @@ const EnginePebble = "pebble"
 
 // Limits bounds what the outside can make the server hold or do at once.
 type Limits struct {
-	// Connections is the most open connections per listener; a quarter of the
-	// files that the system lets the process open when that is less.
+	// Connections is the most open connections per listener; fewer when the
+	// system lets the process open too few files.
 	Connections int `json:"connections"`
 	// HeaderSize is the most a request's header may weigh.
 	HeaderSize Size `json:"headerSize"`

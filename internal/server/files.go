@@ -1,7 +1,10 @@
 package server
 
 import (
+	"errors"
 	"log/slog"
+	"net"
+	"sync"
 	"syscall"
 
 	"freshet/internal/config"
@@ -11,7 +14,7 @@ import (
 // of connections can keep the stores from opening theirs: without one, etcd
 // ends the process.
 type files struct {
-	connections int // per listener
+	connections int // of all listeners together
 	tables      int // of all clusters together
 }
 
@@ -19,27 +22,89 @@ const (
 	// manyTables are enough for the clusters of any machine; more are closed and
 	// opened again as needed.
 	manyTables = 1000
-	// fileShare is the part of all files that one listener, or the tables, may
-	// have. There are two large listeners; the last part is everybody else's.
+	// manyOthers are logs of the stores, the connections to etcd, and the like.
+	manyOthers = 1000
+	// fileShare is the part of all files that tables, and others, may have when
+	// there are not that many.
 	fileShare = 4
 )
 
-func divideFiles(limit uint64, connections int) files {
-	share := int(min(limit/fileShare, 1<<30))
-	return files{connections: min(connections, share), tables: min(manyTables, max(share, 1))}
+func divideFiles(limit uint64) files {
+	total := int(min(limit, 1<<30))
+	share := max(1, total/fileShare)
+	tables, others := min(manyTables, share), min(manyOthers, share)
+	return files{connections: max(1, total-tables-others), tables: tables}
 }
 
-// divideOpenFiles bounds connections to what the system's limit allows.
+// divideOpenFiles asks the system for its limit and says when that is less
+// than the configuration wants.
 func divideOpenFiles(cfg *config.Config, log *slog.Logger) files {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		log.Warn("the limit of open files is not known", slog.String("error", err.Error()))
-		return files{connections: cfg.Limits.Connections, tables: manyTables}
+		limit.Cur = syscall.RLIM_INFINITY & (1<<63 - 1)
 	}
-	f := divideFiles(limit.Cur, cfg.Limits.Connections)
+	f := divideFiles(limit.Cur)
 	if f.connections < cfg.Limits.Connections {
 		log.Warn("the limit of open files allows fewer connections than the configuration; raise it, for example with ulimit -n",
 			slog.Uint64("open_files", limit.Cur), slog.Int("connections", f.connections), slog.Int("configured", cfg.Limits.Connections))
 	}
 	return f
+}
+
+// gate lets so many connections in at once, through however many listeners.
+type gate chan struct{}
+
+// guard makes a listener that accepts only while the gate has room.
+func (g gate) guard(l net.Listener) net.Listener {
+	return &gatedListener{Listener: l, gate: g, closed: make(chan struct{})}
+}
+
+type gatedListener struct {
+	net.Listener
+	gate   gate
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept implements net.Listener.
+func (l *gatedListener) Accept() (net.Conn, error) {
+	select {
+	case l.gate <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	leave := sync.OnceFunc(func() { <-l.gate })
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return &gatedConn{Conn: conn, leave: leave}, nil
+}
+
+// Close implements net.Listener.
+func (l *gatedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type gatedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *gatedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
+
+// CloseWrite ends one direction. net/http does so when it refuses a request
+// whose body is still arriving, so that the client gets to read the answer.
+func (c *gatedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }

@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 
-	"golang.org/x/net/netutil"
-
 	"freshet/internal/config"
 )
 
@@ -24,19 +22,19 @@ type listeners struct {
 const opsConnections = 64
 
 // listen opens the ports and writes the real addresses back into the
-// configuration, for ports that were given as 0. Each takes so many connections
-// at once; the operator's port takes only a few.
-func listen(ctx context.Context, cfg *config.Config, connections int) (*listeners, error) {
+// configuration, for ports that were given as 0. Connections to HTTP and HTTPS
+// share the room; the operator's port takes a few of its own.
+func listen(ctx context.Context, cfg *config.Config, room gate) (*listeners, error) {
 	l := &listeners{}
 	for _, port := range []struct {
-		name        string
-		address     *string
-		to          *net.Listener
-		connections int
+		name    string
+		address *string
+		to      *net.Listener
+		gates   []gate
 	}{
-		{"http", &cfg.HTTP, &l.http, connections},
-		{"https", &cfg.HTTPS, &l.https, connections},
-		{"ops", &cfg.Ops, &l.ops, min(connections, opsConnections)},
+		{"http", &cfg.HTTP, &l.http, []gate{room, make(gate, cfg.Limits.Connections)}},
+		{"https", &cfg.HTTPS, &l.https, []gate{room, make(gate, cfg.Limits.Connections)}},
+		{"ops", &cfg.Ops, &l.ops, []gate{make(gate, opsConnections)}},
 	} {
 		if *port.address == config.Off {
 			continue
@@ -46,8 +44,11 @@ func listen(ctx context.Context, cfg *config.Config, connections int) (*listener
 			l.close()
 			return nil, fmt.Errorf("opening the %s port: %w; choose another one with --%s", port.name, err, port.name)
 		}
-		*port.to = netutil.LimitListener(listener, port.connections)
 		*port.address = withPort(*port.address, listener.Addr())
+		for _, g := range port.gates {
+			listener = g.guard(listener)
+		}
+		*port.to = listener
 	}
 	return l, nil
 }

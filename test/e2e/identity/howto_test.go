@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"freshet/test/pages"
 )
 
 // TestHowTo runs the commands of docs/howto/api-keys.md as they stand there.
@@ -21,7 +23,7 @@ func TestHowTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := commands(string(page))
+	script := pages.Commands(string(page))
 	if strings.Count(script, "\n") < 60 {
 		t.Fatalf("the page has hardly any commands:\n%s", script)
 	}
@@ -49,21 +51,6 @@ func TestHowTo(t *testing.T) {
 	}
 	w.eventuallyGone("serviceaccounts/app")
 	w.eventuallyGone("messaginginstances/demo")
-}
-
-// commands takes the shell blocks out of a page.
-func commands(page string) string {
-	var script strings.Builder
-	inside := false
-	for line := range strings.Lines(page) {
-		switch {
-		case strings.HasPrefix(line, "```"):
-			inside = !inside && strings.TrimSpace(line) == "```sh"
-		case inside:
-			script.WriteString(line)
-		}
-	}
-	return script.String()
 }
 
 // TestHowToProgram holds the page's word on its size.

@@ -1,0 +1,92 @@
+// Package howto runs the commands of the pages in docs/howto as they stand
+// there, against the real binary. (The page on API keys is run by e2e/identity,
+// which also looks for the secrets that it makes.)
+package howto_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/test/pages"
+	"freshet/test/testserver"
+)
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"bash", "curl", "jq"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	folder := t.TempDir()
+	binary, err := testserver.Binary(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(30 * time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	for page, wants := range map[string][]string{
+		"messages.md": {
+			`{"order": 1}`,
+			"201\n201\n",
+			"customer-7\tfirst\t0\ncustomer-7\tsecond\t0\n",
+			"X-Msg-Duplicate: true",
+			"\n5\n", // everything that was produced; what was sent twice counts once
+			`{"msgBacklog":3,"msgDelayed":1,"unackedMessages":0}`,
+			`"partitions_count":4`,
+		},
+		"schemas.md": {
+			`{"id":1}`,
+			`"is_compatible": false`,
+			"READER_FIELD_MISSING_DEFAULT_VALUE",
+			`{"is_compatible":true}`,
+			`{"id":2}`,
+			`["orders-value"]`,
+			"[1,2]",
+		},
+	} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			out := run(t, server, page)
+			for _, want := range wants {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q is not in the output", want)
+				}
+			}
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+func run(t *testing.T, server *testserver.Server, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../docs/howto", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := pages.Commands(string(text))
+	if strings.Count(script, "\n") < 20 {
+		t.Fatalf("the page has hardly any commands:\n%s", script)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
