@@ -229,7 +229,7 @@ func Default() *Config {
 			BodyMemory:       256 << 20,
 			WaitingConsumers: 20_000,
 			TokenRate:        10,
-			TokenBurst:       50,
+			TokenBurst:       100,
 		},
 		Timeouts: Timeouts{
 			ReadHeader: Duration(10 * time.Second),

@@ -26,10 +26,12 @@ type Limits struct {
 }
 
 // The defaults. A client needs a token per audience and day, so even a fleet
-// that restarts at once under one client id passes.
+// that restarts at once under one client id passes. One address may be that of a
+// load balancer with every client there is behind it; its limit is what one core
+// can sign.
 func (l *Limits) complete() {
 	l.Client.complete(Rate{PerSecond: 10, Burst: 100})
-	l.Address.complete(Rate{PerSecond: 100, Burst: 400})
+	l.Address.complete(Rate{PerSecond: 2000, Burst: 10_000})
 	l.Failures.complete(Rate{PerSecond: 0.5, Burst: 20})
 	if l.Remembered <= 0 {
 		l.Remembered = 20_000

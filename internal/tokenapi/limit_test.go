@@ -48,6 +48,23 @@ func TestRequestsAreLimitedPerClient(t *testing.T) {
 	})
 }
 
+func TestOneAddressMayHaveManyClients(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		for i := range 50 {
+			_, credentials := f.Account("acme", fmt.Sprintf("client-%d", i))
+			fields := without(f.fields(base))
+			fields["client_id"], fields["client_secret"] = credentials.ClientID, credentials.ClientSecret.Reveal()
+			for range 20 {
+				if w := f.post("application/json", jsonBody(fields), from("192.0.2.1:1")); w.Code != 200 {
+					t.Fatalf("client %d: status %d: %s", i, w.Code, w.Body)
+				}
+			}
+		}
+	})
+}
+
 func TestRequestsAreLimitedPerAddress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

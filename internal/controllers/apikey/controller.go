@@ -6,11 +6,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/generated/informers/externalversions"
-	listers "freshet/api/generated/listers/api/v1alpha1"
 	"freshet/api/v1alpha1"
 	"freshet/internal/controllers/finalizers"
 	"freshet/internal/controllers/loop"
@@ -22,18 +20,22 @@ type Controller struct {
 	*loop.Reconciler[*v1alpha1.APIKey]
 	client versioned.Interface
 	issuer *Issuer
-	keys   listers.APIKeyLister
+	keys   loop.Lookup[*v1alpha1.APIKey] // by account
 }
 
 // New makes the controller.
 func New(client versioned.Interface, informers externalversions.SharedInformerFactory, issuer *Issuer, feed Feed, log *slog.Logger) (*Controller, error) {
 	cloud := informers.Cloud().V1alpha1()
-	c := &Controller{client: client, issuer: issuer, keys: cloud.APIKeys().Lister()}
+	c := &Controller{client: client, issuer: issuer}
 	informer := cloud.APIKeys().Informer()
 	if err := loop.Follow(informer, feed.Put, feed.Delete); err != nil {
 		return nil, err
 	}
 	var err error
+	c.keys, err = loop.Index(informer, "apikey by account", func(key *v1alpha1.APIKey) string { return key.Spec.ServiceAccountName })
+	if err != nil {
+		return nil, err
+	}
 	if c.Reconciler, err = loop.New("apikey", informer, log, c.reconcile); err != nil {
 		return nil, err
 	}
@@ -42,12 +44,8 @@ func New(client versioned.Interface, informers externalversions.SharedInformerFa
 
 // wakeKeysOf looks at the keys that may have waited for an account.
 func (c *Controller) wakeKeysOf(account metav1.Object) {
-	keys, err := c.keys.APIKeys(account.GetNamespace()).List(labels.Everything())
-	if err != nil {
-		return
-	}
-	for _, key := range keys {
-		if key.Spec.ServiceAccountName == account.GetName() && key.Status.IssuedAt == nil {
+	for _, key := range c.keys(account.GetNamespace(), account.GetName()) {
+		if key.Status.IssuedAt == nil {
 			c.Wake(key)
 		}
 	}

@@ -159,7 +159,7 @@ func (i *Issuer) issue(key *v1alpha1.APIKey) {
 			describe(key, false, reasonFailed, "the token could not be made; it will be tried again")
 			return
 		}
-		describe(key, true, reasonIssued, "the key can be used")
+		describe(key, true, reasonIssued, "the key has been issued")
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/generated/informers/externalversions"
@@ -27,7 +26,7 @@ type Controller struct {
 	*loop.Reconciler[*v1alpha1.ServiceAccountBinding]
 	client   versioned.Interface
 	accounts listers.ServiceAccountLister
-	bindings listers.ServiceAccountBindingLister
+	bindings loop.Lookup[*v1alpha1.ServiceAccountBinding] // by account
 	plan     *placement.Plan
 }
 
@@ -37,9 +36,13 @@ func New(client versioned.Interface, informers externalversions.SharedInformerFa
 	c := &Controller{
 		client: client, plan: plan,
 		accounts: cloud.ServiceAccounts().Lister(),
-		bindings: cloud.ServiceAccountBindings().Lister(),
 	}
 	var err error
+	c.bindings, err = loop.Index(cloud.ServiceAccountBindings().Informer(), "binding by account",
+		func(b *v1alpha1.ServiceAccountBinding) string { return b.Spec.ServiceAccountName })
+	if err != nil {
+		return nil, err
+	}
 	if c.Reconciler, err = loop.New("binding", cloud.ServiceAccountBindings().Informer(), log, c.reconcile); err != nil {
 		return nil, err
 	}
@@ -47,14 +50,8 @@ func New(client versioned.Interface, informers externalversions.SharedInformerFa
 }
 
 func (c *Controller) wakeBindingsOf(account metav1.Object) {
-	bindings, err := c.bindings.ServiceAccountBindings(account.GetNamespace()).List(labels.Everything())
-	if err != nil {
-		return
-	}
-	for _, binding := range bindings {
-		if binding.Spec.ServiceAccountName == account.GetName() {
-			c.Wake(binding)
-		}
+	for _, binding := range c.bindings(account.GetNamespace(), account.GetName()) {
+		c.Wake(binding)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"freshet/api/generated/clientset/versioned"
@@ -54,7 +53,7 @@ type Controller struct {
 	*loop.Reconciler[*v1alpha1.MessagingCluster]
 	client    versioned.Interface
 	instances listers.MessagingInstanceLister
-	clusters  listers.MessagingClusterLister
+	clusters  loop.Lookup[*v1alpha1.MessagingCluster] // by instance
 	plan      *placement.Plan
 	plane     Plane
 	backoff   loop.Backoff
@@ -70,12 +69,15 @@ func New(client versioned.Interface, informers externalversions.SharedInformerFa
 	c := &Controller{
 		client: client, plan: plan, plane: plane,
 		instances: cloud.MessagingInstances().Lister(),
-		clusters:  cloud.MessagingClusters().Lister(),
 		log:       log.With(slog.String("controller", "cluster")),
 		gone:      map[types.NamespacedName][]string{},
 	}
 	informer := cloud.MessagingClusters().Informer()
 	var err error
+	c.clusters, err = loop.Index(informer, "cluster by instance", func(o *v1alpha1.MessagingCluster) string { return o.Spec.InstanceName })
+	if err != nil {
+		return nil, err
+	}
 	if c.Reconciler, err = loop.New("cluster", informer, log, c.reconcile); err != nil {
 		return nil, err
 	}
@@ -87,14 +89,8 @@ func New(client versioned.Interface, informers externalversions.SharedInformerFa
 }
 
 func (c *Controller) wakeClustersOf(instance metav1.Object) {
-	clusters, err := c.clusters.MessagingClusters(instance.GetNamespace()).List(labels.Everything())
-	if err != nil {
-		return
-	}
-	for _, cluster := range clusters {
-		if cluster.Spec.InstanceName == instance.GetName() {
-			c.Wake(cluster)
-		}
+	for _, cluster := range c.clusters(instance.GetNamespace(), instance.GetName()) {
+		c.Wake(cluster)
 	}
 }
 

@@ -15,11 +15,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/generated/informers/externalversions"
-	listers "freshet/api/generated/listers/api/v1alpha1"
 	"freshet/api/v1alpha1"
 	"freshet/internal/controllers/conditions"
 	"freshet/internal/controllers/finalizers"
@@ -33,8 +31,8 @@ import (
 type Controller struct {
 	*loop.Reconciler[*v1alpha1.MessagingInstance]
 	client   versioned.Interface
-	clusters listers.MessagingClusterLister
-	keys     listers.APIKeyLister
+	clusters loop.Lookup[*v1alpha1.MessagingCluster] // by instance
+	keys     loop.Lookup[*v1alpha1.APIKey]           // by instance
 	plan     *placement.Plan
 	issuer   string
 }
@@ -42,15 +40,19 @@ type Controller struct {
 // New makes the controller; issuer is the URL that tokens come from.
 func New(client versioned.Interface, informers externalversions.SharedInformerFactory, plan *placement.Plan, issuer string, feed *Feed, log *slog.Logger) (*Controller, error) {
 	cloud := informers.Cloud().V1alpha1()
-	c := &Controller{
-		client: client, plan: plan, issuer: issuer,
-		clusters: cloud.MessagingClusters().Lister(),
-		keys:     cloud.APIKeys().Lister(),
-	}
+	c := &Controller{client: client, plan: plan, issuer: issuer}
 	if err := loop.Follow(cloud.MessagingInstances().Informer(), feed.Put, feed.Remove); err != nil {
 		return nil, err
 	}
 	var err error
+	if c.clusters, err = loop.Index(cloud.MessagingClusters().Informer(), "instance's clusters",
+		func(o *v1alpha1.MessagingCluster) string { return o.Spec.InstanceName }); err != nil {
+		return nil, err
+	}
+	if c.keys, err = loop.Index(cloud.APIKeys().Informer(), "instance's keys",
+		func(o *v1alpha1.APIKey) string { return o.Spec.InstanceName }); err != nil {
+		return nil, err
+	}
 	if c.Reconciler, err = loop.New("instance", cloud.MessagingInstances().Informer(), log, c.reconcile); err != nil {
 		return nil, err
 	}
@@ -129,12 +131,12 @@ func (c *Controller) finish(ctx context.Context, instance *v1alpha1.MessagingIns
 	if !finalizers.Has(instance, kind.Finalizer) {
 		return nil
 	}
-	waiting, err := c.cluster(instance)
-	if err == nil && waiting == "" {
-		waiting, err = c.deleteKeys(ctx, instance)
-	}
-	if err != nil {
-		return err
+	waiting := c.cluster(instance)
+	if waiting == "" {
+		var err error
+		if waiting, err = c.deleteKeys(ctx, instance); err != nil {
+			return err
+		}
 	}
 	message := "nothing of it is left"
 	if waiting != "" {
@@ -150,30 +152,17 @@ func (c *Controller) finish(ctx context.Context, instance *v1alpha1.MessagingIns
 }
 
 // cluster names a cluster that the instance still has.
-func (c *Controller) cluster(instance *v1alpha1.MessagingInstance) (string, error) {
-	clusters, err := c.clusters.MessagingClusters(instance.Namespace).List(labels.Everything())
-	if err != nil {
-		return "", err
+func (c *Controller) cluster(instance *v1alpha1.MessagingInstance) string {
+	if clusters := c.clusters(instance.Namespace, instance.Name); len(clusters) > 0 {
+		return "cluster " + clusters[0].Name
 	}
-	for _, cluster := range clusters {
-		if cluster.Spec.InstanceName == instance.Name {
-			return "cluster " + cluster.Name, nil
-		}
-	}
-	return "", nil
+	return ""
 }
 
 // deleteKeys takes along the keys that are good for this instance only, and
 // says which one is still there.
 func (c *Controller) deleteKeys(ctx context.Context, instance *v1alpha1.MessagingInstance) (waiting string, err error) {
-	keys, err := c.keys.APIKeys(instance.Namespace).List(labels.Everything())
-	if err != nil {
-		return "", err
-	}
-	for _, key := range keys {
-		if key.Spec.InstanceName != instance.Name {
-			continue
-		}
+	for _, key := range c.keys(instance.Namespace, instance.Name) {
 		waiting = "API key " + key.Name
 		if key.DeletionTimestamp != nil {
 			continue

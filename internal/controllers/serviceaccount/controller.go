@@ -9,11 +9,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/generated/informers/externalversions"
-	listers "freshet/api/generated/listers/api/v1alpha1"
 	"freshet/api/v1alpha1"
 	"freshet/internal/controllers/conditions"
 	"freshet/internal/controllers/finalizers"
@@ -27,23 +25,27 @@ type Controller struct {
 	*loop.Reconciler[*v1alpha1.ServiceAccount]
 	client   versioned.Interface
 	issuer   *identity.Issuer
-	keys     listers.APIKeyLister
-	bindings listers.ServiceAccountBindingLister
+	keys     loop.Lookup[*v1alpha1.APIKey]                // by account
+	bindings loop.Lookup[*v1alpha1.ServiceAccountBinding] // by account
 }
 
 // New makes the controller.
 func New(client versioned.Interface, informers externalversions.SharedInformerFactory, issuer *identity.Issuer, feed Feed, log *slog.Logger) (*Controller, error) {
 	cloud := informers.Cloud().V1alpha1()
-	c := &Controller{
-		client: client, issuer: issuer,
-		keys:     cloud.APIKeys().Lister(),
-		bindings: cloud.ServiceAccountBindings().Lister(),
-	}
+	c := &Controller{client: client, issuer: issuer}
 	accounts := cloud.ServiceAccounts().Informer()
 	if err := loop.Follow(accounts, feed.Put, feed.Delete); err != nil {
 		return nil, err
 	}
 	var err error
+	if c.keys, err = loop.Index(cloud.APIKeys().Informer(), "account's keys",
+		func(o *v1alpha1.APIKey) string { return o.Spec.ServiceAccountName }); err != nil {
+		return nil, err
+	}
+	if c.bindings, err = loop.Index(cloud.ServiceAccountBindings().Informer(), "account's bindings",
+		func(o *v1alpha1.ServiceAccountBinding) string { return o.Spec.ServiceAccountName }); err != nil {
+		return nil, err
+	}
 	if c.Reconciler, err = loop.New("serviceaccount", accounts, log, c.reconcile); err != nil {
 		return nil, err
 	}
@@ -119,14 +121,6 @@ func (c *Controller) linger(ctx context.Context, sa *v1alpha1.ServiceAccount) er
 // deleteBelongings asks the account's keys and bindings to go. It says whether
 // some are left, and whether any of them was asked just now.
 func (c *Controller) deleteBelongings(ctx context.Context, sa *v1alpha1.ServiceAccount) (left, asked bool, err error) {
-	keys, err := c.keys.APIKeys(sa.Namespace).List(labels.Everything())
-	if err != nil {
-		return false, false, err
-	}
-	bindings, err := c.bindings.ServiceAccountBindings(sa.Namespace).List(labels.Everything())
-	if err != nil {
-		return false, false, err
-	}
 	api := c.client.CloudV1alpha1()
 	take := func(obj metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) error {
 		left = true
@@ -141,15 +135,15 @@ func (c *Controller) deleteBelongings(ctx context.Context, sa *v1alpha1.ServiceA
 		}
 		return nil
 	}
-	for _, key := range keys {
-		if key.Spec.ServiceAccountName == sa.Name && ownedOrOrphan(key, sa) {
+	for _, key := range c.keys(sa.Namespace, sa.Name) {
+		if ownedOrOrphan(key, sa) {
 			if err := take(key, api.APIKeys(sa.Namespace).Delete); err != nil {
 				return true, asked, err
 			}
 		}
 	}
-	for _, binding := range bindings {
-		if binding.Spec.ServiceAccountName == sa.Name && ownedOrOrphan(binding, sa) {
+	for _, binding := range c.bindings(sa.Namespace, sa.Name) {
+		if ownedOrOrphan(binding, sa) {
 			if err := take(binding, api.ServiceAccountBindings(sa.Namespace).Delete); err != nil {
 				return true, asked, err
 			}
