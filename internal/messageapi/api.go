@@ -3,6 +3,7 @@ package messageapi
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"freshet/internal/access"
@@ -23,7 +24,7 @@ type Cluster struct {
 
 // Resolver finds the cluster a request is for, by its host. An error of kind
 // NotFound is answered with 404.
-type Resolver func(*http.Request) (*Cluster, error)
+type Resolver func(*http.Request) (Cluster, error)
 
 // Verifier tells whose a token is.
 type Verifier interface {
@@ -92,9 +93,20 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeH
 // dispatch sends a request to its handler and what went wrong to the table of
 // errors.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
-	c := call{api: a, w: w, r: r}
+	c := calls.Get().(*call) // the pool holds nothing else
+	defer c.end()
+	*c = call{api: a, w: w, r: r}
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}
-	a.opts.Gate.Release(c.held)
+}
+
+// calls keeps those that ended for those that begin.
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// end gives back what the call held, and the call.
+func (c *call) end() {
+	c.api.opts.Gate.Release(c.held)
+	*c = call{}
+	calls.Put(c)
 }

@@ -32,7 +32,7 @@ func (c *call) audit(code int) {
 	if c.principal != nil {
 		r.Principal, r.KeyID = c.principal.Name, c.principal.KeyID
 	}
-	if c.cluster != nil {
+	if c.cluster.Broker != nil {
 		scope := c.scope()
 		r.Organization, r.Scope = scope.Organization, scope.String()
 	}

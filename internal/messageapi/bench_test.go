@@ -130,11 +130,11 @@ func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *bench
 	people := identitytest.New(b)
 	account, _ := people.Account(organization, "boss", func(a *identity.Account) { a.Admin = true })
 	audience := identity.InstanceAudience(organization, instance)
-	cluster := &messageapi.Cluster{
+	cluster := messageapi.Cluster{
 		Broker: broker, Scope: access.Scope{Organization: organization, Instance: instance, Cluster: "prod"}, Audiences: []string{audience},
 	}
 	api := messageapi.New(messageapi.Options{
-		Resolve:  func(*http.Request) (*messageapi.Cluster, error) { return cluster, nil },
+		Resolve:  func(*http.Request) (messageapi.Cluster, error) { return cluster, nil },
 		Verifier: people.Verifier, Policy: access.NewPolicy(),
 	})
 	mux := http.NewServeMux()

@@ -19,7 +19,7 @@ type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
 
-	cluster   *Cluster
+	cluster   Cluster
 	principal *identity.Principal
 
 	surface surface
@@ -81,16 +81,15 @@ func (c *call) broker() *messaging.Broker { return c.cluster.Broker }
 
 // enter finds the cluster and the caller.
 func (c *call) enter() error {
-	cluster, err := c.api.opts.Resolve(c.r)
-	if err != nil {
+	var err error
+	if c.cluster, err = c.api.opts.Resolve(c.r); err != nil {
 		return err
 	}
-	c.cluster = cluster
 	token, ok := web.BearerToken(c.r)
 	if !ok {
 		return identity.ErrNoToken
 	}
-	c.principal, err = c.api.opts.Verifier.Verify(c.r.Context(), token, cluster.Audiences...)
+	c.principal, err = c.api.opts.Verifier.Verify(c.r.Context(), token, c.cluster.Audiences...)
 	if err != nil {
 		return err
 	}

@@ -84,13 +84,13 @@ func newWorld(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Op
 		t: t, identity: identitytest.New(t), policy: access.NewPolicy(), engine: eng, broker: broker,
 		log: &auditLog{}, checked: true,
 	}
-	cluster := &messageapi.Cluster{
+	cluster := messageapi.Cluster{
 		Broker:    broker,
 		Scope:     access.Scope{Organization: organization, Instance: instance, Cluster: "prod"},
 		Audiences: []string{identity.InstanceAudience(organization, instance)},
 	}
 	surface := messageapi.Options{
-		Resolve:  func(*http.Request) (*messageapi.Cluster, error) { return cluster, nil },
+		Resolve:  func(*http.Request) (messageapi.Cluster, error) { return cluster, nil },
 		Verifier: w.identity.Verifier, Policy: w.policy, Auditor: w.log,
 		CORS: web.CORS{Origins: []string{"https://app.example"}},
 	}

@@ -246,20 +246,25 @@ type fields struct {
 	n     int
 }
 
-// end names the value that was appended to text since the last one.
+// end names the value that was appended to text since the last one; without a
+// name it is no header's.
 func (f *fields) end(name string) {
 	f.names[f.n], f.ends[f.n] = name, len(f.text)
 	f.n++
 }
 
-func (f *fields) write(h http.Header) {
+// write sets the headers and returns the text that they are part of.
+func (f *fields) write(h http.Header) string {
 	all, values := string(f.text), make([]string, f.n)
 	from := 0
 	for i := range f.n {
-		values[i] = all[from:f.ends[i]]
-		h[f.names[i]] = values[i : i+1 : i+1]
+		if f.names[i] != "" {
+			values[i] = all[from:f.ends[i]]
+			h[f.names[i]] = values[i : i+1 : i+1]
+		}
 		from = f.ends[i]
 	}
+	return all
 }
 
 func (f *fields) id(id names.MessageID) {

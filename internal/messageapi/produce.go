@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 
 	"freshet/internal/errs"
@@ -33,26 +34,31 @@ func (c *call) produce() error {
 
 // created answers with the id of a new message (decision M3).
 func (c *call) created(p *messaging.Produced) {
-	var idText [64]byte
-	text := append(p.ID.AppendText(append(idText[:0], '"')), '"')
+	var buf [192]byte
+	f := fields{text: append(buf[:0], '"')}
+	f.end("")
+	f.text = p.ID.AppendText(f.text)
+	f.end(headerStringID)
+	f.text = append(f.text, '"')
+	f.end("")
+	from, to := 0, len(f.text) // the id as a JSON string
 	h := c.w.Header()
 	h["Content-Type"] = valueJSON
 	if wantsText(c.r.Header["Accept"]) {
 		h["Content-Type"] = valueText
-		text = text[1 : len(text)-1]
+		from, to = from+1, to-1
 	}
 	if p.Duplicate {
 		h[headerDuplicate] = valueTrue
 	}
-	var buf [192]byte
-	f := fields{text: buf[:0]}
-	f.id(p.ID)
+	f.text = p.ID.AppendBase64(f.text)
+	f.end(headerMessageID)
 	f.schema(p.SchemaVersion)
-	f.number("Content-Length", int64(len(text)))
-	f.write(h)
+	f.number("Content-Length", int64(to-from))
+	body := f.write(h)[from:to]
 	c.began = true
 	c.w.WriteHeader(http.StatusCreated)
-	_, _ = c.w.Write(text) // the message is stored whether or not the client hears of it
+	_, _ = io.WriteString(c.w, body) // the message is stored whether or not the client hears of it
 }
 
 // wantsText reports whether a client prefers text/plain to JSON. Accept is a

@@ -105,13 +105,18 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer h.opts.Gate.Leave()
 	c := calls.Get().(*call) // the pool holds nothing else
+	defer c.end()
 	*c = call{w: w, r: r, h: h}
 	err := c.serve()
 	c.audit(err)
-	h.opts.Gate.Release(c.held)
+	return err
+}
+
+// end gives back what the call held, and the call.
+func (c *call) end() {
+	c.h.opts.Gate.Release(c.held)
 	*c = call{}
 	calls.Put(c)
-	return err
 }
 
 func (c *call) serve() error {

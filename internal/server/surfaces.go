@@ -117,12 +117,12 @@ func (s *server) planeOptions() dataplane.Options {
 }
 
 // messageCluster implements messageapi.Resolver.
-func (s *server) messageCluster(r *http.Request) (*messageapi.Cluster, error) {
+func (s *server) messageCluster(r *http.Request) (messageapi.Cluster, error) {
 	c, err := s.plane.Find(r.Host)
 	if err != nil {
-		return nil, err
+		return messageapi.Cluster{}, err
 	}
-	return &messageapi.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences}, nil
+	return messageapi.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences}, nil
 }
 
 // registries finds the registry a request means: by host, and by where it

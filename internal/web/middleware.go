@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -25,12 +26,32 @@ type Observer interface {
 // from taking the process down, and logs and observes once at the end.
 func Middleware(next http.Handler, log *slog.Logger, observer Observer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec := &Record{RequestID: requestID(r), Started: time.Now()}
-		w.Header()[RequestIDHeader] = []string{rec.RequestID}
-		out := &responseWriter{ResponseWriter: w, rec: rec}
-		defer finish(out, r, rec, log, observer)
-		next.ServeHTTP(out, r.WithContext(WithRecord(r.Context(), rec)))
+		x := &exchange{Context: r.Context(), id: [1]string{requestID(r)}}
+		x.rec = Record{RequestID: x.id[0], Started: time.Now()}
+		w.Header()[RequestIDHeader] = x.id[:]
+		x.out = responseWriter{ResponseWriter: w, rec: &x.rec}
+		defer finish(&x.out, r, &x.rec, log, observer)
+		next.ServeHTTP(&x.out, r.WithContext(x))
 	})
+}
+
+// exchange is what Middleware keeps of a request: its record, its response, and
+// the context that leads to the record. Every request has one, so it is one
+// piece of memory.
+type exchange struct {
+	context.Context //nolint:containedctx // it is the request's context
+
+	rec Record
+	out responseWriter
+	id  [1]string // the value of the response's header
+}
+
+// Value implements context.Context.
+func (x *exchange) Value(key any) any {
+	if key == (recordKey{}) {
+		return &x.rec
+	}
+	return x.Context.Value(key)
 }
 
 func finish(out *responseWriter, r *http.Request, rec *Record, log *slog.Logger, observer Observer) {
@@ -102,6 +123,16 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 		w.rec.Status = http.StatusOK
 	}
 	n, err := w.ResponseWriter.Write(p)
+	w.rec.Bytes += int64(n)
+	return n, err
+}
+
+// WriteString implements io.StringWriter, as net/http's own writers do.
+func (w *responseWriter) WriteString(s string) (int, error) {
+	if w.rec.Status == 0 {
+		w.rec.Status = http.StatusOK
+	}
+	n, err := io.WriteString(w.ResponseWriter, s)
 	w.rec.Bytes += int64(n)
 	return n, err
 }

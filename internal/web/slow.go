@@ -13,9 +13,9 @@ import (
 func BoundBodies(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			control := http.NewResponseController(w)
-			if control.SetReadDeadline(time.Now().Add(limit)) == nil {
-				r.Body = &boundBody{ReadCloser: r.Body, control: control}
+			body := &boundBody{ReadCloser: r.Body, control: *http.NewResponseController(w)}
+			if body.control.SetReadDeadline(time.Now().Add(limit)) == nil {
+				r.Body = body
 			}
 		}
 		next.ServeHTTP(w, r)
@@ -24,7 +24,7 @@ func BoundBodies(next http.Handler, limit time.Duration) http.Handler {
 
 type boundBody struct {
 	io.ReadCloser
-	control *http.ResponseController
+	control http.ResponseController
 }
 
 func (b *boundBody) Read(p []byte) (int, error) {
