@@ -52,57 +52,57 @@ func divideOpenFiles(cfg *config.Config, log *slog.Logger) files {
 	return f
 }
 
-// gate lets so many connections in at once, through however many listeners.
-type gate chan struct{}
+// turnstile lets so many connections in at once, through however many listeners.
+type turnstile chan struct{}
 
-// guard makes a listener that accepts only while the gate has room.
-func (g gate) guard(l net.Listener) net.Listener {
-	return &gatedListener{Listener: l, gate: g, closed: make(chan struct{})}
+// guard makes a listener that accepts only while it has room.
+func (t turnstile) guard(l net.Listener) net.Listener {
+	return &turnstileListener{Listener: l, turnstile: t, closed: make(chan struct{})}
 }
 
-type gatedListener struct {
+type turnstileListener struct {
 	net.Listener
-	gate   gate
-	once   sync.Once
-	closed chan struct{}
+	turnstile turnstile
+	once      sync.Once
+	closed    chan struct{}
 }
 
 // Accept implements net.Listener.
-func (l *gatedListener) Accept() (net.Conn, error) {
+func (l *turnstileListener) Accept() (net.Conn, error) {
 	select {
-	case l.gate <- struct{}{}:
+	case l.turnstile <- struct{}{}:
 	case <-l.closed:
 		return nil, net.ErrClosed
 	}
-	leave := sync.OnceFunc(func() { <-l.gate })
+	leave := sync.OnceFunc(func() { <-l.turnstile })
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		leave()
 		return nil, err
 	}
-	return &gatedConn{Conn: conn, leave: leave}, nil
+	return &turnstileConn{Conn: conn, leave: leave}, nil
 }
 
 // Close implements net.Listener.
-func (l *gatedListener) Close() error {
+func (l *turnstileListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
-type gatedConn struct {
+type turnstileConn struct {
 	net.Conn
 	leave func()
 }
 
 // Close implements net.Conn.
-func (c *gatedConn) Close() error {
+func (c *turnstileConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
 }
 
 // CloseWrite ends one direction. net/http does so when it refuses a request
 // whose body is still arriving, so that the client gets to read the answer.
-func (c *gatedConn) CloseWrite() error {
+func (c *turnstileConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

@@ -40,9 +40,9 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p); return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-func TestGateIsSharedByListeners(t *testing.T) {
+func TestTurnstileIsSharedByListeners(t *testing.T) {
 	t.Parallel()
-	shared := make(gate, 1)
+	shared := make(turnstile, 1)
 	one, two := make(pipes, 1), make(pipes, 1)
 	first, second := shared.guard(one), shared.guard(two)
 	end, _ := net.Pipe()

@@ -124,7 +124,7 @@ func (s *server) openDirectory(context.Context) (err error) {
 
 func (s *server) openPorts(ctx context.Context) (err error) {
 	s.files = divideOpenFiles(s.cfg, s.log)
-	if s.ports, err = listen(ctx, s.cfg, make(gate, s.files.connections)); err != nil {
+	if s.ports, err = listen(ctx, s.cfg, make(turnstile, s.files.connections)); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, func() error { s.ports.close(); return nil })
