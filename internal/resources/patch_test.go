@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -97,6 +98,36 @@ func TestFieldManagers(t *testing.T) {
 				t.Errorf("%s with manager %s is refused without saying why: %s", name, bad, status.Message)
 			}
 		}
+	}
+}
+
+// TestManyWritersOfOneObject: nobody loses, and nothing is lost, when all write
+// at once and nobody names a version.
+func TestManyWritersOfOneObject(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	a.post("users", find("User").object("ann", `"labels":{"a":"b"}`)).want(http.StatusCreated)
+	const writers = 16
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			for _, res := range []reply{
+				a.patch("users/ann", mergePatch, fmt.Sprintf(`{"metadata":{"labels":{"m%d":"x"}}}`, i)),
+				a.patch("users/ann", strategic, fmt.Sprintf(`{"metadata":{"labels":{"s%d":"x"}}}`, i)),
+				a.patch("users/ann", jsonPatch, fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/j%d","value":"x"}]`, i)),
+				a.patch(fmt.Sprintf("users/ann?fieldManager=m%d", i), applyPatch,
+					fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"ann","labels":{"a%d":"x"}}}`, i)),
+				a.patch("users/ann/status", mergePatch, `{"status":`+settled+`}`),
+			} {
+				if res.code != http.StatusOK {
+					t.Errorf("%s answers %d: %s", res.request, res.code, res.body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if labels, _ := a.get("users/ann").want(http.StatusOK).at("metadata.labels").(map[string]any); len(labels) != 1+4*writers {
+		t.Errorf("%d labels are left of %d", len(labels), 1+4*writers)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 // caller may not see left out (redact.go).
 type REST[T Object] struct {
 	*genericregistry.Store
-	kind *Kind[T]
+	kind  *Kind[T]
+	turns *turns
 }
 
 // ShortNames implements rest.ShortNamesProvider.
@@ -48,6 +49,11 @@ func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.
 
 // Update replaces, patches and applies.
 func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	end, err := r.turns.take(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
 	out, created, err := r.Store.Update(ctx, name, r.kind.check(name, info), createValidation, updateValidation, forceAllowCreate, options)
 	if err != nil {
 		return nil, false, err
@@ -63,6 +69,11 @@ func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.Validat
 	if err := settle(ctx, options); err != nil {
 		return nil, false, err
 	}
+	end, err := r.turns.take(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
 	out, deleted, err := r.Store.Delete(ctx, name, r.protect(validate, options), options)
 	if err != nil {
 		return nil, false, err
@@ -107,6 +118,7 @@ func (r *REST[T]) deleting(out runtime.Object, options *metav1.DeleteOptions) {
 type StatusREST[T Object] struct {
 	store *genericregistry.Store
 	kind  *Kind[T]
+	turns *turns
 }
 
 // New implements rest.Storage.
@@ -126,6 +138,11 @@ func (r *StatusREST[T]) Get(ctx context.Context, name string, options *metav1.Ge
 
 // Update changes the object's status and nothing else.
 func (r *StatusREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	end, err := r.turns.take(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
 	out, created, err := r.store.Update(ctx, name, r.kind.check(name, info), createValidation, updateValidation, false, options)
 	if err != nil {
 		return nil, false, err

@@ -106,10 +106,11 @@ func (d *definition[T]) Open(scheme *runtime.Scheme, options generic.RESTOptions
 	status := *store
 	status.UpdateStrategy = statusStrategy[T]{main}
 	status.ResetFieldsStrategy = statusStrategy[T]{main}
+	turns := newTurns()
 	return Storage{
 		Plural: kind.Plural,
-		Main:   &Guarded[T]{&REST[T]{Store: store, kind: kind}, doorman[T]{kind, gate}},
-		Status: &GuardedStatus[T]{&StatusREST[T]{store: &status, kind: kind}, doorman[T]{kind, gate}},
+		Main:   &Guarded[T]{&REST[T]{Store: store, kind: kind, turns: turns}, doorman[T]{kind, gate}},
+		Status: &GuardedStatus[T]{&StatusREST[T]{store: &status, kind: kind, turns: turns}, doorman[T]{kind, gate}},
 	}, nil
 }
 
