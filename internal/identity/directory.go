@@ -83,7 +83,8 @@ type Directory struct {
 	clients  map[string]*accountRecord
 	keys     map[string]*keyRecord
 	keyNames map[name]string // APIKey resource → key id
-	keyCount map[name]int    // organization and instance → keys
+	keyCount map[name]int    // organization and instance → keys that are stored
+	expected int             // keys that are not stored yet
 	goneUIDs *tombstones
 	goneKeys *tombstones
 }
@@ -204,6 +205,8 @@ func (d *Directory) PutKey(k Key) {
 		d.keyCount[name{k.Organization, k.Instance}]++
 	} else if rec.expected {
 		rec.expected = false
+		d.expected--
+		d.keyCount[name{k.Organization, k.Instance}]++
 	} else if k.Revision != 0 && k.Revision < rec.revision {
 		if k.Revoked {
 			rec.revoke()
@@ -229,7 +232,8 @@ func (d *Directory) PutKey(k Key) {
 const expectation = time.Minute
 
 // ExpectKey lets a key in that is about to be issued: readers may see it a
-// moment before PutKey is called. One that does not come is forgotten.
+// moment before PutKey is called. One that does not come is forgotten, and none
+// is counted before it has come: calls that fail must not use up a quota.
 func (d *Directory) ExpectKey(k Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,7 +246,7 @@ func (d *Directory) ExpectKey(k Key) {
 	rec.revoked.Store(k.Revoked)
 	rec.live.Store(&k)
 	d.keys[k.ID] = rec
-	d.keyCount[name{k.Organization, k.Instance}]++
+	d.expected++
 	time.AfterFunc(expectation, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -284,7 +288,7 @@ func (d *Directory) DeleteKey(id string) {
 func (d *Directory) DeleteKeysOf(organization, instance string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if instance == "" || d.keyCount[name{organization, instance}] == 0 {
+	if instance == "" || (d.keyCount[name{organization, instance}] == 0 && d.expected == 0) {
 		return
 	}
 	for id, rec := range d.keys {
@@ -300,8 +304,9 @@ func (d *Directory) dropKey(id string, rec *keyRecord) {
 	if at := (name{k.Organization, k.Name}); d.keyNames[at] == id {
 		delete(d.keyNames, at)
 	}
-	at := name{k.Organization, k.Instance}
-	if d.keyCount[at]--; d.keyCount[at] == 0 {
+	if at := (name{k.Organization, k.Instance}); rec.expected {
+		d.expected--
+	} else if d.keyCount[at]--; d.keyCount[at] == 0 {
 		delete(d.keyCount, at)
 	}
 	rec.revoked.Store(true)

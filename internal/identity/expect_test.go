@@ -63,6 +63,9 @@ func TestExpectedKeysComeOrAreForgotten(t *testing.T) {
 		if k, _ := d.KeyNamed("acme", "name-old"); k == nil || k.ID != "old" {
 			t.Errorf("an expected key took the name of another: %+v", k)
 		}
+		if got := d.KeysOf("acme", "prod"); got != 1 {
+			t.Errorf("%d keys count before any has come", got)
+		}
 		d.PutKey(key("soon", "prod"))
 		if k, _ := d.KeyNamed("acme", "name-soon"); k == nil || k.ID != "soon" {
 			t.Errorf("a key that came has no name: %+v", k)
@@ -88,6 +91,13 @@ func TestExpectedKeysComeOrAreForgotten(t *testing.T) {
 		d.ExpectKey(key("soon", "prod"))
 		if _, ok := d.Key("soon"); ok {
 			t.Error("an expectation undid a deletion")
+		}
+		// What is expected goes with its instance too, also when nothing else is left.
+		d.ExpectKey(key("first", "new"))
+		d.DeleteKeysOf("acme", "new")
+		d.PutKey(key("first", "new"))
+		if _, ok := d.Key("first"); ok {
+			t.Error("a key that was under way outlived its instance")
 		}
 	})
 }

@@ -135,7 +135,10 @@ func (g *Guarded[T]) admit(ctx context.Context, object, old T) error {
 	return nil
 }
 
-// guardedInfo asks about the stored object before it tells anything of it.
+// guardedInfo asks about the stored object before it tells anything of it, and
+// then tells no more than reading would: a JSON patch can copy from one field to
+// another, and out of one that the caller may not see. What is hidden from the
+// change is not lost by it, for the status is carried over from what is stored.
 type guardedInfo[T Object] struct {
 	rest.UpdatedObjectInfo
 	door doorman[T]
@@ -148,7 +151,7 @@ func (i guardedInfo[T]) UpdatedObject(ctx context.Context, old runtime.Object) (
 			return nil, err
 		}
 	}
-	return i.UpdatedObjectInfo.UpdatedObject(ctx, old)
+	return i.UpdatedObjectInfo.UpdatedObject(ctx, i.door.kind.redact(ctx, old))
 }
 
 // List reads what the caller may see: the rest is left out as if it were not
