@@ -103,7 +103,8 @@ func (h *schemaHistory) version(n int64) (*schemaVersion, bool) {
 }
 
 // choose returns the version that a message is to be stamped with: the one the
-// producer names, or the latest. nil means none.
+// producer names, or the latest. nil means none. What was deleted is for readers
+// of old messages only.
 func (h *schemaHistory) choose(asked int64) (*schemaVersion, error) {
 	if asked == NoSchema {
 		v, ok := h.latest()
@@ -112,11 +113,13 @@ func (h *schemaHistory) choose(asked int64) (*schemaVersion, error) {
 		}
 		return v, nil
 	}
-	v, ok := h.version(asked)
-	if !ok {
-		return nil, errs.Newf(errs.NotFound, "%w: topic has no schema version %d", ErrNoSchema, asked)
+	versions := h.current()
+	for i := len(versions) - 1; i >= 0; i-- {
+		if versions[i].Version == asked {
+			return versions[i], nil
+		}
 	}
-	return v, nil
+	return nil, errs.Newf(errs.NotFound, "%w: topic has no schema version %d", ErrNoSchema, asked)
 }
 
 // AddSchema gives a topic a new version of its schema and returns its number.

@@ -78,6 +78,8 @@ func TestSchemaVersions(t *testing.T) {
 	}
 	_, err = c.SchemaByVersion(ctx, name, 2)
 	wantErr(t, err, messaging.ErrNoSchema)
+	_, err = c.Produce(ctx, name, &messaging.Message{SchemaVersion: 1})
+	wantErr(t, err, messaging.ErrNoSchema)
 	if v := add(orderNo); v != 3 {
 		t.Errorf("after the deletion comes version %d", v)
 	}
