@@ -26,8 +26,16 @@ type schemaRequest struct {
 
 // draft reads the schema that a call brings.
 func (c *call) draft() (*schemas.Draft, error) {
-	var req schemaRequest
-	if err := c.decode(&req); err != nil {
+	body, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	req, ok := plainRequest(body)
+	if !ok {
+		req = schemaRequest{}
+		err = decode(body, &req)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if req.Schema == nil {
@@ -40,15 +48,25 @@ func (c *call) draft() (*schemas.Draft, error) {
 	return &schemas.Draft{Type: t, Text: *req.Schema, References: req.References, ID: req.ID, Version: req.Version}, nil
 }
 
-// decode reads a JSON body: what is no JSON at all is 400, JSON of another
-// shape 422.
-func (c *call) decode(into any) error {
+// body reads the body of the call.
+func (c *call) body() ([]byte, error) {
 	body, held, err := c.h.opts.Gate.ReadBody(c.r, maxBody)
 	c.held += held
+	return body, err
+}
+
+// decode reads the body of the call as JSON.
+func (c *call) decode(into any) error {
+	body, err := c.body()
 	if err != nil {
 		return err
 	}
-	err = json.Unmarshal(toUTF8(body), into)
+	return decode(body, into)
+}
+
+// decode reads JSON: what is none at all is 400, JSON of another shape 422.
+func decode(body []byte, into any) error {
+	err := json.Unmarshal(toUTF8(body), into)
 	var shape *json.UnmarshalTypeError
 	switch {
 	case err == nil:

@@ -211,13 +211,9 @@ func (r *Registry) parseAs(ctx context.Context, key cacheKey, t Type, text strin
 // same content for ever, except where an import binds it anew after a hard
 // delete; the epoch tells those apart.
 func parseKey(t Type, text string, refs []Reference, targets []target, epoch uint64, imported bool) cacheKey {
-	b := make([]byte, 0, 256)
+	b := make([]byte, 0, 16+len(text)+128*len(refs))
 	b = append(b, byte(t), flags(imported))
-	b = binary.AppendUvarint(b, uint64(len(text)))
-	h := sha256.New()
-	h.Write(b)
-	h.Write([]byte(text))
-	b = b[:0]
+	b = appendString(b, text)
 	for i, ref := range refs {
 		b = appendString(b, ref.Name)
 		b = appendString(b, ref.Subject)
@@ -225,6 +221,5 @@ func parseKey(t Type, text string, refs []Reference, targets []target, epoch uin
 		b = appendInt(b, int64(targets[i].schema.ID))
 		b = binary.AppendUvarint(b, epoch)
 	}
-	h.Write(b)
-	return cacheKey(h.Sum(nil))
+	return sha256.Sum256(b)
 }

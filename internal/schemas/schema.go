@@ -37,24 +37,19 @@ const bodyStart = len(`{"schema":`)
 type identity [32]byte
 
 func identityOf(t Type, text string, refs []Reference) identity {
-	h := sha256.New()
-	var n [8]byte
-	number := func(v int) {
-		binary.LittleEndian.PutUint64(n[:], uint64(v)) // hashing, not arithmetic
-		h.Write(n[:])
-	}
+	b := make([]byte, 0, 16+len(text)+128*len(refs))
 	write := func(s string) {
-		number(len(s))
-		h.Write([]byte(s))
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(s)))
+		b = append(b, s...)
 	}
-	number(int(t))
+	b = binary.LittleEndian.AppendUint64(b, uint64(t))
 	write(text)
 	for _, ref := range refs {
 		write(ref.Name)
 		write(ref.Subject)
-		number(int(ref.Version))
+		b = binary.LittleEndian.AppendUint64(b, uint64(int64(ref.Version)))
 	}
-	return identity(h.Sum(nil))
+	return sha256.Sum256(b)
 }
 
 func newSchema(id int32, t Type, text string, refs []Reference) *Schema {

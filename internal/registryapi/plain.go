@@ -1,0 +1,109 @@
+package registryapi
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// plainRequest reads the body that serializers send all day: one object with a
+// schema and maybe a schemaType, both strings. For everything else ok is false,
+// and encoding/json, which needs several times as long, has the word.
+func plainRequest(body []byte) (req schemaRequest, ok bool) {
+	p := plainReader{body: body}
+	if !p.take('{') {
+		return req, false
+	}
+	for more := true; more; more = p.take(',') {
+		name, ok := p.text()
+		if !ok || !p.take(':') {
+			return req, false
+		}
+		value, ok := p.text()
+		switch {
+		case !ok:
+			return req, false
+		case name == "schema" && req.Schema == nil:
+			req.Schema = &value
+		case name == "schemaType" && req.SchemaType == "":
+			req.SchemaType = value
+		default:
+			return req, false
+		}
+	}
+	if !p.take('}') {
+		return req, false
+	}
+	p.skipSpace()
+	return req, p.at == len(body)
+}
+
+// plainReader reads JSON without numbers, literals, arrays and nesting.
+type plainReader struct {
+	body []byte
+	at   int
+}
+
+func (p *plainReader) skipSpace() {
+	for p.at < len(p.body) && strings.IndexByte(" \t\r\n", p.body[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+// next says whether a character follows.
+func (p *plainReader) next(c byte) bool { return p.at < len(p.body) && p.body[p.at] == c }
+
+// take moves past space and a character, if that is what follows.
+func (p *plainReader) take(c byte) bool {
+	p.skipSpace()
+	if !p.next(c) {
+		return false
+	}
+	p.at++
+	return true
+}
+
+// text reads a string. Escapes by number and broken UTF-8 are not for it.
+func (p *plainReader) text() (string, bool) {
+	if !p.take('"') {
+		return "", false
+	}
+	var text strings.Builder
+	for {
+		run := p.run()
+		switch {
+		case p.next('"') && text.Len() == 0:
+			p.at++
+			return string(run), utf8.Valid(run)
+		case p.next('"'):
+			p.at++
+			text.Write(run)
+			return text.String(), utf8.ValidString(text.String())
+		case !p.next('\\') || p.at+1 == len(p.body):
+			return "", false // a control character, or the end
+		case text.Len() == 0:
+			text.Grow(len(run) + len(p.body) - p.at)
+		}
+		c := escaped[p.body[p.at+1]]
+		if c == 0 {
+			return "", false
+		}
+		text.Write(run)
+		text.WriteByte(c)
+		p.at += 2
+	}
+}
+
+// run moves past the bytes of a string that stand for themselves.
+func (p *plainReader) run() []byte {
+	from := p.at
+	for p.at < len(p.body) {
+		if c := p.body[p.at]; c < ' ' || c == '"' || c == '\\' {
+			break
+		}
+		p.at++
+	}
+	return p.body[from:p.at]
+}
+
+// escaped is what a character behind a backslash stands for.
+var escaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
