@@ -339,6 +339,24 @@ func TestBindingsChange(t *testing.T) {
 			must(t, p.SetBinding(at("topic-producer", 6, "a")))
 			p.DeleteBinding("acme", "b", 5)
 		}, true, false, false},
+		"made again as it was, and a late delete": {func(p *access.Policy) {
+			must(t, p.SetBinding(at("topic-producer", 3, "a")))
+			must(t, p.SetBinding(at("topic-producer", 6, "a")))
+			p.DeleteBinding("acme", "b", 5)
+		}, true, false, false},
+		"as it was, late": {func(p *access.Policy) {
+			must(t, p.SetBinding(at("topic-producer", 6, "a")))
+			must(t, p.SetBinding(at("topic-producer", 3, "a")))
+			must(t, p.SetBinding(at("topic-consumer", 5, "a")))
+		}, true, false, false},
+		"conditions come and go": {func(p *access.Policy) {
+			must(t, p.SetBinding(at("topic-producer", 1, "a")))
+			condition := at("topic-producer", 2, "a")
+			condition.CEL = "srn.topic_name == 'orders'"
+			must(t, p.SetBinding(condition))
+			must(t, p.SetBinding(condition))
+			must(t, p.SetBinding(at("topic-producer", 3, "a")))
+		}, true, false, false},
 		"turned invalid": {func(p *access.Policy) {
 			must(t, p.SetBinding(at("topic-producer", 1, "a")))
 			if err := p.SetBinding(at("nonsense", 2, "a")); errs.KindOf(err) != errs.Invalid {

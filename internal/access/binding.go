@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"freshet/internal/errs"
@@ -65,6 +66,13 @@ type grant struct {
 	condition *expression   // or this
 	source    *Binding      // for reviews
 	set       permissionSet // of the role, here to save a hop
+}
+
+// same reports whether two bindings of one name say the same.
+func (b *Binding) same(o *Binding) bool {
+	return b.RoleKind == o.RoleKind && b.Role == o.Role && b.CEL == o.CEL && slices.Equal(b.Subjects, o.Subjects) &&
+		(b.Restriction == nil) == (o.Restriction == nil) && (b.Restriction == nil || *b.Restriction == *o.Restriction) &&
+		slices.Equal(b.ResourceNames, o.ResourceNames)
 }
 
 // Validate says what is wrong with a binding, as a FieldError.
