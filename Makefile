@@ -59,7 +59,7 @@ race: ## Run the suites of everything but the resource API under the race detect
 .PHONY: race-engine
 race-engine: ## Run the engines' suites under the race detector
 	@hack/need.sh gcc gcc libc6-dev
-	CGO_ENABLED=1 go test -race -timeout 15m ./internal/engine/...
+	CGO_ENABLED=1 go test -race -timeout 30m ./internal/engine/...
 
 .PHONY: lint
 lint: $(BIN)/.linters ## Run the linters

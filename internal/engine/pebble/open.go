@@ -142,6 +142,10 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 	// Tables of old eras sink to the lowest level as they are, so they should be
 	// large from the start, or there will be too many of them.
 	opts.TargetFileSizes[0] = max(256<<10, int64(e.opts.MemTableBytes)/8)
+	// And none of them holds other keys besides, which sort behind all messages:
+	// it would cover every era to come and be rewritten with each of them.
+	opts.Experimental.SpanPolicyFunc = cdb.MakeStaticSpanPolicyFunc(cdb.DefaultComparer.Compare,
+		cdb.KeyRange{Start: []byte{keyMessage}, End: []byte{keyMessage + 1}}, cdb.SpanPolicy{})
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}

@@ -133,3 +133,44 @@ func FuzzDecode(f *testing.F) {
 		_, _, _ = unpackSub(value)
 	})
 }
+
+// TestMessagesHaveTablesOfTheirOwn writes many eras and looks at the tables.
+func TestMessagesHaveTablesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	e, err := Open("store", Options{FS: vfs.NewMem(), MemTableBytes: 512 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	makeTopics(t, e, 1, 20, true)
+	ctx := context.Background()
+	noise := payload(1 << 10)
+	for i := range 400 {
+		msgs := make([]engine.Message, 100)
+		for n := range msgs {
+			msgs[n].Payload = noise
+		}
+		if _, err := e.Append(ctx, engine.TopicID(i%20+1), 0, msgs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	levels, err := e.db.SSTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := 0
+	for level := range levels {
+		for _, table := range levels[level] {
+			tables++
+			if first, last := table.Smallest.UserKey[0], table.Largest.UserKey[0]; first != last && (first == keyMessage || last == keyMessage) {
+				t.Errorf("a table in level %d has keys from %c to %c", level, first, last)
+			}
+		}
+	}
+	if tables < 10 {
+		t.Errorf("%d tables", tables)
+	}
+}

@@ -230,7 +230,7 @@ func subscribeAll(b *testing.B, e *Engine, n int, name string) {
 func BenchmarkWriteAmplification(b *testing.B) {
 	ctx := context.Background()
 	for b.Loop() {
-		total := scaled(4 << 20) // messages of 1 KiB
+		total := scaled(2 << 20) // messages of 1 KiB
 		e := openBench(b)
 		makeTopics(b, e, 1, 1000, true)
 		start := time.Now()
