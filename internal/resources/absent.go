@@ -34,12 +34,22 @@ func (p passage) Authorize(ctx context.Context, a authorizer.Attributes) (author
 	return p.policy.Authorize(ctx, a)
 }
 
+// isNamespace: an organization is there by being used, and no object.
+func isNamespace(a authorizer.Attributes) bool {
+	return a.GetAPIGroup() == "" && a.GetResource() == "namespaces" && a.GetSubresource() == ""
+}
+
 // leadsNowhere knows methods that mean nothing, and groups that are not served.
 // The verbs that the machinery makes up by itself, those of impersonation among
 // them, never come from a method, and are left to the policy.
 func (p passage) leadsNowhere(a authorizer.Attributes) bool {
 	if a.GetVerb() == "" {
 		return true
+	}
+	if isNamespace(a) {
+		// kubectl asks for the namespace when an object is not found, and takes
+		// a 404 there for the reason.
+		return false
 	}
 	_, known := access.ForVerb(a.GetResource(), a.GetSubresource(), a.GetVerb())
 	return known && a.GetAPIGroup() != v1alpha1.GroupName && !slices.Contains(p.reviews, a.GetAPIGroup())

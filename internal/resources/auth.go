@@ -117,6 +117,9 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 	if slices.Contains(p.reviews, a.GetAPIGroup()) && a.GetVerb() == "create" {
 		return authorizer.DecisionAllow, "", nil
 	}
+	if isNamespace(a) {
+		return authorizer.DecisionDeny, "namespaces are there by being used, and are not objects of this API", nil
+	}
 	if a.GetAPIGroup() != v1alpha1.GroupName {
 		return authorizer.DecisionDeny, "group " + a.GetAPIGroup() + " is not served", nil
 	}

@@ -217,7 +217,8 @@ func TestNothingIsThere(t *testing.T) {
 	}{
 		{"GET", "/api", 404},
 		{"GET", "/api/v1", 404},
-		{"GET", "/api/v1/namespaces", 404},
+		{"GET", "/api/v1/namespaces", 403},
+		{"GET", "/api/v1/namespaces/acme", 403}, // a 404 would mislead kubectl
 		{"GET", "/api/v1/namespaces/acme/events", 404},
 		{"GET", "/apis/apps", 404},
 		{"GET", "/apis/apps/v1/namespaces/acme/deployments", 404},
@@ -234,7 +235,7 @@ func TestNothingIsThere(t *testing.T) {
 	}
 	for _, tc := range tests {
 		got := a.call(tc.method, tc.path, nil).want(tc.want).failure()
-		if reason := map[int]metav1.StatusReason{404: metav1.StatusReasonNotFound, 405: metav1.StatusReasonMethodNotAllowed}[tc.want]; got.Reason != reason {
+		if reason := map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound, 405: metav1.StatusReasonMethodNotAllowed}[tc.want]; got.Reason != reason {
 			t.Errorf("%s %s has reason %q, want %q", tc.method, tc.path, got.Reason, reason)
 		}
 		a.as("").call(tc.method, tc.path, nil).want(http.StatusUnauthorized).failure()

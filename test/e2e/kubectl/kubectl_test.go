@@ -188,7 +188,7 @@ func TestCreateReadDelete(t *testing.T) {
 	c.contains(c.must("", "get", "all"), "user.cloud.vendor.io/ann")
 	c.contains(c.must("", "describe", "user", "ann"), "Email:", "ann@example.org")
 	c.contains(c.must("", "delete", "user", "ann"), "deleted")
-	if r := c.try("", "get", "user", "ann"); r.code == 0 || !strings.Contains(r.err, "NotFound") {
+	if r := c.try("", "get", "user", "ann"); r.code == 0 || !strings.Contains(r.err, `users.cloud.vendor.io "ann" not found`) {
 		t.Errorf("still there: %+v", r)
 	}
 }
