@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 func TestDiscovery(t *testing.T) {
@@ -73,7 +74,10 @@ func TestAggregatedDiscovery(t *testing.T) {
 func TestVersionAndHealth(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	a.get("/version").want(http.StatusOK).has("major", "1")
+	shown, _ := a.get("/version").want(http.StatusOK).has("major", "1").at("gitVersion").(string)
+	if v, err := version.ParseSemantic(shown); err != nil || v.Major() != 1 || v.Minor() < 37 { // this is built without flags
+		t.Errorf("the version that kubectl reads is %q: %v", shown, err)
+	}
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		if body := string(a.get(path).want(http.StatusOK).body); body != "ok" {
 			t.Errorf("%s says %q", path, body)

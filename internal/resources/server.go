@@ -89,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	codecs := serializer.NewCodecFactory(scheme)
 	config := genericapiserver.NewConfig(codecs)
-	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	config.EffectiveVersion = release{compatibility.DefaultBuildEffectiveVersion()}
 	describe(config, scheme, cfg.Version)
 	tune(config, cfg)
 
