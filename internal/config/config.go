@@ -226,7 +226,7 @@ func Default() *Config {
 			ReadsInFlight:    400,
 			WritesInFlight:   200,
 			RequestsInFlight: 20_000,
-			BodyMemory:       256 << 20,
+			BodyMemory:       128 << 20,
 			WaitingConsumers: 20_000,
 			TokenRate:        10,
 			TokenBurst:       100,

@@ -17,6 +17,7 @@ import (
 	"freshet/internal/controllers/serviceaccount"
 	"freshet/internal/dataplane"
 	"freshet/internal/resources"
+	"freshet/internal/telemetry"
 	"freshet/internal/version"
 )
 
@@ -105,6 +106,7 @@ func (s *server) openControllers(ctx context.Context) error {
 		return err
 	}
 	go s.people.keys.Run(background, keyTending, s.log)
+	go telemetry.ReturnMemory(background)
 	resealed := make(chan struct{})
 	go func() {
 		defer close(resealed)

@@ -1,13 +1,16 @@
 package telemetry
 
 import (
+	"context"
 	"io/fs"
 	"math"
 	"os"
 	"path"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // memoryShare of the container's limit is left to the Go heap; the rest is for
@@ -71,4 +74,57 @@ func limitAlong(root fs.FS, mount, dir, file string) int64 {
 			return tightest
 		}
 	}
+}
+
+const (
+	tidyEvery = 10 * time.Second
+	// quietBytes are allocated between two looks at most when nothing much is
+	// going on.
+	quietBytes = 64 << 20
+	// spareBytes is how much memory has to come back to be worth a collection.
+	spareBytes = 64 << 20
+)
+
+// ReturnMemory gives back to the system what a burst of work left behind, once
+// things are quiet. The collector by itself keeps it for the next burst, and
+// looks every two minutes only. It ends with the context.
+func ReturnMemory(ctx context.Context) {
+	look := time.NewTicker(tidyEvery)
+	defer look.Stop()
+	var k memoryKeeper
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		if k.due(memoryHeld()) {
+			debug.FreeOSMemory()
+			k.least, _ = memoryHeld()
+		}
+	}
+}
+
+// memoryKeeper decides when to tidy up.
+type memoryKeeper struct {
+	least     uint64 // held after the last time, or less since
+	allocated uint64 // ever, at the last look
+}
+
+// due reports whether memory should go back, from what the process holds of it
+// and has ever allocated.
+func (k *memoryKeeper) due(held, allocated uint64) bool {
+	quiet := allocated-k.allocated <= quietBytes
+	k.allocated, k.least = allocated, min(k.least, held)
+	return quiet && held > k.least+spareBytes
+}
+
+// memoryHeld returns the memory that the runtime has of the system, and the
+// bytes that it ever allocated.
+func memoryHeld() (held, allocated uint64) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+	}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() - samples[1].Value.Uint64(), samples[2].Value.Uint64()
 }

@@ -187,3 +187,36 @@ func TestCgroupLimit(t *testing.T) {
 		})
 	}
 }
+
+func TestMemoryGoesBackWhenQuiet(t *testing.T) {
+	t.Parallel()
+	const mega = 1 << 20
+	var k memoryKeeper
+	for _, look := range []struct {
+		what            string
+		held, allocated uint64
+		due             bool
+	}{
+		{"still starting", 200 * mega, 500 * mega, false},
+		{"started", 200 * mega, 510 * mega, true}, // and then holds 100
+		{"nothing new", 120 * mega, 520 * mega, false},
+		{"a burst", 900 * mega, 2_000 * mega, false},
+		{"after it", 900 * mega, 2_010 * mega, true}, // and then still holds 600
+		{"needed all the time", 610 * mega, 2_020 * mega, false},
+		{"less by itself", 300 * mega, 2_030 * mega, false},
+		{"more again", 400 * mega, 2_040 * mega, true},
+	} {
+		if due := k.due(look.held, look.allocated); due != look.due {
+			t.Errorf("%s: %v", look.what, due)
+		}
+		switch look.what {
+		case "started":
+			k.least = 100 * mega
+		case "after it":
+			k.least = 600 * mega
+		}
+	}
+	if held, allocated := memoryHeld(); held == 0 || allocated == 0 {
+		t.Errorf("holds %d, allocated %d", held, allocated)
+	}
+}

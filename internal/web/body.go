@@ -16,32 +16,6 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	return body, err
 }
 
-// readKnown reads a body whose length was announced.
-func readKnown(r *http.Request) ([]byte, error) {
-	body := make([]byte, r.ContentLength)
-	if _, err := io.ReadFull(r.Body, body); err != nil {
-		return nil, unreadable(err)
-	}
-	return body, nil
-}
-
-// readMore reads on behind what is known of a body of unknown length.
-func readMore(r *http.Request, known []byte, limit int64) ([]byte, error) {
-	room := limit - int64(len(known))
-	more, err := io.ReadAll(io.LimitReader(r.Body, room+1))
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	if int64(len(more)) > room {
-		return nil, errs.Newf(errs.TooLarge, "%w: limit is %d bytes", ErrBodyTooLarge, limit)
-	}
-	return append(known, more...), nil
-}
-
-func unreadable(err error) error {
-	return errs.Newf(errs.Invalid, "reading the request body: %w", err)
-}
-
 // maxDiscard is where patience with a refused request ends.
 const maxDiscard = 32 << 20
 

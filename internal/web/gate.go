@@ -28,11 +28,12 @@ var ErrBusy = errs.New(errs.Unavailable, "the server is busy, try again")
 
 const (
 	// smallBody is not counted: as many of these as there are requests do no
-	// harm.
+	// harm. It is also what a larger one has to show before it gets room, or
+	// clients that announce much and send nothing would take all there is.
 	smallBody = 64 << 10
 	// roomWait is how long a request waits for the memory of its body. The
 	// client notices no more than that nobody reads yet.
-	roomWait = 10 * time.Second
+	roomWait = 20 * time.Second
 )
 
 // NewGate makes a gate for so many requests with so many bytes of bodies.
@@ -61,18 +62,31 @@ func (g *Gate) Leave() {
 // also after an error.
 func (g *Gate) ReadBody(r *http.Request, limit int64) (body []byte, held int64, err error) {
 	n := r.ContentLength
-	switch {
-	case n > limit:
+	if n > limit {
 		return nil, 0, errs.Newf(errs.TooLarge, "%w: %d bytes, limit is %d", ErrBodyTooLarge, n, limit)
-	case n > smallBody:
-		if held, err = g.hold(r.Context(), n); err == nil {
-			body, err = readKnown(r)
-		}
-		return body, held, err
-	case n >= 0:
-		body, err = readKnown(r)
-		return body, 0, err
 	}
+	if n < 0 {
+		return g.readUnknown(r, limit)
+	}
+	body = make([]byte, min(n, smallBody))
+	if _, err := io.ReadFull(r.Body, body); err != nil {
+		return nil, 0, unreadable(err)
+	}
+	if n <= smallBody {
+		return body, 0, nil
+	}
+	if held, err = g.hold(r.Context(), n); err != nil {
+		return nil, held, err
+	}
+	whole := make([]byte, n)
+	if _, err := io.ReadFull(r.Body, whole[copy(whole, body):]); err != nil {
+		return nil, held, unreadable(err)
+	}
+	return whole, held, nil
+}
+
+// readUnknown reads a body of which nobody said how long it is.
+func (g *Gate) readUnknown(r *http.Request, limit int64) (body []byte, held int64, err error) {
 	known, err := io.ReadAll(io.LimitReader(r.Body, min(limit, smallBody)))
 	if err != nil {
 		return nil, 0, unreadable(err)
@@ -82,8 +96,19 @@ func (g *Gate) ReadBody(r *http.Request, limit int64) (body []byte, held int64, 
 			return nil, held, err
 		}
 	}
-	body, err = readMore(r, known, limit)
-	return body, held, err
+	room := limit - int64(len(known))
+	more, err := io.ReadAll(io.LimitReader(r.Body, room+1))
+	if err != nil {
+		return nil, held, unreadable(err)
+	}
+	if int64(len(more)) > room {
+		return nil, held, errs.Newf(errs.TooLarge, "%w: limit is %d bytes", ErrBodyTooLarge, limit)
+	}
+	return append(known, more...), held, nil
+}
+
+func unreadable(err error) error {
+	return errs.Newf(errs.Invalid, "reading the request body: %w", err)
 }
 
 // hold takes room for n bytes, all there is when that is less.

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -69,6 +70,38 @@ func TestBodiesWaitForRoom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhoOnlyAnnouncesHoldsNothing: room is for what comes.
+func TestWhoOnlyAnnouncesHoldsNothing(t *testing.T) {
+	t.Parallel()
+	const size = 600 << 10
+	synctest.Test(t, func(t *testing.T) {
+		gate := web.NewGate(10, 1<<20)
+		stalled, end := io.Pipe()
+		waits := bodyOf(size, true)
+		waits.Body = stalled
+		failed := make(chan error)
+		go func() {
+			_, _, err := gate.ReadBody(waits, size)
+			failed <- err
+		}()
+		if _, err := io.WriteString(end, "a beginning"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for range 2 {
+			_, held, err := gate.ReadBody(bodyOf(size, true), size)
+			if err != nil {
+				t.Error(err)
+			}
+			gate.Release(held)
+		}
+		_ = end.CloseWithError(io.ErrUnexpectedEOF)
+		if err := <-failed; err == nil {
+			t.Error("half a body was taken for a whole one")
+		}
+	})
 }
 
 func TestBodyLargerThanAllTheRoom(t *testing.T) {

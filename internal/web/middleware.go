@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -70,7 +71,7 @@ func finish(out *responseWriter, r *http.Request, rec *Record, log *slog.Logger,
 	if rec.Status == 0 {
 		rec.Status = http.StatusOK
 	}
-	if rec.Status >= http.StatusInternalServerError && !rec.Expected {
+	if rec.Status >= http.StatusInternalServerError && !rec.Expected && !errors.Is(rec.Err, ErrBusy) {
 		level = slog.LevelError
 	}
 	took := time.Since(rec.Started)
