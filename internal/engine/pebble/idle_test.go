@@ -142,15 +142,17 @@ func TestDiskIsFreed(t *testing.T) {
 			if err := free(e); err != nil {
 				t.Fatal(err)
 			}
-			for deadline := time.Now().Add(20 * time.Second); flushedBytes(t, e) > full/3; {
-				if time.Now().After(deadline) {
+			// For as long as it takes: compactions go on in the background.
+			for giveUp := time.After(5 * time.Minute); flushedBytes(t, e) > full/3; {
+				select {
+				case <-giveUp:
 					t.Fatalf("%d of %d bytes are still used", flushedBytes(t, e), full)
+				case <-time.After(20 * time.Millisecond):
 				}
-				<-time.After(20 * time.Millisecond)
 			}
 			for id := big + 1; id < 5; id++ {
 				records, err := e.Read(ctx, id, engine.ReadRequest{Max: 100})
-				if err != nil || len(records) < 16 {
+				if err != nil || len(records) < 8 {
 					t.Errorf("topic %d: %d messages, %v", id, len(records), err)
 				}
 			}
@@ -164,7 +166,7 @@ func fillAmongOthers(t *testing.T, e *Engine, big engine.TopicID) {
 	t.Helper()
 	makeTopics(t, e, 1, 4, false)
 	noise := payload(64 << 10)
-	for i := range 400 {
+	for i := range 200 {
 		id := big
 		if i%8 == 0 {
 			id = engine.TopicID(2 + i/8%3)
