@@ -77,10 +77,10 @@ func limitAlong(root fs.FS, mount, dir, file string) int64 {
 }
 
 const (
-	tidyEvery = 10 * time.Second
+	tidyEvery = 5 * time.Second
 	// quietBytes are allocated between two looks at most when nothing much is
 	// going on.
-	quietBytes = 64 << 20
+	quietBytes = 32 << 20
 	// spareBytes is how much memory has to come back to be worth a collection.
 	spareBytes = 64 << 20
 )
