@@ -37,6 +37,13 @@ func (i *Issuer) NewCredentials(organization, account string) Credentials {
 	}
 }
 
+// Readdress says where credentials are good now. They stay good when the issuer
+// moves; a file that was written before names the old place.
+func (i *Issuer) Readdress(c Credentials, organization, account string) Credentials {
+	c.ClientEmail, c.IssuerURL = i.PrincipalName(organization, account), i.url
+	return c
+}
+
 // credentialsFile is the wire form. It exists only inside this file, since it
 // would print its secret.
 type credentialsFile struct {

@@ -18,6 +18,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/config"
 	"freshet/internal/controllers/conditions"
+	"freshet/internal/identity"
 	"freshet/internal/kubeconfig"
 	"freshet/internal/resources/placement"
 )
@@ -28,7 +29,7 @@ const bootstrapTimeout = 30 * time.Second
 // ones: the default instance and cluster, the system administrator, and the
 // files that let its owner in. A user who deleted the instance or the cluster
 // does not get them back: that is remembered by the administrator's existence.
-func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan) error {
+func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan, issuer *identity.Issuer) error {
 	ctx, cancel := context.WithTimeout(ctx, bootstrapTimeout)
 	defer cancel()
 	_, err := client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Get(ctx, cfg.Admin.ServiceAccount, metav1.GetOptions{})
@@ -42,7 +43,7 @@ func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interfa
 	if err != nil {
 		return fmt.Errorf("making the system administrator: %w", err)
 	}
-	return writeAdminFiles(ctx, cfg, client)
+	return writeAdminFiles(ctx, cfg, client, issuer)
 }
 
 // ensureAdmin makes the administrator's account; another replica may be first.
@@ -85,13 +86,19 @@ func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.In
 }
 
 // writeAdminFiles waits for the administrator's credentials and puts them,
-// with a kubeconfig that uses them, into the data directory.
-func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.Interface) error {
-	credentials, err := adminCredentials(ctx, cfg, client)
+// with a kubeconfig, into the data directory. Both name the addresses of today,
+// which need not be those of the first start.
+func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.Interface, issuer *identity.Issuer) error {
+	file, err := adminCredentials(ctx, cfg, client)
 	if err != nil {
 		return fmt.Errorf("waiting for the administrator's credentials: %w", err)
 	}
-	if err := writeChanged(cfg.Path("admin.json"), credentials); err != nil {
+	credentials, err := identity.ParseCredentials(file)
+	if err != nil {
+		return fmt.Errorf("reading the administrator's credentials: %w", err)
+	}
+	credentials = issuer.Readdress(credentials, cfg.Admin.Organization, cfg.Admin.ServiceAccount)
+	if err := writeChanged(cfg.Path("admin.json"), credentials.File()); err != nil {
 		return err
 	}
 	dir, err := filepath.Abs(cfg.DataDir)

@@ -129,7 +129,7 @@ func (s *server) firstStart(ctx context.Context) error {
 	if err := seed(ctx, client, s.plan); err != nil {
 		return err
 	}
-	if err := bootstrap(ctx, s.cfg, client, s.plan); err != nil {
+	if err := bootstrap(ctx, s.cfg, client, s.plan, s.people.issuer); err != nil {
 		return err
 	}
 	return s.awaitClusters(ctx)

@@ -76,6 +76,41 @@ func awaitLog(t *testing.T, s *testserver.Server, parts ...string) {
 	}
 }
 
+// The server of a data directory may be started at another address: the
+// administrator's file has the same secret, and names the new one.
+func TestTheAdministratorsFileNamesTodaysAddress(t *testing.T) {
+	t.Parallel()
+	dataDir := t.TempDir()
+	read := func() identity.Credentials {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(dataDir, "admin.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := identity.ParseCredentials(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep("the administrator's secret", c.ClientSecret.Reveal())
+		return c
+	}
+	s := own(t, dataDir)
+	before := read()
+	if before.IssuerURL != s.URL {
+		t.Errorf("issuer %s, want %s", before.IssuerURL, s.URL)
+	}
+	stop(t, s)
+	s = own(t, dataDir)
+	after := read()
+	if after.ClientID != before.ClientID || !after.ClientSecret.Equal(before.ClientSecret) {
+		t.Error("the credentials changed")
+	}
+	if after.IssuerURL != s.URL || !strings.HasSuffix(s.URL, strings.TrimPrefix(after.ClientEmail, "admin@default.")) {
+		t.Errorf("issuer %s, principal %s, want %s", after.IssuerURL, after.ClientEmail, s.URL)
+	}
+	stop(t, s)
+}
+
 // TestSecretsAtRest follows one server through a rotation of its encryption key
 // and several restarts.
 func TestSecretsAtRest(t *testing.T) {
