@@ -151,6 +151,19 @@ func properties(schema map[string]any) map[string]any {
 }
 
 // TestEveryOperationHasItsOwnName: generated clients make a function of each.
+func TestDocumentsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	for _, path := range []string{"/openapi/v3/apis/apps/v1", "/openapi/v3/api/v1", "/openapi/v3/apis/cloud.vendor.io/v9", "/openapi/v9"} {
+		a.get(path).want(http.StatusNotFound).failure()
+	}
+	for _, path := range []string{"/openapi/v2", "/openapi/v3/apis/cloud.vendor.io/v1alpha1"} {
+		a.get(path, "Accept", "text/html").want(http.StatusNotAcceptable).failure()
+		etag := a.get(path).want(http.StatusOK).header.Get("Etag")
+		a.get(path, "If-None-Match", etag).want(http.StatusNotModified)
+	}
+}
+
 func TestEveryOperationHasItsOwnName(t *testing.T) {
 	t.Parallel()
 	a := start(t)

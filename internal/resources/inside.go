@@ -25,6 +25,7 @@ import (
 // inside wraps the API itself: what stands here is behind authentication, so
 // that strangers cannot make us read bodies.
 func inside(codecs serializer.CodecFactory, limit int64, api http.Handler) http.Handler {
+	api = serveDocuments(codecs, api)
 	patches := checkPatches(codecs, limit, api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = strictly(r)
