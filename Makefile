@@ -54,7 +54,7 @@ test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, 
 .PHONY: race
 race: ## Run the suites of everything but the resource API under the race detector
 	@hack/need.sh gcc gcc libc6-dev
-	CGO_ENABLED=1 go test -race -timeout 15m $(RACE)
+	CGO_ENABLED=1 go test -race -timeout 30m $(RACE)
 
 .PHONY: race-engine
 race-engine: ## Run the engines' suites under the race detector
