@@ -130,6 +130,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"no members":              {func(c *config.Config) { c.Pools[0].Members = nil }, "pools[0].members:"},
 		"engine":                  {func(c *config.Config) { c.Pools[0].Members[0].Engine = "paper" }, "pools[0].members[0].engine:"},
 		"pool twice":              {func(c *config.Config) { c.Pools = append(c.Pools, c.Pools[0]) }, "pools[1].name:"},
+		"replicas without an URL": {external, "baseURL:"},
 		"pool type":               {func(c *config.Config) { c.Pools[0].Type = "moon" }, "pools[0].type:"},
 		"no connections":          {func(c *config.Config) { c.Limits.Connections = 0 }, "limits.connections:"},
 		"huge header":             {func(c *config.Config) { c.Limits.HeaderSize = 1 << 40 }, "limits.headerSize:"},

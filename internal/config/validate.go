@@ -97,6 +97,9 @@ func (p *problems) subdomain(field, value string) {
 
 func (c *Config) validateURLs(p *problems) {
 	p.origin("baseURL", c.BaseURL)
+	if c.BaseURL == "" && c.Etcd.External() && !c.Etcd.SingleReplica {
+		p.addf("baseURL", "must be given when etcd is external: replicas have to agree on where tokens come from and what they are for")
+	}
 	p.origin("issuerURL", c.IssuerURL)
 	p.subdomain("domain", c.Domain)
 	if c.DefaultCluster == Off {

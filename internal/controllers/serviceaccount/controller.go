@@ -71,20 +71,34 @@ func (c *Controller) reconcile(ctx context.Context, sa *v1alpha1.ServiceAccount)
 	if sa.DeletionTimestamp != nil {
 		return time.Until(sa.DeletionTimestamp.Time), nil
 	}
-	if sa.Status.PrivateKeyData != "" && conditions.IsReady(sa.Status.Conditions, sa.Generation) {
+	file := c.file(sa)
+	if sa.Status.PrivateKeyData == file && conditions.IsReady(sa.Status.Conditions, sa.Generation) {
 		return 0, nil
 	}
-	return 0, c.provision(ctx, sa)
+	return 0, c.provision(ctx, sa, file)
 }
 
-// provision makes credentials, once. The store tells the directory in the same
-// write, so they work when Ready says so.
-func (c *Controller) provision(ctx context.Context, sa *v1alpha1.ServiceAccount) error {
+// file is what an account's credentials file has to be. Credentials are made
+// once; the address in the file is that of the issuer, and moves with it.
+func (c *Controller) file(sa *v1alpha1.ServiceAccount) string {
+	var credentials identity.Credentials
 	if sa.Status.PrivateKeyData == "" {
-		credentials := c.issuer.NewCredentials(sa.Namespace, sa.Name)
-		sa.Status.PrivateKeyType = v1alpha1.PrivateKeyTypeCredentialsFile
-		sa.Status.PrivateKeyData = base64.StdEncoding.EncodeToString(credentials.File())
+		credentials = c.issuer.NewCredentials(sa.Namespace, sa.Name)
+	} else {
+		stored, err := decode(sa)
+		if err != nil {
+			return sa.Status.PrivateKeyData // not ours to touch; the feed tells of it
+		}
+		credentials = c.issuer.Readdress(stored, sa.Namespace, sa.Name)
 	}
+	return base64.StdEncoding.EncodeToString(credentials.File())
+}
+
+// provision gives the account its credentials. The store tells the directory in
+// the same write, so they work when Ready says so.
+func (c *Controller) provision(ctx context.Context, sa *v1alpha1.ServiceAccount, file string) error {
+	sa.Status.PrivateKeyType = v1alpha1.PrivateKeyTypeCredentialsFile
+	sa.Status.PrivateKeyData = file
 	sa.Status.Conditions = conditions.Set(sa.Status.Conditions,
 		conditions.True(v1alpha1.ConditionReady, "Provisioned", "the credentials can be used", sa.Generation))
 	_, err := c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).UpdateStatus(ctx, sa, metav1.UpdateOptions{})
