@@ -12,6 +12,7 @@ import (
 
 	"freshet/internal/messageapi"
 	"freshet/internal/messaging"
+	"freshet/internal/names"
 	"freshet/internal/web"
 )
 
@@ -97,7 +98,11 @@ func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the message came back", func() bool { return w.cameBack("t") })
-	w.call("POST", topic+"/s/message", `{"timeoutMillis":5000}`).want(200).says("X-Msg-Redelivery-Count", "1")
+	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
+	again, err := w.broker.Receive(t.Context(), name, "s", messaging.ReceiveOptions{})
+	if err != nil || len(again) != 1 || again[0].Redeliveries != 1 {
+		t.Errorf("%d messages, %v", len(again), err)
+	}
 }
 
 // cameBack says whether what the subscription s handed out was returned.
