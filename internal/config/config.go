@@ -131,8 +131,8 @@ type Limits struct {
 	ResourceBody Size `json:"resourceBody"`
 	MessageBody  Size `json:"messageBody"`
 
-	// ReadsInFlight and WritesInFlight bound the resource API; watches are
-	// not counted.
+	// ReadsInFlight and WritesInFlight bound what the resource API works on at
+	// once; more than that waits. Watches are not counted.
 	ReadsInFlight  int `json:"readsInFlight"`
 	WritesInFlight int `json:"writesInFlight"`
 	// RequestsInFlight bounds the message interface and the registry together,

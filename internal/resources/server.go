@@ -49,7 +49,7 @@ type Config struct {
 	CompactionInterval time.Duration
 	// MaxBody bounds a request body; 2 MiB when zero.
 	MaxBody int64
-	// MaxReads and MaxWrites bound the requests in flight; 400 and 200 when zero.
+	// MaxReads and MaxWrites bound what is worked on at once; 400 and 200 when zero.
 	MaxReads  int
 	MaxWrites int
 }
@@ -79,6 +79,7 @@ type Server struct {
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	drain    *drain
+	crowd    *crowd
 }
 
 // New builds the API over etcd. Nothing is served before Start.
@@ -127,7 +128,10 @@ func New(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
-	return &Server{generic: generic, config: config, loopback: loop, stopped: make(chan struct{}), drain: newDrain()}, nil
+	return &Server{
+		generic: generic, config: config, loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
+		crowd: newCrowd(codecs, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
+	}, nil
 }
 
 // tune sets what experience with the library recommends.
@@ -136,9 +140,8 @@ func tune(config *genericapiserver.Config, cfg Config) {
 	config.EnableProfiling = false // the ops listener has it
 	config.EnableMetrics = false
 	config.EnableIndex = false
-	config.FlowControl = nil // priority and fairness wants objects of a core cluster
-	config.MaxRequestsInFlight = cmp.Or(cfg.MaxReads, maxReads)
-	config.MaxMutatingRequestsInFlight = cmp.Or(cfg.MaxWrites, maxWrites)
+	config.FlowControl = nil                                              // priority and fairness wants objects of a core cluster
+	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = 0, 0 // crowd bounds them
 	config.RequestTimeout = requestTimeout
 	config.ShutdownDelayDuration = 0
 	config.ShutdownWatchTerminationGracePeriod = watchDrain
@@ -177,7 +180,7 @@ func (s *Server) Start() {
 }
 
 // Handler serves /apis, /openapi, /version and the health pages.
-func (s *Server) Handler() http.Handler { return s.drain.handle(s.handler) }
+func (s *Server) Handler() http.Handler { return s.drain.handle(s.crowd.handle(s.handler)) }
 
 // Loopback is how the service itself uses the API, with every right.
 func (s *Server) Loopback() *clientrest.Config {
