@@ -14,9 +14,10 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
+// Deletions mostly wait for the store, which commits together what comes together.
 const (
 	deletePage    = 500
-	deletesAtOnce = 8
+	deletesAtOnce = 32
 )
 
 // DeleteCollection deletes what the selectors match and the caller may delete.
