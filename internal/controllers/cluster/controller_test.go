@@ -167,7 +167,7 @@ func TestFailuresAreShownAndTriedAgain(t *testing.T) {
 func TestANewSpecIsTriedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := start(t, errors.New("no"))
-	c := w.until("failed often", func(c *v1alpha1.MessagingCluster) bool { return strings.Contains(ready(c).Message, "failed 4 times") })
+	c := w.until("failed often", func(c *v1alpha1.MessagingCluster) bool { return strings.Contains(ready(c).Message, "failed 5 times") })
 	w.plane.set(nil)
 	began := time.Now()
 	c.Spec.DisplayName = "again"
@@ -175,7 +175,7 @@ func TestANewSpecIsTriedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
-	if took := time.Since(began); took > 1500*time.Millisecond { // four failures would wait two seconds
+	if took := time.Since(began); took > 3500*time.Millisecond { // five failures would wait four seconds
 		t.Errorf("it took %s", took)
 	}
 }
