@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"os"
@@ -80,6 +81,17 @@ func settled(t *testing.T, s *testserver.Server) bool {
 	return true
 }
 
+// credentials are those of a service account without the address in them, which
+// follows the server.
+func credentials(t *testing.T, data string) string {
+	t.Helper()
+	text, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stripAddress(string(text))
+}
+
 // snapshot is everything there is but versions: a start may write conditions.
 func snapshot(t *testing.T, s *testserver.Server) map[string]object {
 	t.Helper()
@@ -90,6 +102,7 @@ func snapshot(t *testing.T, s *testserver.Server) map[string]object {
 	} {
 		for _, o := range list(t, s, group+plural) {
 			o.Metadata.ResourceVersion = ""
+			o.Status.PrivateKeyData = credentials(t, o.Status.PrivateKeyData)
 			all[plural+"/"+o.Metadata.Namespace+"/"+o.Metadata.Name] = o
 		}
 	}
