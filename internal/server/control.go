@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"freshet/api/v1alpha1"
 	"freshet/internal/controllers"
 	"freshet/internal/controllers/apikey"
 	"freshet/internal/controllers/cluster"
@@ -141,21 +143,14 @@ const clustersTimeout = 2 * time.Minute
 func (s *server) awaitClusters(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, clustersTimeout, errors.New("a cluster did not open in time"))
 	defer cancel()
-	api := s.loops.Client().CloudV1alpha1().MessagingClusters("")
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		list, err := api.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		settled, err := s.clustersSettled(ctx)
 		if err != nil {
 			return fmt.Errorf("waiting for the clusters: %w", err)
 		}
-		waiting := false
-		for _, cluster := range list.Items {
-			ready, known := conditions.Find(cluster.Status.Conditions, "Ready")
-			settled := known && (ready.Reason == "ProvisioningFailed" || ready.Reason == "InstanceNotFound")
-			waiting = waiting || (cluster.DeletionTimestamp == nil && !settled && !s.plane.Has(string(cluster.UID)))
-		}
-		if !waiting {
+		if settled {
 			return nil
 		}
 		select {
@@ -164,4 +159,27 @@ func (s *server) awaitClusters(ctx context.Context) error {
 			return fmt.Errorf("waiting for the clusters: %w", context.Cause(ctx))
 		}
 	}
+}
+
+// clustersSettled asks the store and not the controllers' caches, which may not
+// have heard yet of what the first start made.
+func (s *server) clustersSettled(ctx context.Context) (bool, error) {
+	api := s.loops.Client().CloudV1alpha1()
+	clusters, err := api.MessagingClusters("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	for i := range clusters.Items {
+		cluster := &clusters.Items[i]
+		ready, _ := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady)
+		if cluster.DeletionTimestamp != nil || s.plane.Has(string(cluster.UID)) || ready.Reason == "ProvisioningFailed" {
+			continue
+		}
+		_, err := api.MessagingInstances(cluster.Namespace).Get(ctx, cluster.Spec.InstanceName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // it waits for its instance, which may never come
+		}
+		return false, err
+	}
+	return true, nil
 }
