@@ -90,7 +90,8 @@ verify: $(BIN)/.generators ## Regenerate and fail if anything differs from what 
 
 .PHONY: bench
 bench: build ## Measure start-up, idle memory and the surfaces' speed
-	hack/bench.sh
+	go test -run '^$$' -bench . -timeout 60m ./internal/messageapi ./internal/schemas ./internal/registryapi
+	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench . -timeout 60m ./bench/...
 
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)

@@ -158,7 +158,6 @@ var sleepers = map[string]string{
 	"internal/engine/enginetest/enginetest.go": "leases run out on the engine's own clock",
 	"internal/engine/pebble/crash_test.go":     "widens the moment in which a reader could see too much",
 	"internal/engine/pebble/bench_test.go":     "stands in for a disk that takes so long",
-	"internal/engine/pebble/amp_test.go":       "measures a store at rest, which gives no signal",
 }
 
 // TestNoSleep: tests wait for a signal. In testing/synctest, sleeping is how
@@ -169,25 +168,40 @@ func TestNoSleep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	slept := map[string]bool{}
 	for _, p := range handWritten(t) {
 		for _, s := range sources(t, p, true) {
 			name, err := filepath.Rel(root, s.path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sleepers[filepath.ToSlash(name)] != "" || imports(s.file, "testing/synctest") {
-				continue
-			}
-			ast.Inspect(s.file, func(n ast.Node) bool {
-				if call, ok := n.(*ast.SelectorExpr); ok && call.Sel.Name == "Sleep" {
-					if x, ok := call.X.(*ast.Ident); ok && x.Name == "time" {
-						t.Errorf("%s sleeps", s.fset.Position(call.Pos()))
-					}
+			name = filepath.ToSlash(name)
+			for _, position := range sleeps(s) {
+				slept[name] = true
+				if sleepers[name] == "" && !imports(s.file, "testing/synctest") {
+					t.Errorf("%s sleeps", position)
 				}
-				return true
-			})
+			}
 		}
 	}
+	for name := range sleepers {
+		if !slept[name] {
+			t.Errorf("%s is allowed to sleep and does not", name)
+		}
+	}
+}
+
+// sleeps are the places where a file calls time.Sleep.
+func sleeps(s source) (found []token.Position) {
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.SelectorExpr); ok && call.Sel.Name == "Sleep" {
+			if x, ok := call.X.(*ast.Ident); ok && x.Name == "time" {
+				found = append(found, s.fset.Position(call.Pos()))
+			}
+		}
+		return true
+	})
+	return found
 }
 
 func imports(file *ast.File, path string) bool {

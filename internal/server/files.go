@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -37,7 +38,7 @@ func divideFiles(limit uint64) files {
 }
 
 // divideOpenFiles asks the system for its limit and says when that is less
-// than the configuration wants.
+// than the configuration wants: as a warning when it is much less.
 func divideOpenFiles(cfg *config.Config, log *slog.Logger) files {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -46,7 +47,11 @@ func divideOpenFiles(cfg *config.Config, log *slog.Logger) files {
 	}
 	f := divideFiles(limit.Cur)
 	if f.connections < cfg.Limits.Connections {
-		log.Warn("the limit of open files allows fewer connections than the configuration; raise it, for example with ulimit -n",
+		level := slog.LevelInfo
+		if f.connections < cfg.Limits.Connections/2 {
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "the limit of open files allows fewer connections than the configuration; raise it, for example with ulimit -n",
 			slog.Uint64("open_files", limit.Cur), slog.Int("connections", f.connections), slog.Int("configured", cfg.Limits.Connections))
 	}
 	return f

@@ -83,16 +83,7 @@ func start(t *testing.T, fail error) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	informers.Start(ctx.Done())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := controller.Run(ctx, 2); err != nil && ctx.Err() == nil {
-			t.Errorf("controller: %v", err)
-		}
-	}()
-	t.Cleanup(func() { cancel(); <-done; informers.Shutdown() })
+	t.Cleanup(resourcestest.Run(t, informers, controller))
 	_, err = client.CloudV1alpha1().MessagingInstances("acme").Create(t.Context(),
 		&v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, metav1.CreateOptions{})
 	if err != nil {

@@ -29,16 +29,7 @@ func run(t *testing.T, client versioned.Interface, w *identitytest.World, issuer
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	informers.Start(ctx.Done())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := controller.Run(ctx, 2); err != nil && ctx.Err() == nil {
-			t.Errorf("controller: %v", err)
-		}
-	}()
-	return func() { cancel(); <-done; informers.Shutdown() }
+	return resourcestest.Run(t, informers, controller)
 }
 
 // credentials follows the account until its file names the issuer.

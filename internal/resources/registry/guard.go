@@ -181,22 +181,7 @@ func (g *Guarded[T]) sift(list runtime.Object, sieve Sieve, some bool) (runtime.
 			kept = append(kept, obj)
 		}
 	}
-	out := g.kind.NewList()
-	if err := meta.SetList(out, kept); err != nil {
-		return nil, err
-	}
-	from, err := meta.ListAccessor(list)
-	if err != nil {
-		return nil, err
-	}
-	to, err := meta.ListAccessor(out)
-	if err != nil {
-		return nil, err
-	}
-	// How many items remain is not told: it would count hidden ones.
-	to.SetResourceVersion(from.GetResourceVersion())
-	to.SetContinue(from.GetContinue())
-	return out, nil
+	return g.listOf(list, kept, true)
 }
 
 // GuardedStatus is a kind's status subresource behind the gate.

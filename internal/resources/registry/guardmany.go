@@ -59,16 +59,17 @@ func (g *Guarded[T]) DeleteCollection(ctx context.Context, validate rest.Validat
 			return nil, err
 		}
 		if limited || more.GetContinue() == "" {
-			return g.listOf(first, all, limited)
+			return g.listOf(first, all, limited) // what was deleted, as it was before
 		}
 		page.Continue, page.ResourceVersion, page.ResourceVersionMatch = more.GetContinue(), "", ""
 	}
 }
 
-// listOf answers with what was deleted, as it was before.
-func (g *Guarded[T]) listOf(first runtime.Object, items []runtime.Object, limited bool) (runtime.Object, error) {
+// listOf is a list like another with these items, which may go on where that
+// one does. How many items remain is not told: it would count hidden ones.
+func (g *Guarded[T]) listOf(like runtime.Object, items []runtime.Object, goesOn bool) (runtime.Object, error) {
 	out := g.kind.NewList()
-	from, err := meta.ListAccessor(first)
+	from, err := meta.ListAccessor(like)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (g *Guarded[T]) listOf(first runtime.Object, items []runtime.Object, limite
 		return nil, err
 	}
 	to.SetResourceVersion(from.GetResourceVersion())
-	if limited {
+	if goesOn {
 		to.SetContinue(from.GetContinue())
 	}
 	return out, meta.SetList(out, items)
