@@ -11,12 +11,12 @@ import (
 
 	apply "freshet/api/generated/applyconfiguration/api/v1alpha1"
 	"freshet/api/v1alpha1"
-	"freshet/internal/resources/resourcestest"
+	"freshet/internal/kinds/kindstest"
 )
 
 func TestTypedApply(t *testing.T) {
 	t.Parallel()
-	s := resourcestest.Start(t, resourcestest.Options{})
+	s := kindstest.Start(t, kindstest.Options{})
 	clusters := connect(t, s).typed.CloudV1alpha1().MessagingClusters("acme")
 	one := apply.MessagingCluster("c", "acme").WithSpec(apply.MessagingClusterSpec().
 		WithInstanceName("i").WithLocation("local").WithBroker(apply.Broker().WithReplicas(3)).
@@ -57,7 +57,7 @@ func TestTypedApply(t *testing.T) {
 
 func TestTypedApplyOfStatus(t *testing.T) {
 	t.Parallel()
-	s := resourcestest.Start(t, resourcestest.Options{})
+	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
 	c.make(t, "ann")
 	users := c.binary.CloudV1alpha1().Users("acme")
@@ -80,7 +80,7 @@ func TestTypedApplyOfStatus(t *testing.T) {
 
 func TestDynamicApply(t *testing.T) {
 	t.Parallel()
-	s := resourcestest.Start(t, resourcestest.Options{})
+	s := kindstest.Start(t, kindstest.Options{})
 	users := connect(t, s).dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("users")).Namespace("acme")
 	user := func(email, label string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

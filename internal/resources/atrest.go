@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
+
+	"freshet/internal/resources/store"
 )
 
 // Sealer encrypts data so that it can be opened only in the same place.
@@ -17,19 +19,21 @@ type Sealer interface {
 }
 
 // AtRest encrypts the resources that hold secrets before etcd sees them.
-func AtRest(sealer Sealer) value.ResourceTransformers { return atRest{sealer} }
+func AtRest(sealer Sealer, definitions []store.Definition) value.ResourceTransformers {
+	return atRest{sealer, kindsOf(definitions)}
+}
 
-type atRest struct{ sealer Sealer }
-
-// secretResources are the kinds whose status holds something to keep.
-var secretResources = map[string]bool{"serviceaccounts": true, "apikeys": true}
+type atRest struct {
+	sealer Sealer
+	kinds  kinds
+}
 
 // TransformerForResource implements value.ResourceTransformers.
 func (a atRest) TransformerForResource(resource schema.GroupResource) value.Transformer {
-	if secretResources[resource.Resource] {
-		return sealing(a)
+	if a.kinds.info(resource.Resource).Secret {
+		return sealing{a.sealer}
 	}
-	return plainly{}
+	return unsealed{}
 }
 
 // sealing ties each value to its key, so that values cannot be swapped in etcd.
@@ -47,12 +51,12 @@ func (s sealing) TransformToStorage(_ context.Context, data []byte, dataCtx valu
 	return s.sealer.Seal(data, dataCtx.AuthenticatedData())
 }
 
-type plainly struct{}
+type unsealed struct{}
 
-func (plainly) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
+func (unsealed) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
 	return data, false, nil
 }
 
-func (plainly) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
+func (unsealed) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
 	return data, nil
 }

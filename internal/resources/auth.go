@@ -10,11 +10,11 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/identity"
+	"freshet/internal/resources/caller"
 	"freshet/internal/web"
 )
 
@@ -29,31 +29,6 @@ type Authorizer interface {
 	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
 	Filter(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
 	Rules(who *identity.Principal, scope access.Scope) []access.Rule
-}
-
-// Caller is a verified principal in the machinery's clothes.
-type Caller struct{ *identity.Principal }
-
-// GetName implements user.Info.
-func (c Caller) GetName() string { return c.Name }
-
-// GetUID implements user.Info.
-func (c Caller) GetUID() string { return "" }
-
-// GetGroups implements user.Info.
-func (c Caller) GetGroups() []string { return []string{user.AllAuthenticated} }
-
-// GetExtra implements user.Info.
-func (c Caller) GetExtra() map[string][]string { return nil }
-
-// PrincipalFrom returns the caller of a request, or nil for the service itself.
-func PrincipalFrom(ctx context.Context) *identity.Principal {
-	if info, ok := request.UserFrom(ctx); ok {
-		if caller, ok := info.(Caller); ok {
-			return caller.Principal
-		}
-	}
-	return nil
 }
 
 // publicPaths need no token; healthz and its kin have one page per check below them.
@@ -76,8 +51,8 @@ func authentication(verifier Verifier) authenticator.Request {
 			principal, err := verifier.VerifyToken(r.Context(), token)
 			if err == nil {
 				web.RecordOf(r.Context()).Principal = principal.Name
-				footprintOf(r.Context()).came(principal)
-				return &authenticator.Response{User: Caller{principal}}, true, nil
+				auditNotesOf(r.Context()).setPrincipal(principal)
+				return &authenticator.Response{User: caller.Caller{Principal: principal}}, true, nil
 			}
 			if !isPublic(r.URL.Path) {
 				return nil, false, err
@@ -93,20 +68,19 @@ func authentication(verifier Verifier) authenticator.Request {
 // policy decides what a caller may do on this API.
 type policy struct {
 	authorizer Authorizer
-	readOnly   map[string]bool // resources that only the service writes
-	cluster    map[string]bool // resources without a namespace
-	reviews    []string        // groups whose create calls anyone may make about themselves
+	kinds      kinds
+	reviews    []string // groups whose create calls anyone may make about themselves
 }
 
 func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if isService(a.GetUser()) {
-		footprintOf(ctx).cameFromUs()
+	if caller.IsService(a.GetUser()) {
+		auditNotesOf(ctx).setService()
 		return authorizer.DecisionAllow, "", nil
 	}
 	if !a.IsResourceRequest() {
 		return p.authorizePath(a)
 	}
-	caller, ok := a.GetUser().(Caller)
+	who, ok := a.GetUser().(caller.Caller)
 	if !ok {
 		return authorizer.DecisionDeny, "anonymous callers may not use the API", nil
 	}
@@ -123,9 +97,9 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 	if a.GetAPIGroup() != v1alpha1.GroupName {
 		return authorizer.DecisionDeny, "group " + a.GetAPIGroup() + " is not served", nil
 	}
-	scope := scopeOf(a)
-	decision, err := p.decide(ctx, caller, a, permission, scope)
-	footprintOf(ctx).asked(a, permission, scope, decision)
+	scope := p.kinds.scopeOf(a)
+	decision, err := p.decide(ctx, who, a, permission, scope)
+	auditNotesOf(ctx).noteDecision(a, permission, scope, decision)
 	if err != nil {
 		return authorizer.DecisionDeny, err.Error(), nil //nolint:nilerr // a denial is a decision, not a fault
 	}
@@ -133,46 +107,39 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 }
 
 // decide turns away whoever has no business here at all. Those whose rights end
-// within what the path names come in, and the gate looks at every object.
-func (p policy) decide(ctx context.Context, caller Caller, a authorizer.Attributes, permission access.Permission, scope access.Scope) (access.Decision, error) {
-	if reason := p.forbid(caller, a); reason != "" {
+// within what the path names come in, and objects.go looks at every object.
+func (p policy) decide(ctx context.Context, who caller.Caller, a authorizer.Attributes, permission access.Permission, scope access.Scope) (access.Decision, error) {
+	if reason := p.forbid(who, a); reason != "" {
 		return access.Decision{}, errors.New(reason)
 	}
-	if p.cluster[a.GetResource()] {
+	if p.kinds.info(a.GetResource()).ClusterScoped {
 		return access.Decision{Allowed: true}, nil // predefined roles are for everyone to read
 	}
-	filter := p.authorizer.Filter(caller.Principal, permission, scope)
+	filter := p.authorizer.Filter(who.Principal, permission, scope)
 	if !filter.None() {
 		return filter.Decision(), nil
 	}
-	decision, err := p.authorizer.Authorize(ctx, caller.Principal, permission, scope)
-	if err != nil && mayBeOwnKey(caller, a) {
+	decision, err := p.authorizer.Authorize(ctx, who.Principal, permission, scope)
+	if err != nil && mayBeOwnKey(who, a) {
 		return decision, nil // whose key it is stands in the key
 	}
 	return decision, err
 }
 
-func mayBeOwnKey(caller Caller, a authorizer.Attributes) bool {
+func mayBeOwnKey(who caller.Caller, a authorizer.Attributes) bool {
 	return a.GetResource() == "apikeys" && a.GetVerb() == "get" && a.GetName() != "" &&
-		caller.ServiceAccount != "" && caller.Organization == a.GetNamespace()
-}
-
-// isService knows the service's own loopback client: the library gives this
-// group to the holder of the loopback token, and our authentication to nobody.
-func isService(info user.Info) bool {
-	_, outsider := info.(Caller)
-	return !outsider && slices.Contains(info.GetGroups(), user.SystemPrivilegedGroup)
+		who.ServiceAccount != "" && who.Organization == a.GetNamespace()
 }
 
 // forbid holds whatever a role says.
-func (p policy) forbid(caller Caller, a authorizer.Attributes) string {
+func (p policy) forbid(who caller.Caller, a authorizer.Attributes) string {
 	writes := !a.IsReadOnly()
 	switch {
-	case writes && p.readOnly[a.GetResource()]:
+	case writes && p.kinds.info(a.GetResource()).ReadOnly:
 		return a.GetResource() + " come with the service and cannot be changed"
-	case writes && a.GetSubresource() == "status" && !caller.System:
+	case writes && a.GetSubresource() == "status" && !who.System:
 		return "status is set by the service"
-	case a.GetNamespace() == "" && !p.cluster[a.GetResource()] && !caller.System:
+	case a.GetNamespace() == "" && !p.kinds.info(a.GetResource()).ClusterScoped && !who.System:
 		return "only a system administrator may look across organizations; name one in the path: /namespaces/{organization}/" + a.GetResource()
 	}
 	return ""
@@ -183,7 +150,7 @@ func (policy) authorizePath(a authorizer.Attributes) (authorizer.Decision, strin
 	if isPublic(path) {
 		return authorizer.DecisionAllow, "", nil
 	}
-	if _, ok := a.GetUser().(Caller); !ok {
+	if _, ok := a.GetUser().(caller.Caller); !ok {
 		return authorizer.DecisionDeny, "anonymous callers may not use the API", nil
 	}
 	for _, prefix := range []string{"/apis", "/openapi", "/api"} {
@@ -192,20 +159,4 @@ func (policy) authorizePath(a authorizer.Attributes) (authorizer.Decision, strin
 		}
 	}
 	return authorizer.DecisionDeny, "path is not served", nil
-}
-
-// scopeOf is as much as a path says about where something lies.
-func scopeOf(a authorizer.Attributes) access.Scope {
-	scope := access.Scope{Organization: a.GetNamespace()}
-	switch a.GetResource() {
-	case "serviceaccounts":
-		scope.ServiceAccount = a.GetName()
-	case "apikeys":
-		scope.APIKey = a.GetName()
-	case "messaginginstances":
-		scope.Instance = a.GetName()
-	case "messagingclusters":
-		scope.Cluster = a.GetName()
-	}
-	return scope
 }

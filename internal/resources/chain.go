@@ -30,16 +30,16 @@ import (
 
 // buildChain wraps the library's chain. Everything here must be outside of it:
 // inside, the verb is already decided, and authorization with it.
-func buildChain(codecs serializer.CodecFactory, trail func(audit.Record)) func(http.Handler, *genericapiserver.Config) http.Handler {
+func buildChain(codecs serializer.CodecFactory, kinds kinds, auditor func(audit.Record)) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
-		chain := genericapiserver.DefaultBuildHandlerChain(inside(codecs, c.MaxRequestBodyBytes, api), c)
+		chain := genericapiserver.DefaultBuildHandlerChain(checkRequests(codecs, kinds, c.MaxRequestBodyBytes, api), c)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			record := web.RecordOf(r.Context())
-			record.SetRoute("resources", route(r.URL.Path))
+			record.SetRoute("resources", kinds.route(r.URL.Path))
 			record.Expected = isPublic(r.URL.Path)
-			if trail != nil {
-				r = withFootprint(r)
-				defer func() { leave(c, r, record, trail) }()
+			if auditor != nil {
+				r = withAuditNotes(r)
+				defer func() { writeAudit(c, kinds, r, record, auditor) }()
 			}
 			if err := refuse(r); err != nil {
 				writeStatus(codecs, w, r, err)
@@ -151,47 +151,4 @@ func isItem(path string) bool {
 	}
 	parts := strings.Split(strings.TrimSuffix(rest, "/"), "/")
 	return len(parts) == 3 && parts[2] != ""
-}
-
-// route is the pattern of a path, for metrics: names and namespaces left out.
-func route(path string) string {
-	rest, ok := strings.CutPrefix(path, apiPrefix)
-	if !ok {
-		first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-		switch first {
-		case "apis", "openapi", "healthz", "livez", "readyz", "version":
-			return "/" + first
-		}
-		return "other"
-	}
-	parts := strings.Split(rest, "/")
-	pattern := make([]string, 0, len(parts))
-	if parts[0] == "namespaces" && len(parts) > 1 {
-		pattern = append(pattern, "namespaces/{namespace}")
-		parts = parts[2:]
-	}
-	for i, part := range parts {
-		switch i {
-		case 0:
-			pattern = append(pattern, knownResource(part))
-		case 1:
-			pattern = append(pattern, "{name}")
-		case 2:
-			if part != "status" {
-				part = "other"
-			}
-			pattern = append(pattern, part)
-		}
-	}
-	return apiPrefix + strings.Join(pattern, "/")
-}
-
-// knownResource keeps made-up names out of the metrics.
-func knownResource(name string) string {
-	switch name {
-	case "serviceaccounts", "serviceaccountbindings", "users", "messaginginstances", "messagingclusters",
-		"apikeys", "rolebindings", "clusterroles", "pools", "poolmembers":
-		return name
-	}
-	return "other"
 }

@@ -19,7 +19,7 @@ import (
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/v1alpha1"
-	"freshet/internal/resources/resourcestest"
+	"freshet/internal/kinds/kindstest"
 )
 
 // clients are what a program has of client-go, in JSON and in protobuf.
@@ -29,7 +29,7 @@ type clients struct {
 	dynamic dynamic.Interface
 }
 
-func connect(t *testing.T, s *resourcestest.Server) clients {
+func connect(t *testing.T, s *kindstest.Server) clients {
 	t.Helper()
 	typed, err1 := versioned.NewForConfig(s.Client())
 	asProtobuf := rest.CopyConfig(s.Client())
@@ -57,7 +57,7 @@ func (c clients) make(t *testing.T, names ...string) {
 
 func TestPagers(t *testing.T) {
 	t.Parallel()
-	s := resourcestest.Start(t, resourcestest.Options{})
+	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
 	var want []string
 	for i := range 25 {
@@ -86,7 +86,7 @@ func TestPagers(t *testing.T) {
 // TestConflictsAreRetried: many writers that read, add and write lose nothing.
 func TestConflictsAreRetried(t *testing.T) {
 	t.Parallel()
-	s := resourcestest.Start(t, resourcestest.Options{})
+	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
 	c.make(t, "shared")
 	const writers = 12
@@ -125,7 +125,7 @@ func TestConflictsAreRetried(t *testing.T) {
 // writer loses what another wrote.
 func TestConcurrentPatchesNeedNoRetry(t *testing.T) {
 	t.Parallel()
-	s := resourcestest.Start(t, resourcestest.Options{})
+	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
 	c.make(t, "shared")
 	const writers = 8

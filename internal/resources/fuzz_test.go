@@ -16,7 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"freshet/internal/resources/resourcestest"
+	"freshet/internal/kinds/kindstest"
 )
 
 // target is one server that a fuzz target throws everything at.
@@ -26,7 +26,7 @@ type target struct {
 
 func aim(f *testing.F) target {
 	f.Helper()
-	return target{resourcestest.Start(f, resourcestest.Options{}).Handler()}
+	return target{kindstest.Start(f, kindstest.Options{}).Handler()}
 }
 
 // patience bounds a call that would not end, such as a watch.
@@ -42,7 +42,7 @@ func (g target) send(t *testing.T, method, path, contentType string, body []byte
 		t.Skip("no path")
 	}
 	request.URL, request.RequestURI = parsed, path
-	request.Header.Set("Authorization", "Bearer "+resourcestest.AdminToken)
+	request.Header.Set("Authorization", "Bearer "+kindstest.AdminToken)
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
@@ -101,7 +101,7 @@ func (g target) readable(t *testing.T, item string) {
 	t.Helper()
 	for _, accept := range []string{jsonType, yamlType, protobufType, tableAccept} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, item, http.NoBody)
-		request.Header.Set("Authorization", "Bearer "+resourcestest.AdminToken)
+		request.Header.Set("Authorization", "Bearer "+kindstest.AdminToken)
 		request.Header.Set("Accept", accept)
 		recorder := httptest.NewRecorder()
 		g.handler.ServeHTTP(recorder, request)
@@ -202,7 +202,7 @@ func (g target) sendQuery(t *testing.T, method, path, query, contentType string,
 	}
 	request := httptest.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	request.URL.RawQuery = query
-	request.Header.Set("Authorization", "Bearer "+resourcestest.AdminToken)
+	request.Header.Set("Authorization", "Bearer "+kindstest.AdminToken)
 	request.Header.Set("Content-Type", contentType)
 	recorder := httptest.NewRecorder()
 	if g.serve(closeNotifier{recorder, ctx}, request) {

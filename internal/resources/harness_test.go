@@ -12,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"freshet/internal/resources/resourcestest"
+	"freshet/internal/kinds/kindstest"
 )
 
 const (
@@ -31,13 +31,13 @@ const (
 // api is a running server and one caller of it.
 type api struct {
 	*testing.T
-	server *resourcestest.Server
+	server *kindstest.Server
 	token  string
 }
 
 func start(t *testing.T) *api {
 	t.Helper()
-	return &api{t, resourcestest.Start(t, resourcestest.Options{}), resourcestest.AdminToken}
+	return &api{t, kindstest.Start(t, kindstest.Options{}), kindstest.AdminToken}
 }
 
 // in is the same server for a subtest.

@@ -21,7 +21,7 @@ import (
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/generated/informers/externalversions"
 	"freshet/api/v1alpha1"
-	"freshet/internal/resources/resourcestest"
+	"freshet/internal/kinds/kindstest"
 )
 
 // seen follows an informer's events.
@@ -78,7 +78,7 @@ func (s *seen) await(t *testing.T, events ...string) {
 
 func TestInformers(t *testing.T) {
 	t.Parallel()
-	s := resourcestest.Start(t, resourcestest.Options{})
+	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
 	c.make(t, "old")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -132,7 +132,7 @@ func TestInformers(t *testing.T) {
 // newest before goes on after, and misses nothing.
 func TestRetryWatcherGoesOnOverARestart(t *testing.T) {
 	t.Parallel()
-	s := resourcestest.Start(t, resourcestest.Options{})
+	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
 	c.make(t, "one")
 	list, err := c.typed.CloudV1alpha1().Users("acme").List(t.Context(), metav1.ListOptions{})
@@ -168,7 +168,7 @@ func TestRetryWatcherGoesOnOverARestart(t *testing.T) {
 // everything after, without telling anything twice.
 func TestInformersGoOnOverARestart(t *testing.T) {
 	t.Parallel()
-	s := resourcestest.Start(t, resourcestest.Options{})
+	s := kindstest.Start(t, kindstest.Options{})
 	var address atomic.Value
 	address.Store(strings.TrimPrefix(s.URL, "http://"))
 	config := s.Client()

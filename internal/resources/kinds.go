@@ -1,58 +1,76 @@
 package resources
 
 import (
-	"context"
+	"strings"
 
-	"freshet/api/v1alpha1"
-	"freshet/internal/resources/placement"
-	"freshet/internal/resources/registry"
-	"freshet/internal/resources/registry/apikey"
-	"freshet/internal/resources/registry/clusterrole"
-	"freshet/internal/resources/registry/messagingcluster"
-	"freshet/internal/resources/registry/messaginginstance"
-	"freshet/internal/resources/registry/pool"
-	"freshet/internal/resources/registry/poolmember"
-	"freshet/internal/resources/registry/rolebinding"
-	"freshet/internal/resources/registry/serviceaccount"
-	"freshet/internal/resources/registry/serviceaccountbinding"
-	"freshet/internal/resources/registry/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"freshet/internal/access"
+	"freshet/internal/resources/store"
 )
 
-// KindOptions is what the kinds need from the rest of the service.
-type KindOptions struct {
-	Plan     *placement.Plan
-	Issuing  apikey.Issuing
-	Rules    rolebinding.Rules
-	Guard    serviceaccount.Guard
-	Accounts registry.Observer[*v1alpha1.ServiceAccount]
-	Keys     registry.Observer[*v1alpha1.APIKey]
-	Bindings registry.Observer[*v1alpha1.RoleBinding]
-	// Instances is told of instances, for their data planes and keys.
-	Instances registry.Observer[*v1alpha1.MessagingInstance]
+// kinds are what is served, by plural. Everything here that has to know the
+// kinds asks this list, which is that of Config.Kinds.
+type kinds map[string]store.Definition
+
+func kindsOf(definitions []store.Definition) kinds {
+	k := make(kinds, len(definitions))
+	for _, definition := range definitions {
+		k[definition.Info().Plural] = definition
+	}
+	return k
 }
 
-// Kinds defines all ten kinds. The ones that look at each other do so through
-// their stores.
-func Kinds(opts KindOptions) []registry.Definition {
-	var instances, clusters registry.Definition
-	clustersOf := func(ctx context.Context, namespace, instance string) (names, protected []string, err error) {
-		return registry.NamesWhere(ctx, clusters, namespace, "spec.instanceName", instance)
+func (k kinds) serves(resource string) bool { return k[resource] != nil }
+
+// info is empty for a resource that is not served.
+func (k kinds) info(resource string) store.Info {
+	if definition := k[resource]; definition != nil {
+		return definition.Info()
 	}
-	instanceOf := func(ctx context.Context, namespace, name string) (*v1alpha1.MessagingInstance, bool) {
-		return registry.Lookup[*v1alpha1.MessagingInstance](ctx, instances, namespace, name)
+	return store.Info{}
+}
+
+// scopeOf is as much as a path says about where something lies.
+func (k kinds) scopeOf(a authorizer.Attributes) access.Scope {
+	if definition := k[a.GetResource()]; definition != nil {
+		return definition.ScopeOfName(a.GetNamespace(), a.GetName())
 	}
-	instances = messaginginstance.Definition(opts.Plan, clustersOf, opts.Instances)
-	clusters = messagingcluster.Definition(opts.Plan, instanceOf, registry.Observer[*v1alpha1.MessagingCluster]{})
-	return []registry.Definition{
-		serviceaccount.Definition(opts.Guard, opts.Accounts),
-		serviceaccountbinding.Definition(),
-		user.Definition(),
-		instances,
-		clusters,
-		apikey.Definition(opts.Issuing, opts.Keys),
-		rolebinding.Definition(opts.Rules, opts.Bindings),
-		clusterrole.Definition(),
-		pool.Definition(),
-		poolmember.Definition(),
+	return access.Scope{Organization: a.GetNamespace()}
+}
+
+// route is the pattern of a path, for metrics: names and namespaces left out.
+func (k kinds) route(path string) string {
+	rest, ok := strings.CutPrefix(path, apiPrefix)
+	if !ok {
+		first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		switch first {
+		case "apis", "openapi", "healthz", "livez", "readyz", "version":
+			return "/" + first
+		}
+		return "other"
 	}
+	parts := strings.Split(rest, "/")
+	pattern := make([]string, 0, len(parts))
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		pattern = append(pattern, "namespaces/{namespace}")
+		parts = parts[2:]
+	}
+	for i, part := range parts {
+		switch i {
+		case 0:
+			if !k.serves(part) {
+				part = "other" // made-up names stay out of the metrics
+			}
+			pattern = append(pattern, part)
+		case 1:
+			pattern = append(pattern, "{name}")
+		case 2:
+			if part != "status" {
+				part = "other"
+			}
+			pattern = append(pattern, part)
+		}
+	}
+	return apiPrefix + strings.Join(pattern, "/")
 }

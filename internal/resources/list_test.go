@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"freshet/internal/resources/resourcestest"
+	"freshet/internal/kinds/kindstest"
 )
 
 func (a *api) fill(k kind, n int) (names []string) {
@@ -85,7 +85,7 @@ func TestContinueTokens(t *testing.T) {
 // and a fresh one, which goes on where the old one was.
 func TestExpiredContinue(t *testing.T) {
 	t.Parallel()
-	a := &api{t, resourcestest.Start(t, resourcestest.Options{CompactionInterval: 50 * time.Millisecond}), resourcestest.AdminToken}
+	a := &api{t, kindstest.Start(t, kindstest.Options{CompactionInterval: 50 * time.Millisecond}), kindstest.AdminToken}
 	k := find("User")
 	want := a.fill(k, 4)
 	first := a.get("users?limit=2").want(http.StatusOK)

@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"freshet/internal/resources/resourcestest"
+	"freshet/internal/kinds/kindstest"
 )
 
 // TestImpersonationIsRefused in every form of the headers, for every caller and
@@ -23,7 +23,7 @@ func TestImpersonationIsRefused(t *testing.T) {
 		"Impersonate-User: admin@default.test", "impersonate-user: system:serviceaccount:acme:x", "IMPERSONATE-GROUP: system:masters",
 		"Impersonate-Uid: 1", "Impersonate-Extra-Scopes: all", "impersonate-extra-a%2fb: c", "Impersonate-: x", "Impersonate-User:",
 	} {
-		for _, token := range []string{resourcestest.AdminToken, resourcestest.AcmeToken} {
+		for _, token := range []string{kindstest.AdminToken, kindstest.AcmeToken} {
 			for _, line := range []string{"GET " + acme + "/users", "POST " + acme + "/users", "GET /healthz"} {
 				if got := a.raw(line, "Authorization: bearer "+token, header); got != http.StatusForbidden {
 					t.Errorf("%s with %q answers %d, want 403", line, header, got)
@@ -127,7 +127,7 @@ func TestOrganizations(t *testing.T) {
 func TestEmptyNamespace(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	boss := a.as(resourcestest.AcmeToken)
+	boss := a.as(kindstest.AcmeToken)
 	for _, k := range kinds {
 		a.post(k.plural, k.object("mine")).want(http.StatusCreated)
 		a.post(group+"/namespaces/other/"+k.plural, k.object("theirs")).want(http.StatusCreated)
@@ -184,7 +184,7 @@ func TestPublicPaths(t *testing.T) {
 		"/api/v1/namespaces":    {401, 401, 403},
 	}
 	for path, want := range tests {
-		for token, code := range map[string]int{"": want.nobody, "stranger": want.stranger, resourcestest.AcmeToken: want.boss} {
+		for token, code := range map[string]int{"": want.nobody, "stranger": want.stranger, kindstest.AcmeToken: want.boss} {
 			res := a.as(token).get(path)
 			if code == http.StatusForbidden && res.code == http.StatusNotFound {
 				continue // as good an answer to one who may know

@@ -16,6 +16,7 @@ import (
 
 	reviewv1alpha1 "freshet/api/authorization/v1alpha1"
 	"freshet/internal/identity"
+	"freshet/internal/resources/caller"
 )
 
 // reviewKinds are the questions that callers ask about themselves. They are
@@ -100,26 +101,26 @@ func (q *question) GetSingularName() string { return q.plural[:len(q.plural)-1] 
 
 // Create answers.
 func (q *question) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
-	caller := PrincipalFrom(ctx)
-	if caller == nil {
+	who := caller.Principal(ctx)
+	if who == nil {
 		return nil, apierrors.NewBadRequest("the service does not ask about itself")
 	}
-	return obj, q.reviewer.answer(ctx, caller, obj)
+	return obj, q.reviewer.answer(ctx, who, obj)
 }
 
 // answer fills in the status.
-func (r *reviewer) answer(ctx context.Context, caller *identity.Principal, obj runtime.Object) error {
+func (r *reviewer) answer(ctx context.Context, who *identity.Principal, obj runtime.Object) error {
 	switch review := obj.(type) {
 	case *reviewv1alpha1.SelfSubjectRulesReview:
-		review.Status = r.rules(caller, review.Spec)
+		review.Status = r.rules(who, review.Spec)
 	case *reviewv1alpha1.SelfSubjectUserReview:
-		review.Status = whoIs(caller)
+		review.Status = whoIs(who)
 	case *authorizationv1.SelfSubjectAccessReview:
-		return r.access(ctx, caller, review)
+		return r.access(ctx, who, review)
 	case *authorizationv1.SelfSubjectRulesReview:
-		review.Status = r.kubernetesRules(caller, review.Spec.Namespace)
+		review.Status = r.kubernetesRules(who, review.Spec.Namespace)
 	case *authenticationv1.SelfSubjectReview:
-		review.Status.UserInfo = userInfo(caller)
+		review.Status.UserInfo = userInfo(who)
 	default:
 		return apierrors.NewBadRequest(fmt.Sprintf("no answer to a %T is known", obj))
 	}

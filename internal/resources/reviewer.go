@@ -17,80 +17,64 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/identity"
-	"freshet/internal/resources/registry"
+	"freshet/internal/resources/caller"
 )
 
 // reviewer answers questions by asking what real calls ask.
-type reviewer struct {
-	policy policy
-	kinds  map[string]registry.Definition // by plural
-}
+type reviewer struct{ policy policy }
 
-func newReviewer(p policy, kinds []registry.Definition) *reviewer {
-	return &reviewer{policy: p, kinds: byPlural(kinds)}
-}
-
-func byPlural(kinds []registry.Definition) map[string]registry.Definition {
-	out := make(map[string]registry.Definition, len(kinds))
-	for _, kind := range kinds {
-		plural, _ := kind.Resource()
-		out[plural] = kind
+func whoIs(who *identity.Principal) reviewv1alpha1.SelfSubjectUserReviewStatus {
+	user := reviewv1alpha1.UserRef{
+		APIGroup: v1alpha1.GroupName, Kind: "ServiceAccount", Name: who.ServiceAccount,
+		Namespace: who.Organization, Organization: who.Organization,
 	}
-	return out
-}
-
-func whoIs(caller *identity.Principal) reviewv1alpha1.SelfSubjectUserReviewStatus {
-	who := reviewv1alpha1.UserRef{
-		APIGroup: v1alpha1.GroupName, Kind: "ServiceAccount", Name: caller.ServiceAccount,
-		Namespace: caller.Organization, Organization: caller.Organization,
-	}
-	if caller.ServiceAccount == "" {
-		who.Kind, who.Name = "User", caller.User
+	if who.ServiceAccount == "" {
+		user.Kind, user.Name = "User", who.User
 	}
 	status := reviewv1alpha1.SelfSubjectUserReviewStatus{
-		Users:               []reviewv1alpha1.UserRef{who},
-		Principal:           caller.Name,
-		SystemAdministrator: caller.System,
-		Administrator:       caller.Admin || caller.System,
-		APIKey:              caller.KeyName,
+		Users:               []reviewv1alpha1.UserRef{user},
+		Principal:           who.Name,
+		SystemAdministrator: who.System,
+		Administrator:       who.Admin || who.System,
+		APIKey:              who.KeyName,
 	}
-	if !caller.ExpiresAt.IsZero() {
-		end := metav1.NewTime(caller.ExpiresAt)
+	if !who.ExpiresAt.IsZero() {
+		end := metav1.NewTime(who.ExpiresAt)
 		status.ExpirationTime = &end
 	}
 	return status
 }
 
-func userInfo(caller *identity.Principal) authenticationv1.UserInfo {
+func userInfo(who *identity.Principal) authenticationv1.UserInfo {
 	info := authenticationv1.UserInfo{
-		Username: caller.Name,
-		UID:      caller.UID,
-		Groups:   []string{user.AllAuthenticated, "freshet:organization:" + caller.Organization},
+		Username: who.Name,
+		UID:      who.UID,
+		Groups:   []string{user.AllAuthenticated, "freshet:organization:" + who.Organization},
 		Extra:    map[string]authenticationv1.ExtraValue{},
 	}
-	if caller.Admin || caller.System {
-		info.Groups = append(info.Groups, "freshet:administrators:"+caller.Organization)
+	if who.Admin || who.System {
+		info.Groups = append(info.Groups, "freshet:administrators:"+who.Organization)
 	}
-	if caller.System {
+	if who.System {
 		info.Groups = append(info.Groups, "freshet:system-administrators")
 	}
-	if caller.KeyName != "" {
-		info.Extra["cloud.vendor.io/apikey"] = authenticationv1.ExtraValue{caller.KeyName}
+	if who.KeyName != "" {
+		info.Extra["cloud.vendor.io/apikey"] = authenticationv1.ExtraValue{who.KeyName}
 	}
 	return info
 }
 
-func (r *reviewer) rules(caller *identity.Principal, spec reviewv1alpha1.SelfSubjectRulesReviewSpec) reviewv1alpha1.SelfSubjectRulesReviewStatus {
+func (r *reviewer) rules(who *identity.Principal, spec reviewv1alpha1.SelfSubjectRulesReviewSpec) reviewv1alpha1.SelfSubjectRulesReviewStatus {
 	if spec.Namespace == "" {
-		spec.Namespace = caller.Organization
+		spec.Namespace = who.Organization
 	}
 	scope := access.Scope{Organization: spec.Namespace, Instance: spec.Instance, Cluster: spec.Cluster}
 	status := reviewv1alpha1.SelfSubjectRulesReviewStatus{
 		ResourceRules: []reviewv1alpha1.ResourceRule{}, Rules: []reviewv1alpha1.PermissionRule{},
 	}
-	for _, rule := range r.policy.authorizer.Rules(caller, scope) {
+	for _, rule := range r.policy.authorizer.Rules(who, scope) {
 		status.Rules = append(status.Rules, permissionRule(rule))
-		verbs, whole := resourceRules(rule)
+		verbs, whole := r.resourceRules(rule)
 		for _, v := range verbs {
 			status.ResourceRules = append(status.ResourceRules, reviewv1alpha1.ResourceRule{
 				Verbs: v.verbs, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{v.resource}, ResourceNames: v.names,
@@ -117,7 +101,7 @@ func permissionRule(rule access.Rule) reviewv1alpha1.PermissionRule {
 	return out
 }
 
-func (r *reviewer) kubernetesRules(caller *identity.Principal, namespace string) authorizationv1.SubjectRulesReviewStatus {
+func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	status := authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules: []authorizationv1.ResourceRule{},
 		NonResourceRules: []authorizationv1.NonResourceRule{{
@@ -132,8 +116,8 @@ func (r *reviewer) kubernetesRules(caller *identity.Principal, namespace string)
 			Verbs: []string{"create"}, APIGroups: []string{kind.version.Group}, Resources: []string{kind.plural},
 		})
 	}
-	for _, rule := range r.policy.authorizer.Rules(caller, access.Scope{Organization: namespace}) {
-		verbs, whole := resourceRules(rule)
+	for _, rule := range r.policy.authorizer.Rules(who, access.Scope{Organization: namespace}) {
+		verbs, whole := r.resourceRules(rule)
 		for _, v := range verbs {
 			status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
 				Verbs: v.verbs, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{v.resource}, ResourceNames: v.names,
@@ -162,13 +146,13 @@ var machineVerbs = map[string][]string{
 
 // resourceRules puts a rule into the words of the API. whole is false when its
 // restrictions cannot be told by names.
-func resourceRules(rule access.Rule) (list []verbsOn, whole bool) {
+func (r *reviewer) resourceRules(rule access.Rule) (list []verbsOn, whole bool) {
 	byResource := map[string]int{}
 	whole = true
 	for _, p := range rule.Permissions {
 		parts := strings.Split(string(p), ".")
 		verbs, known := machineVerbs[parts[2]]
-		if parts[0] != "cloud" || !known || !isServed(parts[1]) {
+		if parts[0] != "cloud" || !known || !r.policy.kinds.serves(parts[1]) {
 			continue
 		}
 		i, ok := byResource[parts[1]]
@@ -183,9 +167,6 @@ func resourceRules(rule access.Rule) (list []verbsOn, whole bool) {
 	}
 	return list, whole
 }
-
-// isServed says whether permissions on a resource are about a kind of the API.
-func isServed(resource string) bool { return knownResource(resource) == resource }
 
 // namesOf turns restrictions into names of one resource, where they are that.
 func namesOf(rule access.Rule, resource string) (names []string, exact bool) {
@@ -217,7 +198,7 @@ func namesOf(rule access.Rule, resource string) (names []string, exact bool) {
 }
 
 // access answers whether one call would be let through.
-func (r *reviewer) access(ctx context.Context, caller *identity.Principal, review *authorizationv1.SelfSubjectAccessReview) error {
+func (r *reviewer) access(ctx context.Context, who *identity.Principal, review *authorizationv1.SelfSubjectAccessReview) error {
 	at, path := review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes
 	if (at == nil) == (path == nil) {
 		return apierrors.NewInvalid(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview").GroupKind(), "", field.ErrorList{
@@ -225,13 +206,13 @@ func (r *reviewer) access(ctx context.Context, caller *identity.Principal, revie
 		})
 	}
 	// What is asked here must not end up in the audit record of the asking.
-	ctx = context.WithValue(ctx, footprintKey{}, &footprint{})
-	record := authorizer.AttributesRecord{User: Caller{caller}}
+	ctx = context.WithValue(ctx, auditNotesKey{}, &auditNotes{})
+	record := authorizer.AttributesRecord{User: caller.Caller{Principal: who}}
 	if path != nil {
 		record.Path, record.Verb = path.Path, path.Verb
 	} else {
 		if slices.Contains([]string{at.Verb, at.Resource, at.Group}, "*") {
-			review.Status.Allowed, review.Status.Reason = r.everything(caller, at.Namespace)
+			review.Status.Allowed, review.Status.Reason = r.everything(who, at.Namespace)
 			return nil
 		}
 		record.ResourceRequest = true
@@ -244,19 +225,19 @@ func (r *reviewer) access(ctx context.Context, caller *identity.Principal, revie
 	}
 	review.Status.Allowed, review.Status.Reason = decision == authorizer.DecisionAllow, reason
 	if review.Status.Allowed && at != nil {
-		review.Status.Allowed, review.Status.Reason = r.object(ctx, caller, at)
+		review.Status.Allowed, review.Status.Reason = r.object(ctx, who, at)
 	}
 	return nil
 }
 
 // object asks about one thing, which a path may not tell enough of.
-func (r *reviewer) object(ctx context.Context, caller *identity.Principal, at *authorizationv1.ResourceAttributes) (allowed bool, reason string) {
-	kind, ok := r.kinds[at.Resource]
-	if !ok || at.Group != v1alpha1.GroupName || at.Name == "" || r.policy.cluster[at.Resource] {
+func (r *reviewer) object(ctx context.Context, who *identity.Principal, at *authorizationv1.ResourceAttributes) (allowed bool, reason string) {
+	kind, ok := r.policy.kinds[at.Resource]
+	if !ok || at.Group != v1alpha1.GroupName || at.Name == "" || kind.Info().ClusterScoped {
 		return true, ""
 	}
 	permission, _ := access.ForVerb(at.Resource, at.Subresource, at.Verb)
-	_, err := r.policy.authorizer.Authorize(ctx, caller, permission, kind.Place(ctx, at.Namespace, at.Name))
+	_, err := r.policy.authorizer.Authorize(ctx, who, permission, kind.Scope(ctx, at.Namespace, at.Name))
 	if err != nil {
 		return false, err.Error()
 	}
@@ -264,15 +245,15 @@ func (r *reviewer) object(ctx context.Context, caller *identity.Principal, at *a
 }
 
 // everything answers questions with a star in them.
-func (r *reviewer) everything(caller *identity.Principal, namespace string) (allowed bool, reason string) {
+func (r *reviewer) everything(who *identity.Principal, namespace string) (allowed bool, reason string) {
 	switch {
-	case caller.System, caller.Admin && caller.Organization == namespace && namespace != "":
+	case who.System, who.Admin && who.Organization == namespace && namespace != "":
 		return true, ""
 	}
-	for _, rule := range r.policy.authorizer.Rules(caller, access.Scope{Organization: namespace}) {
+	for _, rule := range r.policy.authorizer.Rules(who, access.Scope{Organization: namespace}) {
 		if len(rule.Permissions) == len(access.Permissions()) && len(rule.Restrictions) == 0 && rule.CEL == "" {
 			return true, ""
 		}
 	}
-	return false, caller.Name + " may not do everything there"
+	return false, who.Name + " may not do everything there"
 }

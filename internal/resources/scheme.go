@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/recognizer"
 
 	"freshet/api/v1alpha1"
-	"freshet/internal/resources/registry"
+	"freshet/internal/resources/store"
 )
 
 // newScheme registers the kinds with their defaults and field selectors.
-func newScheme(kinds []registry.Definition) (*runtime.Scheme, error) {
+func newScheme(definitions []store.Definition) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	unversioned := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(scheme, unversioned)
@@ -29,7 +29,7 @@ func newScheme(kinds []registry.Definition) (*runtime.Scheme, error) {
 			return nil, fmt.Errorf("building the scheme: %w", err)
 		}
 	}
-	for _, kind := range kinds {
+	for _, kind := range definitions {
 		if err := kind.AddToScheme(scheme); err != nil {
 			return nil, fmt.Errorf("building the scheme: %w", err)
 		}

@@ -24,14 +24,14 @@ import (
 	"freshet/internal/audit"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/quantities"
-	"freshet/internal/resources/registry"
+	"freshet/internal/resources/store"
 )
 
 // Config is what the resource API is made of.
 type Config struct {
 	Etcd       etcd.Endpoints
 	Prefix     string // of every key; /freshet when empty
-	Kinds      []registry.Definition
+	Kinds      []store.Definition
 	Verifier   Verifier
 	Authorizer Authorizer
 	// Audit is given the record of every write and every denial; nil for nobody.
@@ -79,7 +79,7 @@ type Server struct {
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	drain    *drain
-	crowd    *crowd
+	inFlight *inFlight
 }
 
 // New builds the API over etcd. Nothing is served before Start.
@@ -89,6 +89,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	codecs := serializer.NewCodecFactory(scheme)
+	kinds := kindsOf(cfg.Kinds)
 	config := genericapiserver.NewConfig(codecs)
 	config.EffectiveVersion = release{compatibility.DefaultBuildEffectiveVersion()}
 	describe(config, scheme, cfg.Version)
@@ -97,8 +98,8 @@ func New(cfg Config) (*Server, error) {
 	loop := newLoopback()
 	config.LoopbackClientConfig = loop.config()
 	config.Authentication.Authenticator = authentication(cfg.Verifier)
-	config.Authorization.Authorizer = authorizer.AuthorizerFunc(passage{newPolicy(cfg)}.Authorize)
-	config.BuildHandlerChainFunc = buildChain(codecs, cfg.Audit)
+	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
+	config.BuildHandlerChainFunc = buildChain(codecs, kinds, cfg.Audit)
 	config.ResourceTransformers = cfg.Transformers
 	if err := storageOptions(cfg, storageCodec(scheme, codecs)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
@@ -112,25 +113,26 @@ func New(cfg Config) (*Server, error) {
 	group.NegotiatedSerializer = quantities.Checked(codecs)
 	storages := map[string]rest.Storage{}
 	for _, kind := range cfg.Kinds {
-		s, err := kind.Open(scheme, config.RESTOptionsGetter, gate{cfg.Authorizer, byPlural(cfg.Kinds)})
+		s, err := kind.Open(scheme, config.RESTOptionsGetter, objectAuthorizer{cfg.Authorizer, kinds})
 		if err != nil {
 			return nil, err
 		}
-		storages[s.Plural] = s.Main
-		storages[s.Plural+"/status"] = s.Status
+		plural := kind.Info().Plural
+		storages[plural] = s.Main
+		storages[plural+"/status"] = s.Status
 	}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storages
 	if err := generic.InstallAPIGroup(&group); err != nil {
 		return nil, fmt.Errorf("installing the kinds: %w", err)
 	}
-	for _, group := range reviewGroups(scheme, codecs, newReviewer(newPolicy(cfg), cfg.Kinds)) {
+	for _, group := range reviewGroups(scheme, codecs, &reviewer{newPolicy(cfg)}) {
 		if err := generic.InstallAPIGroup(group); err != nil {
 			return nil, fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
 	return &Server{
 		generic: generic, config: config, loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
-		crowd: newCrowd(codecs, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
+		inFlight: newInFlight(codecs, kinds, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
 	}, nil
 }
 
@@ -141,7 +143,7 @@ func tune(config *genericapiserver.Config, cfg Config) {
 	config.EnableMetrics = false
 	config.EnableIndex = false
 	config.FlowControl = nil                                              // priority and fairness wants objects of a core cluster
-	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = 0, 0 // crowd bounds them
+	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = 0, 0 // inFlight limits them
 	config.RequestTimeout = requestTimeout
 	config.ShutdownDelayDuration = 0
 	config.ShutdownWatchTerminationGracePeriod = watchDrain
@@ -154,13 +156,7 @@ func tune(config *genericapiserver.Config, cfg Config) {
 }
 
 func newPolicy(cfg Config) policy {
-	p := policy{authorizer: cfg.Authorizer, readOnly: map[string]bool{}, cluster: map[string]bool{}, reviews: reviewGroupNames()}
-	for _, kind := range cfg.Kinds {
-		plural, namespaced := kind.Resource()
-		p.readOnly[plural] = kind.IsReadOnly()
-		p.cluster[plural] = !namespaced
-	}
-	return p
+	return policy{authorizer: cfg.Authorizer, kinds: kindsOf(cfg.Kinds), reviews: reviewGroupNames()}
 }
 
 // Start serves the handler's API until Stop: hooks run, watches are cached.
@@ -180,7 +176,7 @@ func (s *Server) Start() {
 }
 
 // Handler serves /apis, /openapi, /version and the health pages.
-func (s *Server) Handler() http.Handler { return s.drain.handle(s.crowd.handle(s.handler)) }
+func (s *Server) Handler() http.Handler { return s.drain.handle(s.inFlight.handle(s.handler)) }
 
 // Loopback is how the service itself uses the API, with every right.
 func (s *Server) Loopback() *clientrest.Config {

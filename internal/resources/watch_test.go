@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"freshet/internal/resources/resourcestest"
+	"freshet/internal/kinds/kindstest"
 )
 
 // stream is an open watch.
@@ -257,7 +257,7 @@ func TestWatchGoesOnAfterARestart(t *testing.T) {
 
 func TestWatchFromTooLongAgo(t *testing.T) {
 	t.Parallel()
-	a := &api{t, resourcestest.Start(t, resourcestest.Options{CompactionInterval: 50 * time.Millisecond}), resourcestest.AdminToken}
+	a := &api{t, kindstest.Start(t, kindstest.Options{CompactionInterval: 50 * time.Millisecond}), kindstest.AdminToken}
 	a.fill(find("User"), 2)
 	a.server.Restart()
 	first := a.watch("users?watch=true&timeoutSeconds=30&resourceVersion=1").next()

@@ -17,10 +17,10 @@ import (
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/v1alpha1"
 	"freshet/internal/config"
-	"freshet/internal/controllers/conditions"
 	"freshet/internal/identity"
 	"freshet/internal/kubeconfig"
-	"freshet/internal/resources/placement"
+	"freshet/internal/placement"
+	"freshet/internal/reconcile/conditions"
 )
 
 const bootstrapTimeout = 30 * time.Second

@@ -13,9 +13,9 @@ import (
 	"freshet/internal/identity"
 )
 
-// people is who may call and what they may do: everything of identity and
+// identities is who may call and what they may do: everything of identity and
 // access that the surfaces share.
-type people struct {
+type identities struct {
 	sealer    *identity.Sealer
 	keys      *identity.Keyring
 	issuer    *identity.Issuer
@@ -29,8 +29,8 @@ type people struct {
 	audiences    []string // of tokens that the resource API accepts
 }
 
-// openPeople reads or makes the keys.
-func openPeople(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*people, error) {
+// openIdentities reads or makes the keys.
+func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*identities, error) {
 	sealer, err := identity.OpenSealer(sealFile(cfg))
 	if err != nil {
 		return nil, fmt.Errorf("opening the encryption key: %w", err)
@@ -45,7 +45,7 @@ func openPeople(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) 
 		return nil, fmt.Errorf("issuer: %w", err)
 	}
 	directory := identity.NewDirectory()
-	p := &people{
+	p := &identities{
 		sealer: sealer, keys: keys, issuer: issuer, directory: directory,
 		verifier:  identity.NewVerifier(issuer, directory, identity.VerifierOptions{}),
 		policy:    access.NewPolicy(),
@@ -65,7 +65,7 @@ func sealFile(cfg *config.Config) string {
 
 // openOperator reads the token that works whatever happened to the accounts:
 // who can read the data directory is the system administrator.
-func (p *people) openOperator(cfg *config.Config) error {
+func (p *identities) openOperator(cfg *config.Config) error {
 	token, err := secretFile(cfg.Path("admin.token"))
 	if err != nil {
 		return err
@@ -97,13 +97,13 @@ func addresses(cfg *config.Config) []string {
 }
 
 // VerifyToken implements resources.Verifier.
-func (p *people) VerifyToken(ctx context.Context, token string) (*identity.Principal, error) {
+func (p *identities) VerifyToken(ctx context.Context, token string) (*identity.Principal, error) {
 	return p.Verify(ctx, token, p.audiences...)
 }
 
 // Verify implements messageapi.Verifier: the operator's token is good on every
 // surface, others for their audience.
-func (p *people) Verify(ctx context.Context, token string, audiences ...string) (*identity.Principal, error) {
+func (p *identities) Verify(ctx context.Context, token string, audiences ...string) (*identity.Principal, error) {
 	if hash := sha256.Sum256([]byte(token)); subtle.ConstantTimeCompare(hash[:], p.operatorHash[:]) == 1 {
 		return p.operator, nil
 	}

@@ -24,17 +24,17 @@ const opsConnections = 64
 // listen opens the ports and writes the real addresses back into the
 // configuration, for ports that were given as 0. Connections to HTTP and HTTPS
 // share the room; the operator's port takes a few of its own.
-func listen(ctx context.Context, cfg *config.Config, room turnstile) (*listeners, error) {
+func listen(ctx context.Context, cfg *config.Config, room connectionLimit) (*listeners, error) {
 	l := &listeners{}
 	for _, port := range []struct {
 		name    string
 		address *string
 		to      *net.Listener
-		through []turnstile
+		limits  []connectionLimit
 	}{
-		{"http", &cfg.HTTP, &l.http, []turnstile{room, make(turnstile, cfg.Limits.Connections)}},
-		{"https", &cfg.HTTPS, &l.https, []turnstile{room, make(turnstile, cfg.Limits.Connections)}},
-		{"ops", &cfg.Ops, &l.ops, []turnstile{make(turnstile, opsConnections)}},
+		{"http", &cfg.HTTP, &l.http, []connectionLimit{room, make(connectionLimit, cfg.Limits.Connections)}},
+		{"https", &cfg.HTTPS, &l.https, []connectionLimit{room, make(connectionLimit, cfg.Limits.Connections)}},
+		{"ops", &cfg.Ops, &l.ops, []connectionLimit{make(connectionLimit, opsConnections)}},
 	} {
 		if *port.address == config.Off {
 			continue
@@ -45,8 +45,8 @@ func listen(ctx context.Context, cfg *config.Config, room turnstile) (*listeners
 			return nil, fmt.Errorf("opening the %s port: %w; choose another one with --%s", port.name, err, port.name)
 		}
 		*port.address = withPort(*port.address, listener.Addr())
-		for _, t := range port.through {
-			listener = t.guard(listener)
+		for _, limit := range port.limits {
+			listener = limit.apply(listener)
 		}
 		*port.to = listener
 	}

@@ -33,7 +33,7 @@ const (
 func (s *server) resealer() *resealer {
 	return &resealer{
 		etcd: s.etcd, prefix: s.cfg.Etcd.Prefix + "/resources/", signer: s.cfg.Etcd.Prefix + "/signing-keys",
-		sealer: s.people.sealer, keys: s.people.keys, file: sealFile(s.cfg), log: s.log,
+		sealer: s.identity.sealer, keys: s.identity.keys, file: sealFile(s.cfg), log: s.log,
 	}
 }
 

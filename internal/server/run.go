@@ -21,12 +21,11 @@ import (
 
 	"freshet/internal/audit"
 	"freshet/internal/config"
-	"freshet/internal/controllers"
-	"freshet/internal/controllers/instance"
 	"freshet/internal/dataplane"
+	"freshet/internal/kinds"
+	"freshet/internal/placement"
 	"freshet/internal/resources"
 	"freshet/internal/resources/etcd"
-	"freshet/internal/resources/placement"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
 )
@@ -43,12 +42,12 @@ type server struct {
 	ports     *listeners
 	member    *etcd.Member
 	etcd      *clientv3.Client
-	people    *people
-	trail     *audit.Log // nil when there is none
+	identity  *identities
+	audit     *audit.Log // nil when there is none
 	plane     *dataplane.Plane
 	api       *resources.Server
-	loops     *controllers.Set
-	instances *instance.Feed
+	kinds     *kinds.Set
+	loops     *kinds.Controllers
 	readiness readiness
 
 	background context.CancelFunc
@@ -75,7 +74,7 @@ func Run(ctx context.Context, cfg *config.Config, out io.Writer) error {
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, s.close())
 	}
-	greet(out, cfg, time.Since(started), s.plane.Health())
+	printBanner(out, cfg, time.Since(started), s.plane.Health())
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
@@ -96,7 +95,7 @@ func (s *server) open(ctx context.Context) error {
 		{"ports", s.openPorts},
 		{"etcd", s.openEtcd},
 		{"identity", s.openIdentity},
-		{"audit trail", s.openTrail},
+		{"audit log", s.openAudit},
 		{"data plane", s.openPlane},
 		{"resource API", s.openResources},
 		{"surfaces", s.openSurfaces},
@@ -109,7 +108,7 @@ func (s *server) open(ctx context.Context) error {
 		}
 		s.log.Debug("phase done", slog.String("phase", phase.name), slog.Duration("took", time.Since(began)))
 	}
-	s.metrics.Registry().MustRegister(newFigures(s))
+	s.metrics.Registry().MustRegister(newCollector(s))
 	s.readiness.set()
 	return nil
 }
@@ -124,7 +123,7 @@ func (s *server) openDirectory(context.Context) (err error) {
 
 func (s *server) openPorts(ctx context.Context) (err error) {
 	s.files = divideOpenFiles(s.cfg, s.log)
-	if s.ports, err = listen(ctx, s.cfg, make(turnstile, s.files.connections)); err != nil {
+	if s.ports, err = listen(ctx, s.cfg, make(connectionLimit, s.files.connections)); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, func() error { s.ports.close(); return nil })
@@ -158,7 +157,7 @@ func (s *server) openEtcd(ctx context.Context) error {
 }
 
 func (s *server) openIdentity(ctx context.Context) (err error) {
-	s.people, err = openPeople(ctx, s.cfg, s.etcd)
+	s.identity, err = openIdentities(ctx, s.cfg, s.etcd)
 	return err
 }
 

@@ -47,13 +47,13 @@ func (s *server) routes() (http.Handler, error) {
 	cors := web.CORS{Origins: s.cfg.CORS.Origins}
 	gate := web.NewGate(s.cfg.Limits.RequestsInFlight, int64(s.cfg.Limits.BodyMemory))
 	messages := messageapi.New(messageapi.Options{
-		Resolve: s.messageCluster, Verifier: s.people, Policy: s.people.policy, Auditor: s, CORS: cors,
+		Resolve: s.messageCluster, Verifier: s.identity, Policy: s.identity.policy, Auditor: s, CORS: cors,
 		Gate: gate, WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
 	})
 	registry := func(atRoot bool) http.Handler {
 		return registryapi.New(registryapi.Options{
-			Resolver: registries{s.plane, atRoot}, Authenticator: registryAuth{s.people},
-			Authorizer: s.people.policy, Auditor: s, CORS: cors, Gate: gate,
+			Resolver: registries{s.plane, atRoot}, Authenticator: registryAuth{s.identity},
+			Authorizer: s.identity.policy, Auditor: s, CORS: cors, Gate: gate,
 		})
 	}
 	tokens, err := s.tokens(cors)
@@ -81,8 +81,8 @@ func (s *server) routes() (http.Handler, error) {
 
 func (s *server) tokens(cors web.CORS) (*tokenapi.API, error) {
 	return tokenapi.New(tokenapi.Options{
-		Issuer: s.people.issuer, Directory: s.people.directory, Sealer: s.people.sealer,
-		Audiences: s.people.addresses, Instances: s.instances, Lifetime: s.cfg.Tokens.Lifetime.Std(),
+		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
+		Audiences: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std(),
 		Limits: tokenapi.Limits{Client: tokenapi.Rate{PerSecond: s.cfg.Limits.TokenRate, Burst: s.cfg.Limits.TokenBurst}},
 		Audit:  s.record, CORS: cors,
 	})
@@ -148,10 +148,10 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 }
 
 // registryAuth lets the registry ask identity.
-type registryAuth struct{ people *people }
+type registryAuth struct{ identities *identities }
 
 // Authenticate implements registryapi.Authenticator.
 func (a registryAuth) Authenticate(ctx context.Context, token string, target access.Scope) (*identity.Principal, error) {
-	return a.people.Verify(ctx, token,
+	return a.identities.Verify(ctx, token,
 		identity.InstanceAudience(target.Organization, target.Instance), identity.OrganizationAudience(target.Organization))
 }

@@ -1,0 +1,162 @@
+// Package kindstest runs a whole resource API in a test: embedded etcd in a
+// temporary directory, every kind, an HTTP listener. First create after about
+// 80 ms, so each test can own a server.
+package kindstest
+
+import (
+	"context"
+	"crypto/subtle"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/access"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/identity/identitytest"
+	"freshet/internal/kinds"
+	"freshet/internal/placement"
+	"freshet/internal/resources"
+	"freshet/internal/resources/etcd"
+	"freshet/internal/resources/store"
+)
+
+// Tokens that the server accepts.
+const (
+	AdminToken = "test-system-administrator"
+	AcmeToken  = "test-acme-administrator" // rules the organization acme only
+)
+
+// Server is a running resource API.
+type Server struct {
+	*resources.Server
+	URL string
+	dir string
+	t   testing.TB
+	web *httptest.Server
+	etc *etcd.Member
+	opt Options
+}
+
+// Options change what Start makes.
+type Options struct {
+	Dir                string // keep data here instead of in a new directory
+	Durable            bool   // fsync as in production
+	CompactionInterval time.Duration
+	Kinds              []store.Definition // instead of Kinds()
+}
+
+// Start runs a server until the test ends.
+func Start(t testing.TB, opts Options) *Server {
+	t.Helper()
+	if opts.Dir == "" {
+		opts.Dir = t.TempDir()
+	}
+	s := &Server{dir: opts.Dir, t: t, opt: opts}
+	s.open()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *Server) open() {
+	s.t.Helper()
+	member, err := etcd.Start(s.t.Context(), s.dir, etcd.Options{Unsafe: !s.opt.Durable})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	definitions := s.opt.Kinds
+	if definitions == nil {
+		definitions = NewSet(s.t).Definitions()
+	}
+	api, err := resources.New(resources.Config{
+		Etcd:               member.Endpoints(),
+		Kinds:              definitions,
+		Verifier:           verifier{},
+		Authorizer:         access.NewPolicy(), // nobody but administrators
+		Address:            "127.0.0.1:8080",
+		Version:            "test",
+		CompactionInterval: s.opt.CompactionInterval,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	api.Start()
+	s.Server, s.etc = api, member
+	s.web = httptest.NewServer(api.Handler())
+	s.URL = s.web.URL
+}
+
+// Restart closes the server and opens another on the same data and a new URL.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Close()
+	s.open()
+}
+
+// Close stops the server; the second time it does nothing.
+func (s *Server) Close() {
+	if s.web == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s.web.CloseClientConnections()
+	if err := s.Stop(ctx); err != nil {
+		s.t.Errorf("stop: %v", err)
+	}
+	s.web.Close()
+	s.web = nil
+	if err := s.etc.Close(); err != nil {
+		s.t.Errorf("close etcd: %v", err)
+	}
+}
+
+// Client is for client-go, with the token of the system administrator.
+func (s *Server) Client() *rest.Config {
+	return &rest.Config{Host: s.URL, BearerToken: AdminToken, QPS: -1}
+}
+
+// Plan is the placement of the test server: pool local with one member at
+// location local.
+func Plan() *placement.Plan {
+	return &placement.Plan{
+		Pools: []placement.Pool{{
+			Namespace: "default", Name: "local", Type: "generic", DeploymentType: "hosted",
+			Members: []placement.Member{{Name: "local", Location: "local", Engine: "pebble"}},
+		}},
+		Domain: "freshet.localhost",
+		Images: map[string]placement.Images{
+			v1alpha1.ReleaseChannelRapid: {Broker: "freshet/broker:test", Storage: "freshet/storage:test"},
+			v1alpha1.ReleaseChannelLTS:   {Broker: "freshet/broker:lts", Storage: "freshet/storage:lts"},
+		},
+	}
+}
+
+// NewSet makes all kinds with real identity and access behind them, and an
+// account robot in each of the organizations acme and other. No reconciler runs, and no data plane.
+func NewSet(t testing.TB) *kinds.Set {
+	t.Helper()
+	world := identitytest.New(t)
+	world.Account("acme", "robot")
+	world.Account("other", "robot")
+	return kinds.New(kinds.Options{
+		Plan: Plan(), Issuer: world.Issuer, Directory: world.Directory, Sealer: world.Sealer,
+		Policy: access.NewPolicy(), Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+type verifier struct{}
+
+func (verifier) VerifyToken(_ context.Context, token string) (*identity.Principal, error) {
+	switch {
+	case subtle.ConstantTimeCompare([]byte(token), []byte(AdminToken)) == 1:
+		return &identity.Principal{Name: "admin@default.test", Organization: "default", ServiceAccount: "admin", System: true}, nil
+	case subtle.ConstantTimeCompare([]byte(token), []byte(AcmeToken)) == 1:
+		return &identity.Principal{Name: "boss@acme.test", Organization: "acme", ServiceAccount: "boss", Admin: true}, nil
+	}
+	return nil, errs.New(errs.Unauthenticated, "unknown token")
+}

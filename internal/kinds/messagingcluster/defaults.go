@@ -1,0 +1,102 @@
+package messagingcluster
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"freshet/api/v1alpha1"
+)
+
+const (
+	defaultBrokers      = 2
+	defaultStorageNodes = 3
+	defaultCPU          = "1"
+	defaultMemory       = "4Gi"
+)
+
+// Default implements store.Defaulter: it fills in what depends on nothing else.
+func (*Kind) Default(o *object) {
+	if o.Spec.ReleaseChannel == "" {
+		o.Spec.ReleaseChannel = v1alpha1.ReleaseChannelRapid
+	}
+	b := &o.Spec.Broker
+	if b.Replicas == nil {
+		b.Replicas = count(defaultBrokers)
+	}
+	if b.Resources == nil && b.ResourceSpec == nil {
+		b.Resources = &v1alpha1.BrokerResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
+	}
+	if s := o.Spec.Storage; s != nil {
+		setStorageDefaults(s)
+	}
+}
+
+func setStorageDefaults(s *v1alpha1.Storage) {
+	if s.Replicas == nil {
+		s.Replicas = count(defaultStorageNodes)
+	}
+	if s.Resources == nil && s.ResourceSpec == nil {
+		s.Resources = &v1alpha1.StorageResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
+	}
+}
+
+// PrepareCreate implements store.Preparer: it decides what the service decides,
+// the pool member, the name the cluster answers at, and the images.
+func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
+	instance, found := k.Instances.Lookup(ctx, o.Namespace, o.Spec.InstanceName)
+	var pool *v1alpha1.ObjectReference
+	if found {
+		pool = instance.Spec.PoolRef
+	}
+	k.place(o, pool)
+	o.Spec.ServiceEndpoints = []v1alpha1.ServiceEndpoint{k.plan.Endpoint(o.Name, o.Namespace)}
+	if o.Spec.Storage == nil && (!found || instance.Spec.Type != v1alpha1.InstanceServerless) {
+		o.Spec.Storage = &v1alpha1.Storage{}
+		setStorageDefaults(o.Spec.Storage)
+	}
+	images := k.plan.Images[o.Spec.ReleaseChannel]
+	o.Spec.Broker.Image = images.Broker
+	if o.Spec.Storage != nil {
+		o.Spec.Storage.Image = images.Storage
+	}
+}
+
+// place resolves location and pool member from each other; ValidateCreate
+// refuses what cannot be resolved.
+func (k *Kind) place(o *object, pool *v1alpha1.ObjectReference) {
+	if o.Spec.PoolMemberRef == nil {
+		if ref, ok := k.plan.AtLocation(pool, o.Spec.Location); ok {
+			o.Spec.PoolMemberRef = ref
+		}
+		return
+	}
+	owner, member, ok := k.plan.Member(o.Spec.PoolMemberRef)
+	if !ok {
+		return
+	}
+	o.Spec.PoolMemberRef.Namespace = owner.Namespace
+	if o.Spec.Location == "" {
+		o.Spec.Location = member.Location
+	}
+}
+
+// PrepareUpdate implements store.Preparer: it keeps what the service set, whatever a replace left out or put in.
+func (*Kind) PrepareUpdate(_ context.Context, o, old *object) {
+	if o.Spec.PoolMemberRef == nil {
+		o.Spec.PoolMemberRef = old.Spec.PoolMemberRef
+	}
+	if o.Spec.Location == "" {
+		o.Spec.Location = old.Spec.Location
+	}
+	o.Spec.ServiceEndpoints = old.Spec.ServiceEndpoints
+	o.Spec.Broker.Image = old.Spec.Broker.Image
+	if o.Spec.Storage == nil {
+		o.Spec.Storage = old.Spec.Storage
+	}
+	if o.Spec.Storage != nil && old.Spec.Storage != nil {
+		o.Spec.Storage.Image = old.Spec.Storage.Image
+	}
+}
+
+func count(n int32) *int32 { return &n }

@@ -1,0 +1,116 @@
+// Package messagingcluster is the kind MessagingCluster: what it is (kind.go),
+// what the service fills in (defaults.go) and refuses (validate.go), and how it
+// becomes real (reconcile.go, status.go): one store and one set of surfaces per
+// cluster, a status that says what really runs, and everything taken down
+// before the cluster goes.
+//
+// What a running cluster is lies behind Plane; engines are not known here.
+package messagingcluster
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/access"
+	"freshet/internal/placement"
+	"freshet/internal/resources/printers"
+	"freshet/internal/resources/store"
+)
+
+// Finalizer holds a cluster until its data plane is torn down.
+const Finalizer = "messagingcluster.finalizers.cloud.vendor.io"
+
+type object = v1alpha1.MessagingCluster
+
+// Instances looks up the owning instance; false when there is none yet. The
+// store of MessagingInstances is one.
+type Instances interface {
+	Lookup(ctx context.Context, namespace, name string) (*v1alpha1.MessagingInstance, bool)
+}
+
+// Kind is the kind MessagingCluster.
+type Kind struct {
+	// Instances is set once, before the kind is used: instances and clusters
+	// look at each other.
+	Instances Instances
+
+	plan  *placement.Plan
+	plane Plane
+}
+
+var (
+	_ store.Defaulter[*object]       = (*Kind)(nil)
+	_ store.Preparer[*object]        = (*Kind)(nil)
+	_ store.Validator[*object]       = (*Kind)(nil)
+	_ store.CreateValidator[*object] = (*Kind)(nil)
+	_ store.UpdateValidator[*object] = (*Kind)(nil)
+	_ store.DeleteValidator[*object] = (*Kind)(nil)
+	_ store.Locator[*object]         = (*Kind)(nil)
+	_ store.Selectable[*object]      = (*Kind)(nil)
+)
+
+// New makes the kind: plan knows where clusters can run, plane runs them.
+func New(plan *placement.Plan, plane Plane) *Kind { return &Kind{plan: plan, plane: plane} }
+
+// Info implements store.Kind.
+func (*Kind) Info() store.Info {
+	return store.Info{
+		Kind: "MessagingCluster", Plural: "messagingclusters", Singular: "messagingcluster",
+		ShortNames: []string{"mc"},
+		Finalizer:  Finalizer,
+		Owner:      "MessagingInstance",
+		NamePrefix: "mc-",
+		Columns:    columns(),
+	}
+}
+
+// New implements store.Kind.
+func (*Kind) New() *object { return &object{} }
+
+// NewList implements store.Kind.
+func (*Kind) NewList() runtime.Object { return &v1alpha1.MessagingClusterList{} }
+
+// Spec implements store.Kind.
+func (*Kind) Spec(o *object) any { return &o.Spec }
+
+// Status implements store.Kind.
+func (*Kind) Status(o *object) any { return &o.Status }
+
+// Scope implements store.Locator.
+func (*Kind) Scope(o *object) access.Scope {
+	return access.Scope{Organization: o.Namespace, Instance: o.Spec.InstanceName, Cluster: o.Name}
+}
+
+// Fields implements store.Selectable.
+func (*Kind) Fields(o *object) fields.Set {
+	return fields.Set{
+		"spec.instanceName": o.Spec.InstanceName,
+		"spec.location":     o.Spec.Location,
+	}
+}
+
+func columns() []printers.Column {
+	return append(
+		printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
+		printers.Column{
+			Name: "Instance", Description: "The owning instance.",
+			Value: func(o runtime.Object) any { return o.(*object).Spec.InstanceName },
+		},
+		printers.Column{
+			Name: "Location", Description: "Where the cluster runs.",
+			Value: func(o runtime.Object) any { return o.(*object).Spec.Location },
+		},
+		printers.Column{
+			Name: "Endpoint", Description: "The name the cluster answers at.", Wide: true,
+			Value: func(o runtime.Object) any {
+				if endpoints := o.(*object).Spec.ServiceEndpoints; len(endpoints) > 0 {
+					return endpoints[0].DNSName
+				}
+				return ""
+			},
+		},
+	)
+}

@@ -1,0 +1,125 @@
+package messagingcluster
+
+import (
+	"context"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/reconcile/conditions"
+)
+
+// Part is a piece of a cluster that comes up by itself.
+type Part string
+
+// The parts of a cluster.
+const (
+	Storage  Part = "storage"
+	Metadata Part = "metadata"
+	Broker   Part = "broker"
+	Proxy    Part = "proxy"
+)
+
+// components are the parts of a cluster, each with a condition of its own, and
+// what of the data plane has to run for it.
+var components = []struct {
+	condition string
+	part      Part
+}{
+	{"MetadataReady", Metadata},
+	{"StorageReady", Storage},
+	{"BrokerReady", Broker},
+	{"ProxyReady", Proxy},
+}
+
+const (
+	reasonDeployed     = "Deploy"
+	reasonProvisioning = "Provisioning"
+	reasonUpdating     = "Updating"
+	reasonFailed       = "ProvisioningFailed"
+	reasonNoInstance   = "InstanceNotFound"
+)
+
+const (
+	messageUp   = "All components are ready"
+	messageDown = "being set up"
+)
+
+// conditionsOf writes one condition per component and Ready last. What up does
+// not know of a component stays as it is.
+func conditionsOf(cluster *object, up map[Part]bool, ready v1alpha1.Condition) []v1alpha1.Condition {
+	old := cluster.Status.Conditions
+	wanted := make([]v1alpha1.Condition, 0, len(components)+1)
+	for _, component := range components {
+		c, known := conditions.Find(old, component.condition)
+		switch running, told := up[component.part]; {
+		case told && running:
+			c = conditions.True(component.condition, reasonDeployed, messageUp, cluster.Generation)
+		case told || !known:
+			c = conditions.False(component.condition, reasonDeployed, messageDown, cluster.Generation)
+		}
+		wanted = append(wanted, c)
+	}
+	return conditions.Replace(old, append(wanted, ready)...)
+}
+
+// announce says what is about to happen: a first provisioning or an update.
+func (c *Controller) announce(ctx context.Context, cluster *object) error {
+	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); ok && ready.Reason == reasonFailed &&
+		ready.ObservedGeneration == cluster.Generation {
+		return nil // a retry: keep showing why the last try failed
+	}
+	if cluster.Status.ObservedGeneration > 0 {
+		return c.notReady(ctx, cluster, reasonUpdating, "the new spec is being applied")
+	}
+	return c.notReady(ctx, cluster, reasonProvisioning, "the data plane is being set up")
+}
+
+func (c *Controller) notReady(ctx context.Context, cluster *object, reason, message string) error {
+	status := *cluster.Status.DeepCopy()
+	status.Conditions = conditionsOf(cluster, nil, conditions.False(v1alpha1.ConditionReady, reason, message, cluster.Generation))
+	return c.write(ctx, cluster, status)
+}
+
+// progress shows a part that has come up while the others are still on the way.
+func (c *Controller) progress(ctx context.Context, cluster *object, part Part) error {
+	ready, _ := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady)
+	status := *cluster.Status.DeepCopy()
+	status.Conditions = conditionsOf(cluster, map[Part]bool{part: true}, ready)
+	return c.write(ctx, cluster, status)
+}
+
+// describe tells what really runs: on an embedded member one process is broker
+// and storage at once, whatever number of replicas the spec records.
+func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInstance) v1alpha1.MessagingClusterStatus {
+	status := *cluster.Status.DeepCopy()
+	status.ObservedGeneration = cluster.Generation
+	status.Broker = &v1alpha1.ComponentStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
+	status.Storage = &v1alpha1.ComponentStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
+	status.InstanceType = instance.Spec.Type
+	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
+		status.DeploymentType = pool.DeploymentType
+	}
+	status.Conditions = conditionsOf(cluster, allUp,
+		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
+	return status
+}
+
+var allUp = map[Part]bool{
+	Metadata: true, Storage: true, Broker: true, Proxy: true,
+}
+
+// write stores a changed status and keeps the object current for the next write.
+func (c *Controller) write(ctx context.Context, cluster *object, status v1alpha1.MessagingClusterStatus) error {
+	if apiequality.Semantic.DeepEqual(cluster.Status, status) {
+		return nil
+	}
+	cluster.Status = status
+	out, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).UpdateStatus(ctx, cluster, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	*cluster = *out
+	return nil
+}

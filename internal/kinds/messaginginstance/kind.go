@@ -1,0 +1,102 @@
+// Package messaginginstance is the kind MessagingInstance: what it is (kind.go),
+// what it fills in and refuses (validate.go), how clients authenticate and when
+// it is ready (reconcile.go), and how identity hears of it (feed.go).
+//
+// An instance runs nothing itself; its clusters do, next door in
+// ../messagingcluster. Its end waits for them and takes its keys along.
+package messaginginstance
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/access"
+	"freshet/internal/identity"
+	"freshet/internal/placement"
+	"freshet/internal/resources/printers"
+	"freshet/internal/resources/store"
+)
+
+// Finalizer holds an instance until its clusters are gone.
+const Finalizer = "messaginginstance.finalizers.cloud.vendor.io"
+
+type object = v1alpha1.MessagingInstance
+
+// Clusters names the clusters of a namespace whose field has a value, to refuse
+// the deletion of their instance; protected are those of them that may not be
+// deleted. The store of MessagingClusters is one.
+type Clusters interface {
+	NamesWhere(ctx context.Context, namespace, field, value string) (names, protected []string, err error)
+}
+
+// Kind is the kind MessagingInstance.
+type Kind struct {
+	// Clusters is set once, before the kind is used: instances and clusters look
+	// at each other.
+	Clusters Clusters
+
+	plan      *placement.Plan
+	issuerURL string // where tokens come from
+	directory *identity.Directory
+	known     lifetimes
+}
+
+var (
+	_ store.Defaulter[*object]       = (*Kind)(nil)
+	_ store.Preparer[*object]        = (*Kind)(nil)
+	_ store.Validator[*object]       = (*Kind)(nil)
+	_ store.UpdateValidator[*object] = (*Kind)(nil)
+	_ store.DeleteValidator[*object] = (*Kind)(nil)
+	_ store.Locator[*object]         = (*Kind)(nil)
+	_ store.Selectable[*object]      = (*Kind)(nil)
+	_ store.Observer[*object]        = (*Kind)(nil)
+)
+
+// New makes the kind: plan knows the pools, issuerURL is where clients get
+// tokens, the directory is told which keys die with an instance.
+func New(plan *placement.Plan, issuerURL string, directory *identity.Directory) *Kind {
+	return &Kind{plan: plan, issuerURL: issuerURL, directory: directory, known: newLifetimes()}
+}
+
+// Info implements store.Kind.
+func (*Kind) Info() store.Info {
+	return store.Info{
+		Kind: "MessagingInstance", Plural: "messaginginstances", Singular: "messaginginstance",
+		ShortNames: []string{"mi"},
+		Finalizer:  Finalizer,
+		Columns: append(
+			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
+			printers.Column{
+				Name: "Type", Description: "Type of the instance.",
+				Value: func(o runtime.Object) any { return o.(*object).Spec.Type },
+			},
+			printers.Column{
+				Name: "Mode", Description: "Availability mode.", Wide: true,
+				Value: func(o runtime.Object) any { return o.(*object).Spec.AvailabilityMode },
+			},
+		),
+	}
+}
+
+// New implements store.Kind.
+func (*Kind) New() *object { return &object{} }
+
+// NewList implements store.Kind.
+func (*Kind) NewList() runtime.Object { return &v1alpha1.MessagingInstanceList{} }
+
+// Spec implements store.Kind.
+func (*Kind) Spec(o *object) any { return &o.Spec }
+
+// Status implements store.Kind.
+func (*Kind) Status(o *object) any { return &o.Status }
+
+// Scope implements store.Locator.
+func (*Kind) Scope(o *object) access.Scope {
+	return access.Scope{Organization: o.Namespace, Instance: o.Name}
+}
+
+// Fields implements store.Selectable.
+func (*Kind) Fields(o *object) fields.Set { return fields.Set{"spec.type": o.Spec.Type} }

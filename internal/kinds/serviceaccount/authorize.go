@@ -1,0 +1,73 @@
+package serviceaccount
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/access"
+	"freshet/internal/identity"
+	"freshet/internal/resources/caller"
+)
+
+// Authorizer decides who may do what through an account; access.Policy is one.
+type Authorizer interface {
+	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
+	MayCreateAdmin(who *identity.Principal, organization string) error
+	MayActAs(who *identity.Principal, organization, account string, admin bool) error
+}
+
+var errSystemAccount = errors.New("it is the system administrator's account, which only the system administrator may create and delete")
+
+// Admit implements store.Admitter: nobody becomes more than they are by way of
+// an account. Only administrators make administrators.
+func (k *Kind) Admit(ctx context.Context, sa, old *object) error {
+	who := caller.Principal(ctx)
+	switch {
+	case old != nil || who == nil || who.System:
+		return nil
+	case k.isSystem(sa):
+		return errSystemAccount
+	case !isAdmin(sa):
+		return nil
+	}
+	return k.Authorizer.MayCreateAdmin(who, sa.Namespace)
+}
+
+// ValidateDelete implements store.DeleteValidator: the administrators of one
+// organization do not end the one who administers them all.
+func (k *Kind) ValidateDelete(ctx context.Context, sa *object, _ *metav1.DeleteOptions) error {
+	who := caller.Principal(ctx)
+	if who == nil || who.System || !k.isSystem(sa) {
+		return nil
+	}
+	return apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts"), sa.Name, errSystemAccount)
+}
+
+// Redact implements store.Redacter: it hides the account's secret from those who
+// may not see it.
+func (k *Kind) Redact(ctx context.Context, sa *object) *object {
+	if sa.Status.PrivateKeyData == "" || k.maySeeSecret(ctx, sa) {
+		return sa
+	}
+	hidden := sa.DeepCopy()
+	hidden.Status.PrivateKeyData = ""
+	return hidden
+}
+
+// maySeeSecret lets those read an account's secret who may read secrets at all,
+// and who gain nothing by it.
+func (k *Kind) maySeeSecret(ctx context.Context, sa *object) bool {
+	who := caller.Principal(ctx)
+	if who == nil || who.System {
+		return true
+	}
+	if k.isSystem(sa) || k.Authorizer.MayActAs(who, sa.Namespace, sa.Name, isAdmin(sa)) != nil {
+		return false
+	}
+	_, err := k.Authorizer.Authorize(ctx, who, access.ReadCredentials, k.Scope(sa))
+	return err == nil
+}

@@ -1,0 +1,57 @@
+package resources
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/access"
+	"freshet/internal/resources/caller"
+)
+
+// notFound answers for paths that nothing is served at.
+func notFound(codecs serializer.CodecFactory) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeStatus(codecs, w, r, apierrors.NewGenericServerResponse(
+			http.StatusNotFound, "", schema.GroupResource{}, "", r.URL.Path+" is not served", 0, true))
+	})
+}
+
+// chainPolicy is the policy of the handler chain. It lets whoever is known ask
+// for what is not served, to be told so with 404 or 405: a denial would say that
+// there is something, and that another caller may have it.
+type chainPolicy struct{ policy }
+
+func (p chainPolicy) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if _, known := a.GetUser().(caller.Caller); known && a.IsResourceRequest() && p.notServed(a) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return p.policy.Authorize(ctx, a)
+}
+
+// isNamespace: an organization is there by being used, and no object.
+func isNamespace(a authorizer.Attributes) bool {
+	return a.GetAPIGroup() == "" && a.GetResource() == "namespaces" && a.GetSubresource() == ""
+}
+
+// notServed knows methods that mean nothing, and groups that are not served.
+// The verbs that the machinery makes up by itself, those of impersonation among
+// them, never come from a method, and are left to the policy.
+func (p chainPolicy) notServed(a authorizer.Attributes) bool {
+	if a.GetVerb() == "" {
+		return true
+	}
+	if isNamespace(a) {
+		// kubectl asks for the namespace when an object is not found, and takes
+		// a 404 there for the reason.
+		return false
+	}
+	_, known := access.ForVerb(a.GetResource(), a.GetSubresource(), a.GetVerb())
+	return known && a.GetAPIGroup() != v1alpha1.GroupName && !slices.Contains(p.reviews, a.GetAPIGroup())
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1internal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// Deletions mostly wait for the store, which commits together what comes together.
+const (
+	deletePage    = 500
+	deletesAtOnce = 32
+)
+
+// DeleteCollection deletes what the selectors match and the caller may delete.
+// Each object goes the way of a single deletion, so that whoever is told of
+// those is told of these, also when a later one fails.
+func (g *Authorized[T]) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metav1internal.ListOptions) (runtime.Object, error) {
+	if err := completeDeleteOptions(ctx, options); err != nil {
+		return nil, err
+	}
+	page := &metav1internal.ListOptions{}
+	if list != nil {
+		page = list.DeepCopy()
+	}
+	limited := page.Limit > 0
+	if !limited {
+		page.Limit = deletePage
+	}
+	var first runtime.Object
+	var all []runtime.Object
+	for {
+		out, err := g.REST.List(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = out
+		}
+		items, err := meta.ExtractList(out)
+		if err != nil {
+			return nil, err
+		}
+		deleted, err := g.deleteAll(ctx, items, validate, options)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, deleted...)
+		more, err := meta.ListAccessor(out)
+		if err != nil {
+			return nil, err
+		}
+		if limited || more.GetContinue() == "" {
+			return g.listOf(first, all, limited) // what was deleted, as it was before
+		}
+		page.Continue, page.ResourceVersion, page.ResourceVersionMatch = more.GetContinue(), "", ""
+	}
+}
+
+// listOf is a list like another with these items, which may go on where that
+// one does. How many items remain is not told: it would count hidden ones.
+func (g *Authorized[T]) listOf(like runtime.Object, items []runtime.Object, goesOn bool) (runtime.Object, error) {
+	out := g.kind.NewList()
+	from, err := meta.ListAccessor(like)
+	if err != nil {
+		return nil, err
+	}
+	to, err := meta.ListAccessor(out)
+	if err != nil {
+		return nil, err
+	}
+	to.SetResourceVersion(from.GetResourceVersion())
+	if goesOn {
+		to.SetContinue(from.GetContinue())
+	}
+	return out, meta.SetList(out, items)
+}
+
+func (g *Authorized[T]) deleteAll(ctx context.Context, items []runtime.Object, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) ([]runtime.Object, error) {
+	filter, ok := g.auth.filter(ctx, "delete")
+	if !ok {
+		return nil, nil
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(deletesAtOnce)
+	kept := items[:0]
+	for _, obj := range items {
+		object, isObject := obj.(T)
+		if !isObject || (filter != nil && !filter(g.kind.scope(object))) {
+			continue
+		}
+		kept = append(kept, obj)
+		group.Go(func() error {
+			// The strategy writes into the options it is given.
+			_, _, err := g.Delete(groupCtx, object.GetName(), validate, options.DeepCopy())
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	return kept, group.Wait()
+}
+
+// Watch follows changes of what the caller may see. Rights and credentials are
+// looked at again with every event: a watch does not outlive them.
+func (g *Authorized[T]) Watch(ctx context.Context, options *metav1internal.ListOptions) (watch.Interface, error) {
+	source, err := g.REST.Watch(ctx, options)
+	if err != nil || g.auth.allowsAll() {
+		return source, err
+	}
+	w := &authorizedWatch[T]{
+		source: source, auth: g.auth, ctx: ctx,
+		result: make(chan watch.Event), done: make(chan struct{}),
+	}
+	go w.run()
+	return w, nil
+}
+
+type authorizedWatch[T Object] struct {
+	source watch.Interface
+	auth   authorization[T]
+	ctx    context.Context //nolint:containedctx // of the call that the watch answers
+	result chan watch.Event
+	done   chan struct{}
+	once   sync.Once
+}
+
+// ResultChan implements watch.Interface.
+func (w *authorizedWatch[T]) ResultChan() <-chan watch.Event { return w.result }
+
+// Stop implements watch.Interface.
+func (w *authorizedWatch[T]) Stop() {
+	w.once.Do(func() { close(w.done) })
+	w.source.Stop()
+}
+
+func (w *authorizedWatch[T]) run() {
+	defer close(w.result)
+	for event := range w.source.ResultChan() {
+		filter, ok := w.auth.filter(w.ctx, "watch")
+		if !ok {
+			status := apierrors.NewUnauthorized("the credential or the permission that this watch began with has ended").Status()
+			event = watch.Event{Type: watch.Error, Object: &status}
+		} else if filter != nil && event.Type != watch.Bookmark && event.Type != watch.Error {
+			object, isObject := plain(event.Object).(T)
+			if !isObject || !filter(w.auth.kind.scope(object)) {
+				continue
+			}
+		}
+		select {
+		case w.result <- event:
+		case <-w.done:
+			return
+		}
+		if !ok {
+			w.source.Stop()
+			return
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/resources/validation"
+)
+
+// strategy is the create, update and delete behaviour of a kind's main resource.
+type strategy[T Object] struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+	kind *kind[T]
+}
+
+func newStrategy[T Object](kind *kind[T], typer runtime.ObjectTyper) strategy[T] {
+	return strategy[T]{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator, kind: kind}
+}
+
+func (s strategy[T]) NamespaceScoped() bool { return !s.kind.info.ClusterScoped }
+
+// PrepareForCreate starts an object's life: generation 1, no status, the
+// kind's finalizer.
+func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	object := obj.(T)
+	object.SetGeneration(1)
+	reset(s.kind.Status, object)
+	if f := s.kind.info.Finalizer; f != "" && !slices.Contains(object.GetFinalizers(), f) {
+		object.SetFinalizers(append(object.GetFinalizers(), f))
+	}
+	s.keepServiceOwner(ctx, object, nil)
+	if s.kind.preparer != nil {
+		s.kind.preparer.PrepareCreate(ctx, object)
+	}
+}
+
+// PrepareForUpdate keeps the status out of the main resource's reach and
+// counts changes of the spec.
+func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	object, before := obj.(T), old.(T)
+	carry(s.kind.Status, object, before)
+	s.keepFinalizer(object, before)
+	s.keepServiceOwner(ctx, object, before.GetOwnerReferences())
+	s.count(object, before)
+	if s.kind.preparer != nil {
+		s.kind.preparer.PrepareUpdate(ctx, object, before)
+		s.count(object, before) // it may have put back what the user left out
+	}
+}
+
+// count gives a changed spec the next generation.
+func (s strategy[T]) count(object, before T) {
+	object.SetGeneration(before.GetGeneration())
+	if changed(s.kind.Spec, object, before) {
+		object.SetGeneration(before.GetGeneration() + 1)
+	}
+}
+
+// keepFinalizer puts the kind's finalizer back that a replace left out: without
+// it a later deletion would leave behind what the controller made. It can be
+// taken off an object that is being deleted.
+func (s strategy[T]) keepFinalizer(object, before T) {
+	f := s.kind.info.Finalizer
+	if f == "" || before.GetDeletionTimestamp() != nil || slices.Contains(object.GetFinalizers(), f) {
+		return
+	}
+	if slices.Contains(before.GetFinalizers(), f) {
+		object.SetFinalizers(append(object.GetFinalizers(), f))
+	}
+}
+
+func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	object := obj.(T)
+	errs := s.validateMeta(object)
+	if rv := object.GetResourceVersion(); rv != "" {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "resourceVersion"), rv, "must not be set on create"))
+	}
+	if s.kind.validator != nil {
+		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
+	}
+	if s.kind.createValidator != nil {
+		errs = append(errs, s.kind.createValidator.ValidateCreate(ctx, object)...)
+	}
+	return errs
+}
+
+func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	object, before := obj.(T), old.(T)
+	errs := unknownFields(object) // the machinery looks at the metadata of updates
+	if s.kind.validator != nil {
+		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
+	}
+	if s.kind.updateValidator != nil {
+		errs = append(errs, s.kind.updateValidator.ValidateUpdate(ctx, object, before)...)
+	}
+	return errs
+}
+
+// validateMeta is called because the machinery does not look at the names of
+// new objects.
+func (s strategy[T]) validateMeta(object T) field.ErrorList {
+	validateName := apivalidation.NameIsDNSSubdomain
+	if s.kind.nameValidator != nil {
+		validateName = s.kind.nameValidator.ValidateName
+	}
+	errs := apivalidation.ValidateObjectMetaAccessor(object, !s.kind.info.ClusterScoped, validateName, field.NewPath("metadata"))
+	return append(errs, unknownFields(object)...)
+}
+
+func (strategy[T]) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
+func (strategy[T]) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
+
+// Canonicalize runs behind validation and before storage.
+func (s strategy[T]) Canonicalize(obj runtime.Object) {
+	if s.kind.finisher != nil {
+		s.kind.finisher.Finish(obj.(T))
+	}
+}
+
+// AllowCreateOnUpdate: a PUT on an absent name is 404, except that apply creates.
+func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return false }
+
+// AllowUnconditionalUpdate: a replace without resourceVersion wins (R11).
+func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return true }
+
+// CheckGracefulDelete honours gracePeriodSeconds; the default is 0 for every
+// kind. The garbage controller takes the object away when its time has come.
+func (strategy[T]) CheckGracefulDelete(_ context.Context, _ runtime.Object, options *metav1.DeleteOptions) bool {
+	if options.GracePeriodSeconds == nil {
+		zero := int64(0)
+		options.GracePeriodSeconds = &zero
+	}
+	return *options.GracePeriodSeconds > 0
+}
+
+// DefaultGarbageCollectionPolicy deletes dependents in the background.
+func (strategy[T]) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
+	return rest.DeleteDependents
+}
+
+// GetResetFields tells apply that status is not for users of the main resource.
+func (strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields(fieldpath.MakePathOrDie("status"))
+}
+
+// statusStrategy is the update behaviour of a kind's status subresource: only
+// status changes.
+type statusStrategy[T Object] struct {
+	strategy[T]
+}
+
+func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	object, before := obj.(T), old.(T)
+	carry(s.kind.Spec, object, before)
+	// Only the conditions and figures in status may change here; all of the
+	// metadata that a user writes stays as it is, but for what apply records.
+	object.SetLabels(before.GetLabels())
+	object.SetAnnotations(before.GetAnnotations())
+	object.SetFinalizers(before.GetFinalizers())
+	object.SetOwnerReferences(before.GetOwnerReferences())
+	object.SetGeneration(before.GetGeneration())
+}
+
+// ValidateUpdate looks at the conditions; the machinery looks at the metadata.
+func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
+	return validation.Conditions(field.NewPath("status", "conditions"), conditionsOf(s.kind.Status(obj.(T))))
+}
+
+// GetResetFields tells apply that everything but status is out of reach here.
+func (statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields(
+		fieldpath.MakePathOrDie("spec"),
+		fieldpath.MakePathOrDie("metadata", "labels"),
+		fieldpath.MakePathOrDie("metadata", "annotations"),
+		fieldpath.MakePathOrDie("metadata", "finalizers"),
+		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
+	)
+}
+
+// conditionsOf finds the conditions that every kind's status has. Those of an API
+// key are of the machinery's own type.
+func conditionsOf(status any) []v1alpha1.Condition {
+	switch list := reflect.ValueOf(status).Elem().FieldByName("Conditions").Interface().(type) {
+	case []v1alpha1.Condition:
+		return list
+	case []metav1.Condition:
+		conditions := make([]v1alpha1.Condition, len(list))
+		for i, c := range list {
+			conditions[i] = v1alpha1.Condition{Type: c.Type, Status: v1alpha1.ConditionStatus(c.Status), ObservedGeneration: c.ObservedGeneration}
+		}
+		return conditions
+	}
+	return nil
+}
+
+func resetFields(paths ...fieldpath.Path) map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): fieldpath.NewSet(paths...),
+	}
+}
+
+// part is a pointer into an object: its spec or its status.
+type part[T any] func(T) any
+
+func reset[T any](get part[T], obj T) {
+	reflect.ValueOf(get(obj)).Elem().SetZero()
+}
+
+func carry[T any](get part[T], obj, old T) {
+	reflect.ValueOf(get(obj)).Elem().Set(reflect.ValueOf(get(old)).Elem())
+}
+
+func changed[T any](get part[T], obj, old T) bool {
+	return !apiequality.Semantic.DeepEqual(get(obj), get(old))
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// unknownFields finds what an apply put into objects that have no fields at
+// all, such as the spec of a service account. The machinery refuses unknown
+// fields everywhere else, but takes an empty object for one that may hold
+// anything; the manager's list of fields shows what it let through (R11).
+func unknownFields(object Object) field.ErrorList {
+	var errs field.ErrorList
+	for _, entry := range object.GetManagedFields() {
+		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
+			continue
+		}
+		var tree map[string]json.RawMessage
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) == nil {
+			errs = append(errs, walk(reflect.TypeOf(object), tree, nil)...)
+		}
+	}
+	return errs
+}
+
+// walk follows the tree of fields (f:name, k:{key}, v:value, i:index) along the type.
+func walk(t reflect.Type, tree map[string]json.RawMessage, path *field.Path) field.ErrorList {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var errs field.ErrorList
+	for key, raw := range tree {
+		name, isField := strings.CutPrefix(key, "f:")
+		var next reflect.Type
+		switch {
+		case t.Kind() == reflect.Struct && isField:
+			if t.NumField() == 0 {
+				errs = append(errs, field.Invalid(path.Child(name), field.OmitValueType{}, "unknown field"))
+				continue
+			}
+			next = fieldType(t, name)
+		case t.Kind() == reflect.Map && isField, t.Kind() == reflect.Slice && !isField:
+			next = t.Elem()
+		}
+		var below map[string]json.RawMessage
+		if next != nil && json.Unmarshal(raw, &below) == nil {
+			errs = append(errs, walk(next, below, path.Child(name))...)
+		}
+	}
+	return errs
+}
+
+// fieldType finds a struct's field by its JSON name, in embedded structs too.
+func fieldType(t reflect.Type, name string) reflect.Type {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag == name {
+			return f.Type
+		}
+		if f.Anonymous && tag == "" && f.Type.Kind() == reflect.Struct {
+			if found := fieldType(f.Type, name); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/v1alpha1"
+)
+
+func TestUnknownFieldsAreFoundInEmptyObjects(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		object Object
+		fields string
+		want   string
+	}{
+		"in an empty spec":        {&v1alpha1.ServiceAccount{}, `{"f:spec":{"f:surplus":{}}}`, "spec.surplus"},
+		"in an empty setting":     {&v1alpha1.MessagingInstance{}, `{"f:spec":{"f:auth":{"f:apikey":{"f:size":{}}}}}`, "spec.auth.apikey.size"},
+		"in a map of empty ones":  {&v1alpha1.MessagingCluster{}, `{"f:spec":{"f:config":{"f:protocols":{"f:stream":{"f:x":{}}}}}}`, "spec.config.protocols.stream.x"},
+		"nothing unknown":         {&v1alpha1.MessagingCluster{}, `{"f:spec":{"f:config":{"f:protocols":{"f:stream":{}}},"f:location":{}}}`, ""},
+		"labels are free":         {&v1alpha1.ServiceAccount{}, `{"f:metadata":{"f:labels":{"f:anything":{}}}}`, ""},
+		"keyed lists are entered": {&v1alpha1.ServiceAccount{}, `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}}}}}`, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.object.SetManagedFields([]metav1.ManagedFieldsEntry{{
+				Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(tc.fields),
+			}})
+			errs := unknownFields(tc.object)
+			got := ""
+			if len(errs) > 0 {
+				got = errs[0].Field
+			}
+			if got != tc.want {
+				t.Errorf("found %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

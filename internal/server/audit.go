@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"freshet/internal/audit"
+	"freshet/internal/auditapi"
+	"freshet/internal/web"
+)
+
+// openAudit opens the audit trail; it is closed late, so that it sees the end.
+func (s *server) openAudit(context.Context) (err error) {
+	path := s.cfg.AuditPath()
+	if path == "" {
+		return nil
+	}
+	s.audit, err = audit.Open(audit.Options{
+		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), Keep: s.cfg.Audit.Keep, Log: s.log,
+	})
+	if err != nil {
+		return fmt.Errorf("opening the audit trail: %w", err)
+	}
+	s.closers = append(s.closers, s.audit.Close)
+	return nil
+}
+
+// record puts something on the audit trail.
+func (s *server) record(r audit.Record) {
+	if s.audit != nil {
+		s.audit.Record(r)
+	}
+}
+
+// Record implements the Auditor of messageapi and registryapi.
+func (s *server) Record(r audit.Record) { s.record(r) }
+
+// auditTrail is the surface that the trail is read through.
+func (s *server) auditTrail(cors web.CORS) http.Handler {
+	opts := auditapi.Options{Verifier: s.identity, Policy: s.identity.policy, CORS: cors}
+	if s.audit != nil {
+		opts.Trail = s.audit
+	}
+	return auditapi.New(opts)
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"freshet/internal/config"
+)
+
+// printBanner says that the server is ready, or what it still lacks, and what to do
+// next.
+func printBanner(out io.Writer, cfg *config.Config, took time.Duration, lacks error) {
+	var b strings.Builder
+	if lacks == nil {
+		fmt.Fprintf(&b, "\nFreshet is ready (%.1fs).\n\n", took.Seconds())
+	} else {
+		fmt.Fprintf(&b, "\nFreshet is running, but not all of it works; it keeps trying:\n  %v\n\n", lacks)
+	}
+	if cfg.HTTP != config.Off {
+		fmt.Fprintf(&b, "  HTTP         http://%s\n", cfg.HTTP)
+	}
+	if cfg.HTTPS != config.Off {
+		fmt.Fprintf(&b, "  HTTPS        https://%s\n", cfg.HTTPS)
+		if cfg.TLS.CertFile == "" {
+			fmt.Fprintf(&b, "  CA           %s\n", path(cfg, "tls", "ca.crt"))
+		}
+	}
+	if cfg.Ops != config.Off {
+		fmt.Fprintf(&b, "  Metrics      http://%s/metrics\n", cfg.Ops)
+	}
+	fmt.Fprintf(&b, "  Credentials  %s\n", path(cfg, "admin.json"))
+	fmt.Fprintf(&b, "  Token        %s\n", path(cfg, "admin.token"))
+	fmt.Fprintf(&b, "  Kubeconfig   %s\n", path(cfg, "kubeconfig"))
+	base := cfg.PublicURL()
+	curl := "curl"
+	if strings.HasPrefix(base, "https:") && cfg.TLS.CertFile == "" {
+		curl += " --cacert " + path(cfg, "tls", "ca.crt")
+	}
+	auth := `-H "Authorization: Bearer $(cat ` + path(cfg, "admin.token") + `)"`
+	fmt.Fprintf(&b, "\nTry it, in another terminal:\n\n")
+	fmt.Fprintf(&b, "  %s %s %s/apis/cloud.vendor.io/v1alpha1/namespaces/%s/messagingclusters\n\n", curl, auth, base, cfg.Admin.Organization)
+	fmt.Fprintf(&b, "  %s -X PUT %s %s/admin/v2/persistent/public/default/hello/subscription/me\n", curl, auth, base)
+	fmt.Fprintf(&b, "  %s %s -H 'Content-Type: application/octet-stream' --data 'hello, stream' %s/admin/rest/topics/v1/public/default/hello/message\n", curl, auth, base)
+	fmt.Fprintf(&b, "  %s -X POST %s %s/admin/rest/topics/v1/public/default/hello/me/message\n\n", curl, auth, base)
+	fmt.Fprintf(&b, "  %s %s %s/subjects\n", curl, auth, base)
+	fmt.Fprintf(&b, "\n  kubectl --kubeconfig %s get all\n\nStop it with Ctrl-C.\n", path(cfg, "kubeconfig"))
+	_, _ = io.WriteString(out, b.String()) // nobody may be looking
+}
+
+func path(cfg *config.Config, elem ...string) string {
+	return filepath.Join(append([]string{cfg.DataDir}, elem...)...)
+}

@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/dataplane"
+	"freshet/internal/kinds"
+	"freshet/internal/kinds/messagingcluster"
+	"freshet/internal/reconcile/conditions"
+	"freshet/internal/resources"
+	"freshet/internal/telemetry"
+	"freshet/internal/version"
+)
+
+// plane lets the cluster controller, which knows no engine, drive the data plane.
+type plane struct{ *dataplane.Plane }
+
+// Provision implements messagingcluster.Plane.
+func (p plane) Provision(ctx context.Context, spec messagingcluster.Spec, report func(messagingcluster.Part)) error {
+	ctx = dataplane.WithProgress(ctx, func(part dataplane.Part) { report(messagingcluster.Part(part)) })
+	return p.Plane.Provision(ctx, dataplane.Spec(spec))
+}
+
+// openResources builds the kinds, the resource API and the controllers over it.
+func (s *server) openResources(context.Context) (err error) {
+	s.kinds = kinds.New(kinds.Options{
+		Plan: s.plan, Plane: plane{s.plane},
+		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy,
+		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
+		Log: s.log,
+	})
+	s.api, err = resources.New(resources.Config{
+		Etcd:               s.endpoints(),
+		Prefix:             s.cfg.Etcd.Prefix,
+		Kinds:              s.kinds.Definitions(),
+		Verifier:           s.identity,
+		Authorizer:         s.identity.policy,
+		Audit:              s.record,
+		Transformers:       resources.AtRest(s.identity.sealer, s.kinds.Definitions()),
+		Ready:              s.checks(),
+		Address:            s.cfg.HTTP,
+		Version:            version.Get().Version,
+		CompactionInterval: s.cfg.Etcd.CompactionInterval.Std(),
+		MaxBody:            int64(s.cfg.Limits.ResourceBody),
+		MaxReads:           s.cfg.Limits.ReadsInFlight,
+		MaxWrites:          s.cfg.Limits.WritesInFlight,
+	})
+	if err != nil {
+		return err
+	}
+	s.api.Start()
+	s.loops, err = s.kinds.Controllers(s.api.Loopback())
+	return err
+}
+
+const keyRotationCheck = time.Minute
+
+// openControllers brings accounts, keys and bindings into force and starts the
+// loops; from here on, closing must wait for them.
+func (s *server) openControllers(ctx context.Context) error {
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.background = cancel
+	if err := s.loops.Load(background); err != nil {
+		close(s.ended)
+		return err
+	}
+	go s.identity.keys.Run(background, keyRotationCheck, s.log)
+	go telemetry.ReturnMemory(background)
+	resealed := make(chan struct{})
+	go func() {
+		defer close(resealed)
+		s.resealer().run(background)
+	}()
+	go func() {
+		defer close(s.ended)
+		defer func() { <-resealed }()
+		if err := s.loops.Run(background); err != nil && background.Err() == nil {
+			s.failed <- fmt.Errorf("controllers: %w", err)
+		}
+	}()
+	return nil
+}
+
+// firstStart makes what a first start makes, and waits until every cluster that
+// is stored answers: readiness means that nothing has to be waited for.
+func (s *server) firstStart(ctx context.Context) error {
+	client := s.loops.Client()
+	if err := s.loops.Publish(ctx); err != nil {
+		return err
+	}
+	if err := bootstrap(ctx, s.cfg, client, s.plan, s.identity.issuer); err != nil {
+		return err
+	}
+	return s.awaitClusters(ctx)
+}
+
+const clustersTimeout = 2 * time.Minute
+
+// awaitClusters waits for every cluster to be open, or to have said why not.
+func (s *server) awaitClusters(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, clustersTimeout, errors.New("a cluster did not open in time"))
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		settled, err := s.clustersSettled(ctx)
+		if err != nil {
+			return fmt.Errorf("waiting for the clusters: %w", err)
+		}
+		if settled {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the clusters: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// clustersSettled asks the store and not the controllers' caches, which may not
+// have heard yet of what the first start made.
+func (s *server) clustersSettled(ctx context.Context) (bool, error) {
+	api := s.loops.Client().CloudV1alpha1()
+	clusters, err := api.MessagingClusters("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	for i := range clusters.Items {
+		cluster := &clusters.Items[i]
+		ready, _ := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady)
+		if cluster.DeletionTimestamp != nil || s.plane.Has(string(cluster.UID)) || ready.Reason == "ProvisioningFailed" {
+			continue
+		}
+		_, err := api.MessagingInstances(cluster.Namespace).Get(ctx, cluster.Spec.InstanceName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // it waits for its instance, which may never come
+		}
+		return false, err
+	}
+	return true, nil
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"freshet/internal/dataplane"
+	"freshet/internal/schemas"
+)
+
+// collector is what the running parts know about themselves, asked for when
+// somebody looks at the metrics.
+type collector struct {
+	server   *server
+	clusters *prometheus.Desc
+	subjects *prometheus.Desc
+	versions *prometheus.Desc
+	schemas  *prometheus.Desc
+	position *prometheus.Desc
+	accounts *prometheus.Desc
+	keys     *prometheus.Desc
+	tokens   *prometheus.Desc
+	audited  *prometheus.Desc
+}
+
+func newCollector(s *server) *collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("freshet_"+name, help, labels, nil)
+	}
+	return &collector{
+		server:   s,
+		clusters: desc("clusters", "Clusters that are open, by whether they are healthy.", "healthy"),
+		subjects: desc("registry_subjects", "Subjects of a cluster's schema registry, by state.", "organization", "cluster", "state"),
+		versions: desc("registry_versions", "Versions of subjects, by type and state.", "organization", "cluster", "type", "state"),
+		schemas:  desc("registry_schemas", "Distinct schemas, by type.", "organization", "cluster", "type"),
+		position: desc("registry_journal_position", "Last record of the registry's journal that is applied.", "organization", "cluster"),
+		accounts: desc("accounts", "Service accounts that can sign in."),
+		keys:     desc("api_keys", "API keys that are known."),
+		tokens:   desc("verified_tokens", "Tokens whose signature need not be checked again."),
+		audited:  desc("audit_records_total", "Audit records, by what became of them.", "outcome"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	healthy, failing := 0, 0
+	for _, cluster := range c.server.plane.Clusters() {
+		if cluster.Health() == nil {
+			healthy++
+		} else {
+			failing++
+		}
+		c.collectRegistry(cluster, gauge)
+	}
+	gauge(c.clusters, float64(healthy), "true")
+	gauge(c.clusters, float64(failing), "false")
+	accounts, keys := c.server.identity.directory.Len()
+	gauge(c.accounts, float64(accounts))
+	gauge(c.keys, float64(keys))
+	gauge(c.tokens, float64(c.server.identity.verifier.Cached()))
+	if c.server.audit != nil {
+		stats := c.server.audit.Stats()
+		for outcome, n := range map[string]int64{"written": stats.Written, "dropped": stats.Dropped, "failed": stats.Failed} {
+			ch <- prometheus.MustNewConstMetric(c.audited, prometheus.CounterValue, float64(n), outcome)
+		}
+	}
+}
+
+func (c *collector) collectRegistry(cluster *dataplane.Cluster, gauge func(*prometheus.Desc, float64, ...string)) {
+	counts := cluster.Registry.Counts()
+	gauge(c.subjects, float64(counts.Subjects), cluster.Organization, cluster.Name, "active")
+	gauge(c.subjects, float64(counts.DeletedSubjects), cluster.Organization, cluster.Name, "deleted")
+	for kind := schemas.Avro; kind <= schemas.Protobuf; kind++ {
+		gauge(c.schemas, float64(counts.Schemas[kind]), cluster.Organization, cluster.Name, kind.String())
+		gauge(c.versions, float64(counts.ActiveVersions[kind]), cluster.Organization, cluster.Name, kind.String(), "active")
+		gauge(c.versions, float64(counts.DeletedVersions[kind]), cluster.Organization, cluster.Name, kind.String(), "deleted")
+	}
+	gauge(c.position, float64(cluster.Registry.Position()), cluster.Organization, cluster.Name)
+}

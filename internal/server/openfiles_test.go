@@ -1,0 +1,83 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"testing"
+)
+
+func TestFilesAreDivided(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		limit uint64
+		want  files
+	}{
+		"hardly any": {300, files{150, 75}},
+		"few":        {1024, files{512, 256}},
+		"some":       {20_000, files{18_000, 1000}},
+		"many":       {1 << 20, files{1<<20 - 2000, 1000}},
+		"no limit":   {1<<64 - 1, files{1<<30 - 2000, 1000}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := divideFiles(tc.limit); got != tc.want {
+				t.Errorf("%d files: %+v, want %+v", tc.limit, got, tc.want)
+			}
+		})
+	}
+}
+
+// pipes is a listener to which connections are handed.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func TestConnectionLimitIsSharedByListeners(t *testing.T) {
+	t.Parallel()
+	shared := make(connectionLimit, 1)
+	one, two := make(pipes, 1), make(pipes, 1)
+	first, second := shared.apply(one), shared.apply(two)
+	end, _ := net.Pipe()
+	one <- end
+	inside, err := first.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := net.Pipe()
+	two <- other
+	accepted := make(chan error, 1)
+	go func() {
+		_, err := second.Accept()
+		accepted <- err
+	}()
+	select {
+	case err := <-accepted:
+		t.Fatalf("a second connection was let in: %v", err)
+	default:
+	}
+	if err := errors.Join(inside.Close(), inside.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-accepted; err != nil {
+		t.Fatalf("there is room again: %v", err)
+	}
+	// Full once more: only its own end gets the first listener out of waiting.
+	go func() {
+		_, err := first.Accept()
+		accepted <- err
+	}()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a closed listener: %v", err)
+	}
+}
