@@ -18,7 +18,7 @@ import (
 
 // maxLines is where a file is split. Tables (data that happens to be Go) and
 // generated code are exempt.
-const maxLines = 600
+const maxLines = 500
 
 // source is one hand-written file.
 type source struct {
