@@ -1,0 +1,252 @@
+package archtest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A reference to the specifications is the page and its anchor, as in
+// docs/spec/messages.md#m3; a page links to it. Everything below works on the
+// files that git knows, so that generated and ignored ones stay out.
+
+// referring are the endings of files that may refer to the specifications.
+var referring = []string{".go", ".md", ".yaml", ".yml", ".txtar", ".inc", ".proto"}
+
+var (
+	reference = regexp.MustCompile(`\bdocs/spec/([a-z]+)\.md(?:#([a-zA-Z0-9-]+))?`)
+	link      = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	anchorTag = regexp.MustCompile(`<a id="([^"]+)"></a>`)
+	heading   = regexp.MustCompile(`(?m)^#{1,6} +(.+)$`)
+	fence     = regexp.MustCompile("(?ms)^```.*?^```")
+	wrapped   = regexp.MustCompile(`\s*\n\s*// `)
+	notInSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// numbered finds references by number, which mean nothing to those who do not
+// have the page at hand: decisions, sections, specifications. Sections of an RFC
+// are fine. It is written in pieces, so that this file does not find itself.
+var numbered = regexp.MustCompile(strings.Join([]string{
+	`\b[Dd]ecision ` + `[A-Z]?[0-9]+\b`,
+	`\([RMD]` + `[0-9]{1,2}(?:, [RMD][0-9]{1,2})*\)`,
+	`(?:\bRFC [0-9]+,? )?\b[Ss]ection ` + `[0-9]`,
+	`\b[Ss]pec ` + `[0-9]\b`,
+	`\b[Dd]ocument ` + `[0-9]\b`,
+}, "|"))
+
+// bareNumber finds a decision's number alone. Only comments are searched, for
+// code and test data have names of this form.
+var bareNumber = regexp.MustCompile(`\b[RMD]` + `[0-9]{1,2}\b`)
+
+// bareNames are files whose comments speak of things that are called so.
+var bareNames = map[string]string{
+	"internal/schemas/avro/limits_test.go": "records of its own making",
+}
+
+// tracked returns the text of every file of the repository with such an ending.
+func tracked(t *testing.T, endings ...string) map[string]string {
+	t.Helper()
+	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skipf("not a git checkout: %v", err)
+	}
+	files := map[string]string{}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if !slices.Contains(endings, filepath.Ext(name)) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		if os.IsNotExist(err) {
+			continue // deleted, not yet committed
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		files[name] = string(text)
+	}
+	return files
+}
+
+// anchorsOf lists what a page can be linked to at: its own anchors, and its
+// headings as hosts of repositories spell them.
+func anchorsOf(page string) (anchors map[string]bool, twice []string) {
+	anchors = map[string]bool{}
+	for _, m := range anchorTag.FindAllStringSubmatch(page, -1) {
+		if anchors[m[1]] {
+			twice = append(twice, m[1])
+		}
+		anchors[m[1]] = true
+	}
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		slug := strings.ToLower(anchorTag.ReplaceAllString(m[1], ""))
+		slug = notInSlug.ReplaceAllString(strings.ReplaceAll(slug, "`", ""), "")
+		anchors[strings.ReplaceAll(strings.TrimSpace(slug), " ", "-")] = true
+	}
+	return anchors, twice
+}
+
+// dangling lists the references in a text that lead nowhere.
+func dangling(text string, pages map[string]string) (found []string) {
+	for _, m := range reference.FindAllStringSubmatch(text, -1) {
+		page, ok := pages["docs/spec/"+m[1]+".md"]
+		if !ok {
+			found = append(found, m[0]+": there is no such page")
+			continue
+		}
+		if anchors, _ := anchorsOf(page); m[2] != "" && !anchors[m[2]] {
+			found = append(found, m[0]+": the page has no such anchor")
+		}
+	}
+	return found
+}
+
+// byNumber lists the references in a text that are numbers, also those that a
+// line of comment ends in the middle of.
+func byNumber(text string) (found []string) {
+	for _, m := range numbered.FindAllString(wrapped.ReplaceAllString(text, " "), -1) {
+		if !strings.HasPrefix(m, "RFC ") {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// brokenLinks lists the links of a page that lead to no file or anchor.
+func brokenLinks(name, text string, pages map[string]string, exists func(string) bool) (found []string) {
+	for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		target, anchor, _ := strings.Cut(m[1], "#")
+		if strings.Contains(target, ":") {
+			continue // another place's business
+		}
+		file := name
+		if target != "" {
+			file = path.Join(path.Dir(name), target)
+		}
+		if !exists(file) {
+			found = append(found, fmt.Sprintf("%s: %s does not exist", m[1], file))
+			continue
+		}
+		if anchor == "" || path.Ext(file) != ".md" {
+			continue
+		}
+		if anchors, _ := anchorsOf(pages[file]); !anchors[anchor] {
+			found = append(found, fmt.Sprintf("%s: %s has no such anchor", m[1], file))
+		}
+	}
+	return found
+}
+
+// TestReferences: every reference to the specifications leads somewhere, and
+// none is a number.
+func TestReferences(t *testing.T) {
+	t.Parallel()
+	pages := tracked(t, ".md")
+	resolved := 0
+	for name, text := range tracked(t, referring...) {
+		resolved += len(reference.FindAllString(text, -1))
+		for _, problem := range dangling(text, pages) {
+			t.Errorf("%s refers to %s", name, problem)
+		}
+		if name == "docs/adr/template.md" || strings.HasPrefix(path.Base(name), "zz_generated") {
+			continue
+		}
+		for _, old := range byNumber(text) {
+			t.Errorf("%s refers to %q; write the page and anchor, such as docs/spec/messages.md#m3", name, old)
+		}
+	}
+	if resolved == 0 {
+		t.Error("found no reference at all, want some: is the pattern right?")
+	}
+}
+
+// TestCommentsNameNoNumber: a decision is referred to by its place in comments,
+// also where the number stands alone.
+func TestCommentsNameNoNumber(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range handWritten(t) {
+		for _, s := range sources(t, p, true) {
+			name, err := filepath.Rel(root, s.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bareNames[filepath.ToSlash(name)] != "" {
+				continue
+			}
+			for _, group := range s.file.Comments {
+				if number := bareNumber.FindString(group.Text()); number != "" {
+					t.Errorf("%s: the comment names %s; write the page and anchor, such as docs/spec/messages.md#m3", s.fset.Position(group.Pos()), number)
+				}
+			}
+		}
+	}
+}
+
+// TestLinks: the links of pages lead somewhere, and no page has an anchor twice.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	pages := tracked(t, ".md")
+	exists := func(file string) bool {
+		_, err := fs.Stat(os.DirFS("../.."), file)
+		return err == nil
+	}
+	for name, text := range pages {
+		for _, problem := range brokenLinks(name, text, pages, exists) {
+			t.Errorf("%s has a broken link %s", name, problem)
+		}
+		if _, twice := anchorsOf(text); len(twice) > 0 {
+			t.Errorf("%s has these anchors more than once: %s", name, strings.Join(twice, ", "))
+		}
+	}
+}
+
+// TestReferencesCanFail holds the three finders above against texts that must
+// be found, and texts that must not.
+func TestReferencesCanFail(t *testing.T) {
+	t.Parallel()
+	pages := map[string]string{"docs/spec/messages.md": "# Title here\n\n<a id=\"m3\"></a>\n**M3.** Text.\n"}
+	exists := func(file string) bool { return file == "docs/spec/messages.md" }
+	for name, c := range map[string]struct {
+		found []string
+		want  int
+	}{
+		"an anchor":                  {dangling("see docs/spec/messages.md#"+"m3.", pages), 0},
+		"a page":                     {dangling("see docs/spec/messages.md.", pages), 0},
+		"a heading":                  {dangling("see docs/spec/messages.md#"+"title-here", pages), 0},
+		"no such anchor":             {dangling("see docs/spec/messages.md#"+"m4", pages), 1},
+		"no such page":               {dangling("see docs/spec/"+"letters.md", pages), 1},
+		"a decision":                 {byNumber("answers (decision " + "M3)"), 1},
+		"a decision without letter":  {byNumber("by decision " + "3"), 1},
+		"a decision in parentheses":  {byNumber("wins (R" + "11)."), 1},
+		"two of them":                {byNumber("wins (R" + "11, R2)."), 1},
+		"a section":                  {byNumber("the contract's section " + "3.4"), 1},
+		"a specification":            {byNumber("the rules of spec " + "2"), 1},
+		"a specification's":          {byNumber("is spec " + "3's"), 1},
+		"one on two lines":           {byNumber("// the rules of spec" + "\n\t// 2 and"), 1},
+		"a document":                 {byNumber("Document " + "2 covers"), 1},
+		"a section of an RFC":        {byNumber("RFC 6749 section " + "2.3.1"), 0},
+		"no number":                  {byNumber("a decision, in a section of the spec"), 0},
+		"a link":                     {brokenLinks("docs/a.md", "[x](spec/messages.md#"+"m3) [y](https://example.org/z)", pages, exists), 0},
+		"a link in an example":       {brokenLinks("docs/a.md", "```\n[x](nowhere.md)\n```\n", pages, exists), 0},
+		"a link to no file":          {brokenLinks("docs/a.md", "[x](spec/letters.md)", pages, exists), 1},
+		"a link to no anchor":        {brokenLinks("docs/a.md", "[x](spec/messages.md#"+"m9)", pages, exists), 1},
+		"a link to no anchor nearby": {brokenLinks("docs/spec/messages.md", "[x](#"+"m9) [y](#"+"m3)", pages, exists), 1},
+	} {
+		if len(c.found) != c.want {
+			t.Errorf("%s: got %q, want %d found", name, c.found, c.want)
+		}
+	}
+}
