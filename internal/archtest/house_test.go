@@ -179,14 +179,14 @@ func TestNoSleep(t *testing.T) {
 			for _, position := range sleeps(s) {
 				slept[name] = true
 				if sleepers[name] == "" && !imports(s.file, "testing/synctest") {
-					t.Errorf("%s sleeps", position)
+					t.Errorf("%s calls time.Sleep: wait for a signal, use testing/synctest, or add the file to sleepers with a reason", position)
 				}
 			}
 		}
 	}
 	for name := range sleepers {
 		if !slept[name] {
-			t.Errorf("%s is allowed to sleep and does not", name)
+			t.Errorf("%s is in the list of sleepers but calls time.Sleep no more: remove it from the list", name)
 		}
 	}
 }
