@@ -257,7 +257,7 @@ func (r *rules) config(t *topic) engine.TopicConfig {
 		MaxUnacked: r.maxUnacked,
 		Terminated: t.terminated,
 		// Always on: which messages take part is decided per message, by
-		// giving them a producer and a sequence or not. See identify.
+		// giving them a key or not. See Message.dedupKey.
 		Deduplicate: true,
 	}
 	c.RetainAge = time.Duration(r.retention.Minutes) * time.Minute

@@ -40,7 +40,7 @@ func (p *producer) step(rng *rand.Rand) {
 	for range 1 + rng.IntN(3) {
 		payload := fmt.Sprintf("%s/%d/%s", p.name, p.next, strings.Repeat("x", rng.IntN(600)))
 		names = append(names, payload)
-		msgs = append(msgs, engine.Message{Payload: []byte(payload), Producer: p.name, Sequence: p.next, HasSequence: true})
+		msgs = append(msgs, engine.Message{Payload: []byte(payload), Dedup: engine.DedupKey{Producer: p.name, Sequence: p.next}})
 		p.next++
 	}
 	b := p.h.sending(topic, names...)

@@ -15,7 +15,7 @@ func deduping(parts int32) engine.TopicConfig {
 }
 
 func sequenced(producer string, sequence uint64, payload string) engine.Message {
-	return engine.Message{Payload: []byte(payload), Producer: producer, Sequence: sequence, HasSequence: true}
+	return engine.Message{Payload: []byte(payload), Dedup: engine.DedupKey{Producer: producer, Sequence: sequence}}
 }
 
 var dedupLaws = []law{
@@ -38,13 +38,13 @@ var dedupLaws = []law{
 			v.Fatalf("after a crash: %+v", again)
 		}
 	}},
-	{"other producers, other sequences and nameless messages are new", func(v *env) {
+	{"other keys, and messages without one, are new", func(v *env) {
 		v.topic(1, deduping(1))
 		msgs := []engine.Message{
 			sequenced("p", 5, "p5"), sequenced("q", 5, "q5"), sequenced("p", 4, "p4"), sequenced("p", 0, "p0"),
 			sequenced("", 5, "nobody"), sequenced("", 5, "nobody"), sequenced("p\x00", 5, "odd"),
-			{Payload: []byte("plain"), Producer: "p"},
-			{Payload: []byte("plain"), Producer: "p"},
+			{Payload: []byte("plain"), Producer: "p", Sequence: 5, HasSequence: true},
+			{Payload: []byte("plain"), Producer: "p", Sequence: 5, HasSequence: true},
 		}
 		for _, m := range msgs {
 			if out := v.putMsg(1, 0, m); out.Duplicate {

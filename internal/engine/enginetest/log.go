@@ -44,7 +44,10 @@ var logLaws = []law{
 				SchemaVersion: math.MaxInt64,
 				Producer:      "me", Sequence: math.MaxUint64, HasSequence: true,
 				DeliverAt: 1,
+				Dedup:     engine.DedupKey{Producer: "me", Sequence: math.MaxUint64},
 			},
+			{Payload: []byte("numbered"), SchemaVersion: engine.NoSchema, Producer: "me", Sequence: 7, HasSequence: true},
+			{Payload: []byte("keyed"), SchemaVersion: engine.NoSchema, Producer: "me", Sequence: 7, HasSequence: true, Dedup: engine.DedupKey{Producer: "key"}},
 			{Payload: bytes.Repeat([]byte("big"), 1<<20), SchemaVersion: engine.NoSchema, HasSequence: true},
 			{Payload: []byte(strings.Repeat("h", 300)), SchemaVersion: engine.NoSchema, EventTime: 1 << 50, Producer: "only"},
 		}
@@ -66,7 +69,7 @@ var logLaws = []law{
 		check()
 		v.reopen()
 		check()
-		if got := v.get(1, "s", 10); len(got) != len(want) || !bytes.Equal(got[3].Payload, want[3].Payload) {
+		if got := v.get(1, "s", 10); len(got) != len(want) || !bytes.Equal(got[5].Payload, want[5].Payload) {
 			v.Fatalf("received %d", len(got))
 		}
 	}},

@@ -95,6 +95,7 @@ func (u *undertaker) move(it *item) error {
 	}
 	letter := r.Message
 	letter.DeliverAt = 0
+	letter.Dedup = engine.DedupKey{} // a copy is no duplicate
 	letter.Properties = append(letter.Properties, engine.Property{Key: engine.OriginProperty, Value: origin(r.ID)})
 	d := prepare(&letter, nil)
 

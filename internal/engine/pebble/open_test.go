@@ -106,6 +106,7 @@ func FuzzDecode(f *testing.F) {
 	m := engine.Message{
 		Payload: []byte("payload"), Key: "k", Properties: []engine.Property{{Key: "a", Value: "b"}},
 		EventTime: 1, SchemaVersion: 2, Producer: "p", Sequence: 3, HasSequence: true, DeliverAt: 4,
+		Dedup: engine.DedupKey{Producer: "key"},
 	}
 	key := messageKey(1, 1, 0, 0)
 	d := prepare(&m, nil)

@@ -25,7 +25,18 @@ const (
 	hasProducer   = 1 << 4
 	hasSequence   = 1 << 5
 	hasDeliverAt  = 1 << 6
+	hasDedup      = 1 << 7 // since format 2, see impliedDedup
 )
+
+// impliedDedup is the deduplication key of a record that does not spell one
+// out: the producer and the sequence, when there are both. Format 1 knew no
+// other, and most messages of format 2 need no other.
+func impliedDedup(m *engine.Message) engine.DedupKey {
+	if m.Producer == "" || !m.HasSequence {
+		return engine.DedupKey{}
+	}
+	return engine.DedupKey{Producer: m.Producer, Sequence: m.Sequence}
+}
 
 // draft is a message made ready for its place in the log.
 type draft struct {
@@ -73,6 +84,11 @@ func prepare(m *engine.Message, scratch []byte) draft {
 	if m.DeliverAt != 0 {
 		d.flags |= hasDeliverAt
 		p.int(m.DeliverAt)
+	}
+	if m.Dedup != impliedDedup(m) {
+		d.flags |= hasDedup
+		p.str(m.Dedup.Producer)
+		p.uint(m.Dedup.Sequence)
 	}
 	d.fields = p
 	d.sum = crc32.Update(crc32.Update(0, castagnoli, d.fields), castagnoli, m.Payload)
@@ -152,6 +168,11 @@ func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
 	}
 	if flags&hasDeliverAt != 0 {
 		r.DeliverAt = u.int()
+	}
+	if flags&hasDedup != 0 {
+		r.Dedup = engine.DedupKey{Producer: u.str(), Sequence: u.uint()}
+	} else {
+		r.Dedup = impliedDedup(&r.Message)
 	}
 	if u.err != nil {
 		return engine.Record{}, corrupt(key, "fields are cut short")

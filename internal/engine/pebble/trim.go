@@ -92,9 +92,9 @@ func (t *topic) expireBacklog(now time.Time) error {
 type cut struct {
 	part      *partition
 	to        uint64
-	cum       int64 // bytes ever written before to
-	delays    bool  // some entries may be in the index of delayed ones
-	producers [][]byte
+	cum       int64    // bytes ever written before to
+	delays    bool     // some entries may be in the index of delayed ones
+	dedupKeys [][]byte // index keys that go with the entries
 }
 
 // apply writes the cut into the group. The caller holds committer.mu.
@@ -105,7 +105,7 @@ func (c *cut) apply(g *group) {
 	if c.delays {
 		g.deleteRange(delayKey(id, p.index, 0), delayKey(id, p.index, c.to))
 	}
-	for _, key := range c.producers {
+	for _, key := range c.dedupKeys {
 		g.delete(key)
 	}
 	p.undelay(c.to)
@@ -282,11 +282,11 @@ func (t *topic) planDedup(plan *trimPlan, c *cut, first, to uint64, now time.Tim
 		if err != nil {
 			return first, err
 		}
-		if !sequenced(&r.Message) {
+		if r.Dedup.IsZero() {
 			continue
 		}
-		if id, found, err := t.original(&r.Message); err == nil && found && id == r.ID {
-			c.producers = append(c.producers, producerKey(t.id, r.Producer, r.Sequence))
+		if id, found, err := t.original(r.Dedup); err == nil && found && id == r.ID {
+			c.dedupKeys = append(c.dedupKeys, dedupKey(t.id, r.Dedup))
 		}
 	}
 	return to, nil
