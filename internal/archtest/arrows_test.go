@@ -33,7 +33,7 @@ var rules = []rule{
 	{[]string{"api/..."}, []string{"api/..."}, join(apiserver, engines, cobra)},
 
 	// Leaves.
-	{[]string{"internal/errs", "internal/names"}, nil, []string{"*"}},
+	{[]string{"internal/errs", "internal/names", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version"}, nil, []string{"*"}},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
@@ -82,7 +82,7 @@ var rules = []rule{
 	},
 	{
 		[]string{"internal/controllers/..."},
-		[]string{"api/...", "internal/controllers/...", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/resources/..."},
+		[]string{"api/...", "internal/controllers/...", "internal/dataplane/provision", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/resources/..."},
 		join(engines, []string{"freshet/internal/messageapi/...", "freshet/internal/registryapi/..."}),
 	},
 

@@ -12,12 +12,10 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/controllers"
 	"freshet/internal/controllers/apikey"
-	"freshet/internal/controllers/cluster"
 	"freshet/internal/controllers/conditions"
 	"freshet/internal/controllers/instance"
 	"freshet/internal/controllers/rolebinding"
 	"freshet/internal/controllers/serviceaccount"
-	"freshet/internal/dataplane"
 	"freshet/internal/resources"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
@@ -43,15 +41,6 @@ func (s *server) feeds() feeds {
 		issuer:   &apikey.Issuer{Issuer: s.people.issuer, Directory: s.people.directory, Rules: s.people.policy, Log: s.log},
 		bindings: rolebinding.Feed{Policy: s.people.policy},
 	}
-}
-
-// plane lets the cluster controller, which knows no engine, drive the data plane.
-type plane struct{ *dataplane.Plane }
-
-// Provision implements cluster.Plane.
-func (p plane) Provision(ctx context.Context, spec cluster.Spec, report func(cluster.Part)) error {
-	ctx = dataplane.WithProgress(ctx, func(part dataplane.Part) { report(cluster.Part(part)) })
-	return p.Plane.Provision(ctx, dataplane.Spec(spec))
 }
 
 // openResources builds the resource API and the controllers over it; both share
@@ -89,7 +78,7 @@ func (s *server) openResources(context.Context) (err error) {
 	}
 	s.api.Start()
 	s.loops, err = controllers.New(controllers.Config{
-		Loopback: s.api.Loopback(), Plan: s.plan, Plane: plane{s.plane},
+		Loopback: s.api.Loopback(), Plan: s.plan, Plane: s.plane,
 		Accounts: f.accounts, Keys: f.keys, KeyIssuer: f.issuer, Bindings: f.bindings, Instances: s.instances,
 		Log: s.log,
 	})

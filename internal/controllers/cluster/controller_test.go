@@ -17,6 +17,7 @@ import (
 	"freshet/api/generated/informers/externalversions"
 	"freshet/api/v1alpha1"
 	"freshet/internal/controllers/cluster"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/resources/resourcestest"
 )
 
@@ -25,11 +26,11 @@ type plane struct {
 	mu        sync.Mutex
 	fail      error
 	tries     int
-	running   map[string]cluster.Spec
+	running   map[string]provision.Spec
 	destroyed []string
 }
 
-func (p *plane) Provision(_ context.Context, spec cluster.Spec, report func(cluster.Part)) error {
+func (p *plane) Provision(_ context.Context, spec provision.Spec, report func(provision.Part)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tries++
@@ -37,7 +38,7 @@ func (p *plane) Provision(_ context.Context, spec cluster.Spec, report func(clus
 		return p.fail
 	}
 	if _, ok := p.running[spec.UID]; !ok {
-		for _, part := range []cluster.Part{cluster.Storage, cluster.Metadata, cluster.Broker, cluster.Proxy} {
+		for _, part := range []provision.Part{provision.Storage, provision.Metadata, provision.Broker, provision.Proxy} {
 			report(part)
 		}
 	}
@@ -77,7 +78,7 @@ func start(t *testing.T, fail error) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plane{fail: fail, running: map[string]cluster.Spec{}}
+	p := &plane{fail: fail, running: map[string]provision.Spec{}}
 	informers := externalversions.NewSharedInformerFactory(client, 0)
 	controller, err := cluster.New(client, informers, resourcestest.Plan(), p, slog.New(slog.DiscardHandler))
 	if err != nil {
