@@ -25,8 +25,8 @@ type pendingMessage struct {
 	group *group
 }
 
-// concerns says whether any of the messages can be a duplicate.
-func (*dedup) concerns(drafts []draft) bool {
+// anyKey says whether any of the messages can be a duplicate.
+func (*dedup) anyKey(drafts []draft) bool {
 	for i := range drafts {
 		if !drafts[i].msg.Dedup.IsZero() {
 			return true
@@ -41,13 +41,13 @@ func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts 
 	out := make([]engine.Appended, len(drafts))
 	now := time.Now().UnixMilli()
 	t.dedup.mu.Lock()
-	waits, fresh, err := t.seen(drafts, out)
+	waits, fresh, err := t.markDuplicates(drafts, out)
 	if err != nil {
 		t.dedup.mu.Unlock()
 		return nil, err
 	}
 	if fresh > 0 {
-		g, err := e.writeFresh(ctx, t, p, drafts, out, total, now)
+		g, err := e.writeFreshLocked(ctx, t, p, drafts, out, total, now)
 		if err != nil {
 			t.dedup.mu.Unlock()
 			return nil, err
@@ -63,9 +63,9 @@ func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts 
 	return out, nil
 }
 
-// seen marks in out what is a duplicate of an earlier append, and returns the
-// groups that those appends still wait for.
-func (t *topic) seen(drafts []draft, out []engine.Appended) (waits []*group, fresh int, err error) {
+// markDuplicates marks in out what is a duplicate of an earlier append, and
+// returns the groups that those appends still wait for.
+func (t *topic) markDuplicates(drafts []draft, out []engine.Appended) (waits []*group, fresh int, err error) {
 	for i := range drafts {
 		key := drafts[i].msg.Dedup
 		if key.IsZero() {
@@ -104,15 +104,15 @@ func (t *topic) original(key engine.DedupKey) (engine.MessageID, bool, error) {
 	return id, true, u.err
 }
 
-// writeFresh appends the messages that out does not call duplicates. The
+// writeFreshLocked appends the messages that out does not call duplicates. The
 // caller holds the dedup lock.
-func (e *Engine) writeFresh(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended, total int, now int64) (*group, error) {
-	g, err := e.commit.join(ctx, total)
+func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended, total int, now int64) (*group, error) {
+	g, err := e.commit.lockWithRoom(ctx, total)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.accepts(); err != nil {
-		e.commit.abandon()
+	if err := t.acceptsLocked(); err != nil {
+		e.commit.unlock()
 		return nil, err
 	}
 	var keys []engine.DedupKey
@@ -127,7 +127,7 @@ func (e *Engine) writeFresh(ctx context.Context, t *topic, p *partition, drafts 
 				continue
 			}
 		}
-		id := p.append(g, &drafts[i], now)
+		id := p.appendLocked(g, &drafts[i], now)
 		out[i].ID = id
 		if !key.IsZero() {
 			keys = append(keys, key)
@@ -141,8 +141,8 @@ func (e *Engine) writeFresh(ctx context.Context, t *topic, p *partition, drafts 
 	if len(keys) > 0 {
 		g.after = append(g.after, func() { t.dedup.settle(keys) })
 	}
-	t.appended(g, now)
-	e.commit.leave()
+	t.scheduleAfterAppendLocked(g, now)
+	e.commit.unlockAndCommit()
 	return g, nil
 }
 

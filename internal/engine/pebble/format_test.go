@@ -109,9 +109,9 @@ func plantFormat1(t *testing.T, fs vfs.FS, value, index []byte) {
 	at.uint(0) // partition
 	at.uint(0) // entry
 	err = errors.Join(
-		db.Set([]byte{keyFormat}, seal([]byte{keyFormat}, format), cdb.Sync),
+		db.Set([]byte{keyFormat}, addChecksum([]byte{keyFormat}, format), cdb.Sync),
 		db.Set(messageKey(1, 7, 0, 0), value, cdb.Sync),
-		db.Set(index, seal(index, at), cdb.Sync),
+		db.Set(index, addChecksum(index, at), cdb.Sync),
 		db.Close(),
 	)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	ofHead   = 'b' // partition → first entry kept
 	ofEra    = 'c' // partition era → first entry of the partition in that era
 	ofDelay  = 'd' // partition entry → time before which it is not delivered
-	ofDue    = 'e' // → time at which the topic stands under keyDue
+	ofDue    = 'e' // → time under which the topic is listed in keyDue
 	ofSub    = 'f' // name → subscription
 	ofCursor = 'g' // subscription partition → floor
 	ofAcks   = 'p' // subscription partition block → bitmap

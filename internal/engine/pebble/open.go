@@ -32,7 +32,7 @@ type Options struct {
 	// Logger gets what an operator should know; nil discards it.
 	Logger *slog.Logger
 	// MinFreeBytes of disk space must be left for appends to be taken; 0 means
-	// a share of the disk's size (see guard.go), below 0 switches the guard off.
+	// a share of the disk's size (see diskspace.go), below 0 switches this off.
 	MinFreeBytes int64
 	// MemTableBytes is the size of Pebble's write buffer; 0 means 64 MiB.
 	MemTableBytes int
@@ -124,12 +124,12 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 	fs := e.fs
 	if fs == vfs.Default {
 		fs, e.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
-			e.log.Warn("store: slow disk", "detail", info.String())
+			e.log.Warn("store: the disk is slow", "detail", info.String())
 		})
 	}
-	e.fuse = &fuse{FS: fs, e: e}
+	e.failStop = &failStopFS{FS: fs, e: e}
 	opts := &cdb.Options{
-		FS:                          e.fuse,
+		FS:                          e.failStop,
 		Logger:                      storeLogger{e},
 		FormatMajorVersion:          cdb.FormatNewest,
 		MemTableSize:                uint64(e.opts.MemTableBytes),
@@ -193,18 +193,18 @@ func (e *Engine) checkFormat() error {
 		case u.err != nil:
 			return u.err
 		case v > formatVersion:
-			return fmt.Errorf("open %s: %w: its format is %d, this program knows %d", e.dir, engine.ErrNewerFormat, v, formatVersion)
+			return fmt.Errorf("open %s: %w: its format is %d, this version reads formats up to %d", e.dir, engine.ErrNewerFormat, v, formatVersion)
 		case v == formatVersion:
 			return nil
 		}
 	}
-	g, err := e.commit.enter()
+	g, err := e.commit.lockGroup()
 	if err != nil {
 		return err
 	}
 	var p packer
 	p.uint(formatVersion)
 	g.set(key, p)
-	e.commit.leave()
+	e.commit.unlockAndCommit()
 	return g.wait(context.Background())
 }

@@ -29,7 +29,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	var p packer
 	p.uint(formatVersion + 1)
 	key := []byte{keyFormat}
-	if err := errors.Join(db.Set(key, seal(key, p), cdb.Sync), db.Close()); err != nil {
+	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -116,7 +116,7 @@ type recordHead struct {
 // verify checks a stored record against its checksum.
 func verify(key, value []byte) (recordHead, error) {
 	if len(value) < recordHeaderLen {
-		return recordHead{}, corrupt(key, "record is too short")
+		return recordHead{}, corrupt(key, "record is too short for its header")
 	}
 	sum := crc32.Update(0, castagnoli, value[recordHeaderLen:])
 	sum = crc32.Update(crc32.Update(sum, castagnoli, key), castagnoli, value[4:recordHeaderLen])
@@ -175,7 +175,7 @@ func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
 		r.Dedup = impliedDedup(&r.Message)
 	}
 	if u.err != nil {
-		return engine.Record{}, corrupt(key, "fields are cut short")
+		return engine.Record{}, corrupt(key, "record ends before its last field")
 	}
 	r.Payload = u.rest
 	return r, nil
