@@ -99,7 +99,7 @@ func Open(opts Options) (*Plane, error) {
 		opts.Logger = slog.Default()
 	}
 	if err := os.MkdirAll(opts.Dir, folderPermission); err != nil {
-		return nil, fmt.Errorf("making the clusters' folder: %w", err)
+		return nil, fmt.Errorf("creating the folder of the clusters: %w", err)
 	}
 	leftovers, err := filepath.Glob(filepath.Join(opts.Dir, "*"+deletedSuffix))
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 		return errs.New(errs.Unavailable, "the server is shutting down")
 	}
 	if spec.Engine != engineName {
-		return errs.Newf(errs.Invalid, "engine %q is not built into this server", spec.Engine)
+		return errs.Newf(errs.Invalid, "engine %q is not built into this server; use %q", spec.Engine, engineName)
 	}
 	if old, ok := p.running.Load().byUID[spec.UID]; ok {
 		if old.Spec != spec {

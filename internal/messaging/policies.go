@@ -116,23 +116,24 @@ const (
 	maxRoleName      = 512
 	maxMinutes       = int64(1<<63-1) / int64(time.Minute)
 	maxSeconds       = int64(1<<63-1) / int64(time.Second)
+	maxMegabytes     = int64(1) << 43
 )
 
 func (p *Policies) validate(limits *Limits) error {
 	if r := p.Retention; r != nil {
-		if r.Minutes < -1 || r.Megabytes < -1 || r.Minutes > maxMinutes || r.Megabytes > 1<<43 {
-			return errs.Newf(errs.Invalid, "%w: retention is out of range", ErrPolicy)
+		if r.Minutes < -1 || r.Megabytes < -1 || r.Minutes > maxMinutes || r.Megabytes > maxMegabytes {
+			return errs.Newf(errs.Invalid, "%w: retention must be between -1 (no limit) and %d minutes, and between -1 and %d megabytes", ErrPolicy, maxMinutes, maxMegabytes)
 		}
 		if (r.Minutes == 0) != (r.Megabytes == 0) {
-			return errs.Newf(errs.Invalid, "%w: retention time and size must both be zero or both not", ErrPolicy)
+			return errs.Newf(errs.Invalid, "%w: retention time and size must be zero together, or neither", ErrPolicy)
 		}
 	}
 	if t := p.TTLSeconds; t != nil && (*t < 0 || *t > maxSeconds) {
-		return errs.Newf(errs.Invalid, "%w: message TTL is out of range", ErrPolicy)
+		return errs.Newf(errs.Invalid, "%w: message TTL must be between 0 and %d seconds", ErrPolicy, maxSeconds)
 	}
 	if q := p.BacklogQuota; q != nil {
 		if q.Bytes < -1 {
-			return errs.Newf(errs.Invalid, "%w: backlog quota is negative", ErrPolicy)
+			return errs.Newf(errs.Invalid, "%w: backlog quota must be -1 (no limit) or more bytes", ErrPolicy)
 		}
 		if q.Action != QuotaHold && q.Action != QuotaFail && q.Action != QuotaEvict {
 			return errs.Newf(errs.Invalid, "%w: backlog quota policy %q is unknown", ErrPolicy, q.Action)
@@ -145,7 +146,7 @@ func (p *Policies) validate(limits *Limits) error {
 		return errs.Newf(errs.Invalid, "%w: message size must be between 0 and %d bytes", ErrPolicy, limits.MessageBytes)
 	}
 	if n := p.MaxTopics; n != nil && *n < 0 {
-		return errs.Newf(errs.Invalid, "%w: number of topics is negative", ErrPolicy)
+		return errs.Newf(errs.Invalid, "%w: limit of topics must not be negative", ErrPolicy)
 	}
 	if a := p.AutoTopicCreation; a != nil && (a.Partitions < 0 || a.Partitions > limits.Partitions) {
 		return errs.Newf(errs.Invalid, "%w: partitions must be between 0 and %d", ErrPolicy, limits.Partitions)
@@ -180,7 +181,7 @@ func checkProperties(properties map[string]string) error {
 	size := 0
 	for k, v := range properties {
 		if k == "" {
-			return errs.Newf(errs.Invalid, "%w: property without a name", ErrPolicy)
+			return errs.Newf(errs.Invalid, "%w: a property has no name", ErrPolicy)
 		}
 		size += len(k) + len(v)
 	}

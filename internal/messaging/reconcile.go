@@ -142,7 +142,7 @@ func (b *Broker) configureNamespace(ctx context.Context, name names.Namespace) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
-		b.log.LogAttrs(ctx, slog.LevelWarn, "telling the engine about new policies failed",
+		b.log.LogAttrs(ctx, slog.LevelWarn, "new policies of a namespace could not be given to the engine; trying again",
 			slog.String("namespace", name.String()), slog.String("error", err.Error()))
 		select {
 		case <-time.After(delay):

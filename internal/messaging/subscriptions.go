@@ -84,7 +84,7 @@ func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription s
 		return err
 	}
 	if len(stats.Subscriptions) >= b.limits.Subscriptions {
-		return errs.Newf(errs.Precondition, "%w: topic has %d subscriptions", ErrTopicLimit, b.limits.Subscriptions)
+		return errs.Newf(errs.Precondition, "%w: a topic may have %d subscriptions", ErrTopicLimit, b.limits.Subscriptions)
 	}
 	for i := range stats.Subscriptions {
 		if stats.Subscriptions[i].Name == subscription {

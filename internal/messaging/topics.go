@@ -103,10 +103,10 @@ func (b *Broker) create(ctx context.Context, name names.Topic, unless bool, make
 			return nil, ErrPartitionName
 		}
 		if c.byID.Len() >= b.limits.Topics {
-			return nil, errs.Newf(errs.Unavailable, "cluster has %d topics, which is as many as it may", c.byID.Len())
+			return nil, errs.Newf(errs.Unavailable, "cluster has reached its limit of %d topics; delete some or raise the limit", b.limits.Topics)
 		}
 		if limit := ns.policies.MaxTopics; limit != nil && *limit > 0 && ns.topics >= *limit {
-			return nil, ErrTopicLimit
+			return nil, errs.Newf(errs.Precondition, "%w: namespace %s may have %d topics", ErrTopicLimit, name.Namespace, *limit)
 		}
 		rec, err := make(ns)
 		if err != nil {
@@ -236,7 +236,7 @@ func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) 
 		return err
 	}
 	if t.partition >= 0 {
-		return errs.Newf(errs.Conflict, "%w: a partition goes only with its topic", ErrWrongKind)
+		return errs.Newf(errs.Conflict, "%w: a partition is deleted with its topic; delete %s", ErrWrongKind, t.name)
 	}
 	if !force {
 		stats, err := b.describe(ctx, t.topic)

@@ -122,7 +122,7 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 			continue
 		}
 		if err == nil && last != next.position {
-			err = errs.Newf(errs.Internal, "journal put %d records behind %d at %d", len(records), base.position, last)
+			err = errs.Newf(errs.Internal, "journal put the last of %d records behind position %d at %d, want %d", len(records), base.position, last, next.position)
 		}
 		if err != nil {
 			// Nothing is known of these records: they are not published, and
@@ -172,7 +172,7 @@ again:
 				if failed == nil {
 					failed = make(map[*update[S]]error)
 				}
-				failed[u] = fmt.Errorf("applying a new record: %w", err)
+				failed[u] = fmt.Errorf("applying a record of this update: %w", err)
 				goto again
 			}
 			next.position++

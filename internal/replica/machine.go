@@ -60,9 +60,9 @@ var (
 	ErrClosed = errs.New(errs.Unavailable, "state machine is closed")
 	// ErrBroken means that a record could not be applied; the state is kept as
 	// it was before that record, and no more writes are taken.
-	ErrBroken = errs.New(errs.Unavailable, "state machine met a record it cannot apply; see the server log")
+	ErrBroken = errs.New(errs.Unavailable, "state machine cannot apply a record of its journal and takes no more writes; see the server log")
 	// ErrContended means that other writers won the journal again and again.
-	ErrContended = errs.New(errs.Unavailable, "too many writers at the same time; try again")
+	ErrContended = errs.New(errs.Unavailable, "too many writers at the same time; try again shortly")
 )
 
 // Machine is a replica of a state machine.
@@ -248,7 +248,7 @@ func (e *applyError) Unwrap() error { return e.cause }
 func (m *Machine[S]) fail(cause error) {
 	err := error(errs.Newf(errs.Unavailable, "%w: %w", ErrBroken, cause))
 	if m.broken.CompareAndSwap(nil, &err) {
-		m.log.LogAttrs(m.ctx, slog.LevelError, "state machine stopped", slog.String("error", cause.Error()))
+		m.log.LogAttrs(m.ctx, slog.LevelError, "state machine cannot apply a record of its journal and takes no more writes", slog.String("error", cause.Error()))
 	}
 }
 

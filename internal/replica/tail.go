@@ -28,7 +28,7 @@ func (m *Machine[S]) tailLoop() {
 		if m.ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
-		m.log.LogAttrs(m.ctx, slog.LevelWarn, "following the journal failed", slog.String("error", err.Error()))
+		m.log.LogAttrs(m.ctx, slog.LevelWarn, "records of other replicas could not be read; trying again", slog.String("error", err.Error()))
 		select {
 		case <-time.After(backoff):
 			backoff = min(2*backoff, maxBackoff)
@@ -92,7 +92,7 @@ func (m *Machine[S]) snapshotLoop() {
 			continue
 		}
 		if err := m.saveSnapshot(m.ctx); err != nil && m.ctx.Err() == nil {
-			m.log.LogAttrs(m.ctx, slog.LevelWarn, "saving a snapshot failed", slog.String("error", err.Error()))
+			m.log.LogAttrs(m.ctx, slog.LevelWarn, "snapshot could not be saved; it is tried again when the journal has grown", slog.String("error", err.Error()))
 		}
 	}
 }
