@@ -16,10 +16,6 @@ type Retention struct {
 	Megabytes int64 `json:"megabytes"`
 }
 
-// defaultRetention is decision M10: seven days or 10 GiB per topic, whichever
-// comes first.
-var defaultRetention = Retention{Minutes: 7 * 24 * 60, Megabytes: 10 << 10}
-
 // QuotaAction is what happens when a subscription's backlog is over its quota.
 type QuotaAction string
 
@@ -99,6 +95,35 @@ type Policies struct {
 	Clusters           []string            `json:"clusters,omitempty"`           // namespaces only; informational
 	Permissions        map[string][]Action `json:"permissions,omitempty"`
 	Properties         map[string]string   `json:"properties,omitempty"`
+}
+
+// DefaultPolicies are in force where neither a topic nor its namespace says
+// anything. What they leave nil is the cluster's: MaxUnacked and MaxMessageBytes
+// are its Limits, and there is no backlog quota.
+func DefaultPolicies() *Policies {
+	return &Policies{
+		// Decision M10: seven days or 10 GiB per topic, whichever comes first.
+		Retention:          &Retention{Minutes: 7 * 24 * 60, Megabytes: 10 << 10},
+		TTLSeconds:         new(int64(0)), // messages are kept until they are acknowledged
+		Deduplicate:        new(false),
+		DelayedDelivery:    new(true),
+		Compatibility:      StrategyFull,
+		ValidatePayload:    new(false),
+		AutoTopicCreation:  &AutoCreation{Allow: true},
+		AllowSchemaUpdates: new(true),
+		MaxTopics:          new(0), // no limit of the namespace's own
+	}
+}
+
+// defaults is read and never changed.
+var defaults = DefaultPolicies()
+
+// inForce returns what a namespace sets, or the default when it sets nothing.
+func inForce[T any](set, byDefault *T) T {
+	if set != nil {
+		return *set
+	}
+	return *byDefault
 }
 
 // clone returns a copy whose maps may be changed. What pointers point to is
@@ -205,14 +230,8 @@ type rules struct {
 }
 
 func (l *Limits) rules(namespace, topic *Policies) rules {
-	r := rules{
-		retention:    defaultRetention,
-		maxUnacked:   l.MaxUnacked,
-		messageBytes: l.MessageBytes,
-		delay:        true,
-		strategy:     StrategyFull,
-	}
-	for _, p := range [...]*Policies{namespace, topic} {
+	r := rules{maxUnacked: l.MaxUnacked, messageBytes: l.MessageBytes}
+	for _, p := range [...]*Policies{defaults, namespace, topic} {
 		if p != nil {
 			r.override(p)
 		}

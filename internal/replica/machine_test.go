@@ -243,7 +243,7 @@ func TestErrorOfDecideFailsItsCallerOnly(t *testing.T) {
 			}
 			_, err := m.Update(t.Context(), decide)
 			if i%4 == 0 && err != nil || i%4 != 0 && err == nil || want != nil && !errors.Is(err, want) {
-				t.Errorf("update %d: got error %v, want none", i, err)
+				t.Errorf("update %d: got error %v, want one for all but every fourth, and %v if that is not nil", i, err, want)
 			}
 		})
 	}
