@@ -37,7 +37,7 @@ var rules = []rule{
 	{[]string{"api/..."}, []string{"api/..."}, join(apiserver, engines, cobra)},
 
 	// Leaves.
-	{[]string{"internal/errs", "internal/names"}, nil, []string{"*"}},
+	{[]string{"internal/errs", "internal/names", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version"}, nil, []string{"*"}},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
@@ -94,7 +94,7 @@ var rules = []rule{
 	// The kinds: each knows no other, and only the list knows them all.
 	{
 		[]string{"internal/kinds/..."},
-		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/placement", "internal/reconcile/...", "internal/resources/..."},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/dataplane/provision", "internal/placement", "internal/reconcile/...", "internal/resources/..."},
 		join(engines, surfaces, []string{"freshet/internal/kinds/..."}),
 	},
 	{ // the list

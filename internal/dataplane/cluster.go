@@ -8,6 +8,7 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/engine"
 	"freshet/internal/engine/pebble"
 	"freshet/internal/messaging"
@@ -16,7 +17,7 @@ import (
 
 // Cluster is a running cluster.
 type Cluster struct {
-	Spec
+	provision.Spec
 	Scope     access.Scope
 	Audiences []string
 	Engine    engine.Engine
@@ -26,14 +27,15 @@ type Cluster struct {
 
 const registryJournal = "schemas"
 
-// open starts a cluster from its folder, bottom up.
-func (p *Plane) open(ctx context.Context, spec Spec) (*Cluster, error) {
+// open starts a cluster from its folder, bottom up, and reports each part that
+// has come up.
+func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
 	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve})
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
-	report(ctx, Storage)
+	report(provision.Storage)
 	journal, err := store.Journal(ctx, registryJournal)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the registry's journal: %w", err), store.Close())
@@ -42,18 +44,18 @@ func (p *Plane) open(ctx context.Context, spec Spec) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the schema registry: %w", err), store.Close())
 	}
-	report(ctx, Metadata)
+	report(provision.Metadata)
 	broker, err := messaging.Open(ctx, store, messaging.Options{Limits: p.opts.Limits, Schemas: schemaIDs{registry}, Logger: log})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the broker: %w", err), registry.Close(), store.Close())
 	}
-	report(ctx, Broker)
+	report(provision.Broker)
 	c := &Cluster{Engine: store, Broker: broker, Registry: registry}
 	return c.with(spec), nil
 }
 
 // with is the same running cluster under another spec.
-func (c *Cluster) with(spec Spec) *Cluster {
+func (c *Cluster) with(spec provision.Spec) *Cluster {
 	return &Cluster{
 		Spec: spec, Scope: scopeOf(spec), Audiences: audiencesOf(spec),
 		Engine: c.Engine, Broker: c.Broker, Registry: c.Registry,

@@ -2,9 +2,14 @@
 // in a folder of its own, with the broker and the schema registry on top, found
 // by the Host of a request.
 //
-// controllers/cluster says what should run; messageapi and registryapi serve
-// what does. Two clusters share the process, the disk and one block cache, and
-// nothing that a user could see.
+// The reconciler of the MessagingCluster kind says what should run, in the words
+// of dataplane/provision; messageapi and registryapi serve what does. Two
+// clusters share the process, the disk and one block cache, and nothing that a
+// user could see.
+//
+// One lock, Plane.mu, is held while a cluster is opened, changed or closed, so
+// these happen one after the other. Requests take no lock: they look clusters up
+// in an index that is replaced and never changed (Plane.running).
 package dataplane
 
 import (
@@ -21,22 +26,12 @@ import (
 	"sync/atomic"
 
 	"freshet/internal/access"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/engine/pebble"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
 )
-
-// Spec is what the plane has to know of a cluster.
-type Spec struct {
-	UID          string
-	Organization string
-	Instance     string
-	InstanceType string
-	Name         string
-	Host         string // the name it answers at
-	Engine       string
-}
 
 // Options configure a plane.
 type Options struct {
@@ -59,7 +54,7 @@ const (
 	engineName       = "pebble"
 	defaultCache     = 64 << 20
 	defaultTables    = 1000
-	graveyardSuffix  = ".deleted"
+	deletedSuffix    = ".deleted"
 	folderPermission = 0o700
 )
 
@@ -74,24 +69,24 @@ type Plane struct {
 
 	mu      sync.Mutex // held while clusters are opened and closed
 	closed  bool
-	running atomic.Pointer[directory]
+	running atomic.Pointer[index]
 }
 
-// directory is what requests look things up in; it is replaced, never changed.
-type directory struct {
+// index is what requests look things up in; it is replaced, never changed.
+type index struct {
 	byUID    map[string]*Cluster
 	byHost   map[string]*Cluster
 	failed   map[string]error // by UID: those that should run and could not be opened
 	fallback *Cluster
 }
 
-func (d *directory) clone() *directory {
-	return &directory{
+func (d *index) clone() *index {
+	return &index{
 		byUID: maps.Clone(d.byUID), byHost: maps.Clone(d.byHost), failed: maps.Clone(d.failed), fallback: d.fallback,
 	}
 }
 
-// Open makes a plane with nothing running, and buries what a deletion that was
+// Open makes a plane with nothing running, and removes what a deletion that was
 // cut short left behind.
 func Open(opts Options) (*Plane, error) {
 	if opts.CacheBytes == 0 {
@@ -104,9 +99,9 @@ func Open(opts Options) (*Plane, error) {
 		opts.Logger = slog.Default()
 	}
 	if err := os.MkdirAll(opts.Dir, folderPermission); err != nil {
-		return nil, fmt.Errorf("making the clusters' folder: %w", err)
+		return nil, fmt.Errorf("creating the folder of the clusters: %w", err)
 	}
-	leftovers, err := filepath.Glob(filepath.Join(opts.Dir, "*"+graveyardSuffix))
+	leftovers, err := filepath.Glob(filepath.Join(opts.Dir, "*"+deletedSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("looking for deleted clusters: %w", err)
 	}
@@ -116,42 +111,44 @@ func Open(opts Options) (*Plane, error) {
 		}
 	}
 	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), log: opts.Logger}
-	p.running.Store(&directory{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, failed: map[string]error{}})
+	p.running.Store(&index{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, failed: map[string]error{}})
 	return p, nil
 }
 
-// Provision opens the cluster, or brings an open one up to date. Calling it
-// again with the same spec changes nothing.
-func (p *Plane) Provision(ctx context.Context, spec Spec) error {
+// Provision opens the cluster, or brings an open one up to date, and reports
+// each part that has come up. Calling it again with the same spec changes
+// nothing. report is called while no other cluster can be opened, so it should
+// be short.
+func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return errs.New(errs.Unavailable, "the server is shutting down")
 	}
 	if spec.Engine != engineName {
-		return errs.Newf(errs.Invalid, "engine %q is not built into this server", spec.Engine)
+		return errs.Newf(errs.Invalid, "engine %q is not built into this server; use %q", spec.Engine, engineName)
 	}
 	if old, ok := p.running.Load().byUID[spec.UID]; ok {
 		if old.Spec != spec {
-			p.publish(old.with(spec))
+			p.publishLocked(old.with(spec))
 		}
 		return old.Health()
 	}
-	opened, err := p.open(ctx, spec)
+	opened, err := p.open(ctx, spec, report)
 	if err != nil {
 		next := p.running.Load().clone()
 		next.failed[spec.UID] = fmt.Errorf("cluster %s/%s: %w", spec.Organization, spec.Name, err)
 		p.running.Store(next)
 		return err
 	}
-	p.publish(opened)
-	report(ctx, Proxy)
+	p.publishLocked(opened)
+	report(provision.Proxy)
 	p.log.Info("cluster is open", slog.String("cluster", spec.Organization+"/"+spec.Name), slog.String("host", spec.Host))
 	return nil
 }
 
-// publish makes requests find a cluster; the caller holds mu.
-func (p *Plane) publish(c *Cluster) {
+// publishLocked makes requests find a cluster; the caller holds mu.
+func (p *Plane) publishLocked(c *Cluster) {
 	next := p.running.Load().clone()
 	delete(next.failed, c.UID)
 	if before, ok := next.byUID[c.UID]; ok {
@@ -186,21 +183,21 @@ func (p *Plane) Destroy(ctx context.Context, uid string) error {
 	if open {
 		if err := c.close(); err != nil {
 			// The data is to go anyway; what matters is that it goes.
-			p.log.WarnContext(ctx, "closing a cluster that is being deleted", slog.String("error", err.Error()))
+			p.log.WarnContext(ctx, "a cluster that is being deleted could not be closed; its data is removed all the same", slog.String("error", err.Error()))
 		}
 	}
-	return p.bury(uid)
+	return p.removeFolder(uid)
 }
 
-// bury removes a cluster's folder in a way that a crash cannot leave half a
-// store under its name.
-func (p *Plane) bury(uid string) error {
+// removeFolder removes a cluster's folder in a way that a crash cannot leave half
+// a store under its name.
+func (p *Plane) removeFolder(uid string) error {
 	folder := p.folder(uid)
-	grave := folder + graveyardSuffix
-	if err := os.Rename(folder, grave); err != nil && !errors.Is(err, os.ErrNotExist) {
+	deleted := folder + deletedSuffix
+	if err := os.Rename(folder, deleted); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing a cluster's data: %w", err)
 	}
-	if err := os.RemoveAll(grave); err != nil {
+	if err := os.RemoveAll(deleted); err != nil {
 		return fmt.Errorf("removing a cluster's data: %w", err)
 	}
 	return nil
@@ -274,7 +271,7 @@ func (p *Plane) Close() error {
 		return nil
 	}
 	p.closed = true
-	old := p.running.Swap(&directory{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}})
+	old := p.running.Swap(&index{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}})
 	var problems []error
 	for _, c := range old.byUID {
 		problems = append(problems, c.close())
@@ -284,13 +281,13 @@ func (p *Plane) Close() error {
 }
 
 // scopeOf is where a cluster's things are, for access.
-func scopeOf(spec Spec) access.Scope {
+func scopeOf(spec provision.Spec) access.Scope {
 	return access.Scope{Organization: spec.Organization, Instance: spec.Instance, Cluster: spec.Name}
 }
 
 // audiencesOf are the tokens a cluster accepts: for its instance, and for the
 // whole organization.
-func audiencesOf(spec Spec) []string {
+func audiencesOf(spec provision.Spec) []string {
 	return []string{
 		identity.InstanceAudience(spec.Organization, spec.Instance),
 		identity.OrganizationAudience(spec.Organization),

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"freshet/internal/dataplane"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
@@ -31,16 +33,19 @@ func open(t *testing.T, dir string) *dataplane.Plane {
 	return p
 }
 
-func spec(organization, name string) dataplane.Spec {
-	return dataplane.Spec{
+func spec(organization, name string) provision.Spec {
+	return provision.Spec{
 		UID: "uid-" + organization + "-" + name, Organization: organization, Instance: "i", InstanceType: "standard",
 		Name: name, Host: name + "." + organization + ".freshet.localhost", Engine: "pebble",
 	}
 }
 
-func provision(t *testing.T, p *dataplane.Plane, s dataplane.Spec) *dataplane.Cluster {
+// ignore is for callers who do not ask for progress.
+func ignore(provision.Part) {}
+
+func running(t *testing.T, p *dataplane.Plane, s provision.Spec) *dataplane.Cluster {
 	t.Helper()
-	if err := p.Provision(t.Context(), s); err != nil {
+	if err := p.Provision(t.Context(), s, ignore); err != nil {
 		t.Fatal(err)
 	}
 	c, err := p.Find(s.Host)
@@ -62,8 +67,8 @@ func topic(t *testing.T, text string) names.Topic {
 func TestFindByHost(t *testing.T) {
 	t.Parallel()
 	p := open(t, t.TempDir())
-	fallback := provision(t, p, spec("default", "default"))
-	own := provision(t, p, spec("acme", "c"))
+	fallback := running(t, p, spec("default", "default"))
+	own := running(t, p, spec("acme", "c"))
 	tests := map[string]struct {
 		host string
 		want *dataplane.Cluster
@@ -83,12 +88,12 @@ func TestFindByHost(t *testing.T) {
 			got, err := p.Find(tc.host)
 			if tc.want == nil {
 				if !errors.Is(err, dataplane.ErrNoCluster) {
-					t.Errorf("found %v, %v", got, err)
+					t.Errorf("got cluster %v, %v; want %v", got, err, dataplane.ErrNoCluster)
 				}
 				return
 			}
 			if err != nil || got != tc.want {
-				t.Errorf("found %v, %v", got, err)
+				t.Errorf("got cluster %v, %v; want %v", got, err, tc.want)
 			}
 		})
 	}
@@ -97,7 +102,7 @@ func TestFindByHost(t *testing.T) {
 func TestClustersShareNothing(t *testing.T) {
 	t.Parallel()
 	p := open(t, t.TempDir())
-	a, b := provision(t, p, spec("acme", "a")), provision(t, p, spec("acme", "b"))
+	a, b := running(t, p, spec("acme", "a")), running(t, p, spec("acme", "b"))
 	name := topic(t, "persistent://public/default/t")
 	if err := a.Broker.CreateTopic(t.Context(), name, 0, nil); err != nil {
 		t.Fatal(err)
@@ -107,16 +112,30 @@ func TestClustersShareNothing(t *testing.T) {
 	}
 }
 
+func TestProvisionReportsEachPart(t *testing.T) {
+	t.Parallel()
+	p := open(t, t.TempDir())
+	var got []provision.Part
+	for range 2 { // the second time there is nothing to bring up
+		if err := p.Provision(t.Context(), spec("acme", "c"), func(part provision.Part) { got = append(got, part) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []provision.Part{provision.Storage, provision.Metadata, provision.Broker, provision.Proxy}; !slices.Equal(got, want) {
+		t.Errorf("reported %v, want %v", got, want)
+	}
+}
+
 func TestProvisionTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	p := open(t, t.TempDir())
 	s := spec("acme", "c")
-	first := provision(t, p, s)
-	if again := provision(t, p, s); again != first {
+	first := running(t, p, s)
+	if again := running(t, p, s); again != first {
 		t.Error("the cluster was opened again")
 	}
 	s.InstanceType = "serverless"
-	changed := provision(t, p, s)
+	changed := running(t, p, s)
 	if changed.Broker != first.Broker || !changed.RegistryAtRoot() {
 		t.Error("a changed spec must keep the running cluster and be in force")
 	}
@@ -128,14 +147,14 @@ func TestDataSurvivesAndDeletionRemovesIt(t *testing.T) {
 	s := spec("acme", "c")
 	name := topic(t, "persistent://public/default/kept")
 	first := open(t, dir)
-	if err := provision(t, first, s).Broker.CreateTopic(t.Context(), name, 0, nil); err != nil {
+	if err := running(t, first, s).Broker.CreateTopic(t.Context(), name, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	second := open(t, dir)
-	err := provision(t, second, s).Broker.CreateTopic(t.Context(), name, 0, nil)
+	err := running(t, second, s).Broker.CreateTopic(t.Context(), name, 0, nil)
 	if !errors.Is(err, messaging.ErrTopicExists) {
 		t.Errorf("after a restart: %v, want the topic to exist", err)
 	}
@@ -153,15 +172,15 @@ func TestDataSurvivesAndDeletionRemovesIt(t *testing.T) {
 	}
 }
 
-func TestHalfDeletedClustersAreBuriedAtStart(t *testing.T) {
+func TestHalfDeletedClustersAreRemovedAtStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	grave := filepath.Join(dir, "uid-x.deleted")
-	if err := os.MkdirAll(filepath.Join(grave, "store"), 0o700); err != nil {
+	leftover := filepath.Join(dir, "uid-x.deleted")
+	if err := os.MkdirAll(filepath.Join(leftover, "store"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	open(t, dir)
-	if _, err := os.Stat(grave); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(leftover); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the leftover is still there: %v", err)
 	}
 }
@@ -171,7 +190,7 @@ func TestUnknownEngineIsRefused(t *testing.T) {
 	p := open(t, t.TempDir())
 	s := spec("acme", "c")
 	s.Engine = "papyrus"
-	if err := p.Provision(t.Context(), s); err == nil {
+	if err := p.Provision(t.Context(), s, ignore); err == nil {
 		t.Error("a cluster was opened on an engine that does not exist")
 	}
 }
@@ -181,11 +200,11 @@ func TestClusterThatCannotBeOpenedIsUnhealthy(t *testing.T) {
 	dir := t.TempDir()
 	p := open(t, dir)
 	mended, given := spec("acme", "mended"), spec("acme", "given")
-	for _, s := range []dataplane.Spec{mended, given} {
+	for _, s := range []provision.Spec{mended, given} {
 		if err := os.WriteFile(filepath.Join(dir, s.UID), []byte("in the way"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Provision(t.Context(), s); err == nil {
+		if err := p.Provision(t.Context(), s, ignore); err == nil {
 			t.Fatalf("%s was opened in a file", s.Name)
 		}
 		if err := p.Health(); err == nil || !strings.Contains(err.Error(), "cluster acme/"+s.Name) {
@@ -195,7 +214,7 @@ func TestClusterThatCannotBeOpenedIsUnhealthy(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, mended.UID)); err != nil {
 		t.Fatal(err)
 	}
-	provision(t, p, mended)
+	running(t, p, mended)
 	if err := p.Destroy(t.Context(), given.UID); err != nil {
 		t.Fatal(err)
 	}

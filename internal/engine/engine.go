@@ -2,7 +2,7 @@
 // keeps a cluster's data: topic logs, subscriptions and journals.
 //
 // It owns values and small interfaces only. engine/pebble is the embedded
-// engine, engine/enginetest the law that every engine must pass. Names,
+// engine, engine/enginetest the suite that every engine must pass. Names,
 // tenants, policies and schemas live above, in messaging and schemas; an
 // engine knows topics by number and never interprets a payload.
 //

@@ -31,8 +31,21 @@ type Message struct {
 	Producer      string // name of the producer, "" for anonymous
 	Sequence      uint64 // the producer's own number, meaningful when HasSequence
 	HasSequence   bool
-	DeliverAt     int64 // epoch milliseconds before which no subscription gets it, 0 for at once
+	DeliverAt     int64    // epoch milliseconds before which no subscription gets it, 0 for at once
+	Dedup         DedupKey // what a topic that deduplicates knows the message by
 }
+
+// DedupKey identifies a message to a topic that deduplicates: of all messages
+// with the same key the topic keeps the first. The zero value takes no part.
+// It need not be the message's own Producer and Sequence: an idempotency key is
+// a producer name with one message.
+type DedupKey struct {
+	Producer string // "" for a message that is never a duplicate
+	Sequence uint64
+}
+
+// IsZero says that the message takes no part in deduplication.
+func (k DedupKey) IsZero() bool { return k.Producer == "" }
 
 // Appended tells what became of one message of an Append.
 type Appended struct {
@@ -66,7 +79,7 @@ type TopicConfig struct {
 	TTL          time.Duration // unacknowledged messages older than this are settled
 	BacklogBytes int64         // largest backlog of a subscription in bytes
 	BacklogEvict bool          // over BacklogBytes: true trims the oldest, false refuses appends with ErrBacklogFull
-	Deduplicate  bool          // drop messages whose Producer and Sequence were seen
+	Deduplicate  bool          // drop messages whose DedupKey was seen
 	MaxUnacked   int           // leased messages per subscription; over it Receive waits
 	Terminated   bool          // appends are refused with ErrTerminated
 }

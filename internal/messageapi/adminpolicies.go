@@ -51,6 +51,11 @@ func shown[T any](field func(*messaging.Policies) **T) func(*messaging.Policies)
 
 func constant(v any) func(*call) any { return func(*call) any { return v } }
 
+// standard is what the broker does when nothing is set.
+func standard(get func(*messaging.Policies) any) func(*call) any {
+	return constant(get(messaging.DefaultPolicies()))
+}
+
 func ttlField(p *messaging.Policies) **int64     { return &p.TTLSeconds }
 func dedupField(p *messaging.Policies) **bool    { return &p.Deduplicate }
 func unackedField(p *messaging.Policies) **int   { return &p.MaxUnacked }
@@ -65,18 +70,18 @@ func (c *call) ownCluster() any                  { return c.clusterNames()[:1] }
 
 // policies is every leaf.
 var policies = []policy{
-	{"retention", "retention", getRetention, constant(retentionBody{7 * 24 * 60, 10 << 10}), setRetention, ""},
-	{"messageTTL", "messageTTL", shown(ttlField), constant(0), value(ttlField), "messageTTL"},
-	{"deduplication", "deduplicationEnabled", shown(dedupField), constant(false), value(dedupField), ""},
+	{"retention", "retention", getRetention, standard(getRetention), setRetention, ""},
+	{"messageTTL", "messageTTL", shown(ttlField), standard(shown(ttlField)), value(ttlField), "messageTTL"},
+	{"deduplication", "deduplicationEnabled", shown(dedupField), standard(shown(dedupField)), value(dedupField), ""},
 	{"backlogQuota", "backlogQuota", getQuota, constant(map[string]any{}), setQuota, ""},
 	{"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", shown(unackedField), (*call).unackedLimit, value(unackedField), ""},
 	{"", "maxMessageSize", shown(sizeField), (*call).messageLimit, value(sizeField), ""},
-	{"delayedDelivery", "delayedDelivery", getDelay, constant(delayBody{true, delayTick}), setDelay, ""},
-	{"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", getStrategy, constant(messaging.StrategyFull), setStrategy, ""},
-	{"schemaValidationEnforced", "schemaValidationEnforced", shown(validateField), constant(false), value(validateField), ""},
-	{"isAllowAutoUpdateSchema", "", shown(updatesField), constant(true), value(updatesField), ""},
-	{"autoTopicCreation", "", getAuto, constant(autoBody{Allow: true, Type: topicPlain}), setAuto, ""},
-	{"maxTopicsPerNamespace", "", shown(maxTopicsField), constant(0), value(maxTopicsField), ""},
+	{"delayedDelivery", "delayedDelivery", getDelay, standard(getDelay), setDelay, ""},
+	{"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", getStrategy, standard(getStrategy), setStrategy, ""},
+	{"schemaValidationEnforced", "schemaValidationEnforced", shown(validateField), standard(shown(validateField)), value(validateField), ""},
+	{"isAllowAutoUpdateSchema", "", shown(updatesField), standard(shown(updatesField)), value(updatesField), ""},
+	{"autoTopicCreation", "", getAuto, standard(getAuto), setAuto, ""},
+	{"maxTopicsPerNamespace", "", shown(maxTopicsField), standard(shown(maxTopicsField)), value(maxTopicsField), ""},
 	{"replication", "", getClusters, (*call).ownCluster, setClusters, ""},
 }
 

@@ -39,9 +39,9 @@ type Broker struct {
 	catalogue *replica.Machine[*catalogue]
 	parsed    *schemaCache
 
-	live    sync.Map // engine.TopicID → *liveTopic, for topics that were used
-	waiting atomic.Int64
-	stripes [64]sync.Mutex // by topic id: whoever changes a topic in the engine
+	live       sync.Map // engine.TopicID → *liveTopic, for topics that were used
+	waiting    atomic.Int64
+	topicLocks [64]sync.Mutex // by topic id: held while a topic is changed in the engine, so that the newest rules win
 
 	draining context.Context //nolint:containedctx // ended by Drain; long polls hang on it
 	drain    context.CancelFunc
@@ -144,7 +144,7 @@ func (b *Broker) resolve(ctx context.Context, name names.Topic) (target, error) 
 	if t, ok := lookup(fresh, name); ok {
 		return t, nil
 	}
-	return target{}, missing(fresh, name)
+	return target{}, missingError(fresh, name)
 }
 
 func lookup(c *catalogue, name names.Topic) (target, bool) {
@@ -162,8 +162,8 @@ func lookup(c *catalogue, name names.Topic) (target, bool) {
 	return target{topic: t, partition: index}, true
 }
 
-// missing says as exactly as possible what of a topic's name does not exist.
-func missing(c *catalogue, name names.Topic) error {
+// missingError says as exactly as possible what of a topic's name does not exist.
+func missingError(c *catalogue, name names.Topic) error {
 	if _, ok := c.tenants.Get(name.Namespace.Tenant); !ok {
 		return ErrNoTenant
 	}
@@ -173,6 +173,6 @@ func missing(c *catalogue, name names.Topic) error {
 	return ErrNoTopic
 }
 
-func (b *Broker) stripe(id engine.TopicID) *sync.Mutex {
-	return &b.stripes[uint64(id)%uint64(len(b.stripes))]
+func (b *Broker) topicLock(id engine.TopicID) *sync.Mutex {
+	return &b.topicLocks[uint64(id)%uint64(len(b.topicLocks))]
 }

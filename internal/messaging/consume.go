@@ -64,7 +64,7 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 	received := make([]Received, len(deliveries))
 	for i := range deliveries {
 		d := &deliveries[i]
-		received[i] = open(t.topic, &d.Record)
+		received[i] = t.received(&d.Record)
 		received[i].Redeliveries, received[i].LeasedUntil = d.Redeliveries, d.LeasedUntil
 		received[i].ID.Redeliveries = d.Redeliveries
 		live.out.add(len(d.Payload))
@@ -73,8 +73,8 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 	return received, nil
 }
 
-// join counts a caller who waits, if there is room for one more.
-func (b *Broker) join() error {
+// addWaiting counts a caller who waits, if there is room for one more.
+func (b *Broker) addWaiting() error {
 	if b.waiting.Add(1) > int64(b.limits.Waiting) {
 		b.waiting.Add(-1)
 		return ErrTooMany
@@ -82,7 +82,7 @@ func (b *Broker) join() error {
 	return nil
 }
 
-func (b *Broker) leave() { b.waiting.Add(-1) }
+func (b *Broker) removeWaiting() { b.waiting.Add(-1) }
 
 // await waits for messages on the caller's own goroutine. Only here, where
 // there is time, does it cost a context that ends when the broker drains.
@@ -90,10 +90,10 @@ func (b *Broker) await(ctx context.Context, id engine.TopicID, subscription stri
 	if b.draining.Err() != nil {
 		return nil, nil
 	}
-	if err := b.join(); err != nil {
+	if err := b.addWaiting(); err != nil {
 		return nil, err
 	}
-	defer b.leave()
+	defer b.removeWaiting()
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(b.draining, cancel)

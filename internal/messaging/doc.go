@@ -9,4 +9,18 @@
 // is calling (identity, access) and keeps no message itself: logs, leases and
 // acknowledgements are the engine's. Registry schemas are next door in
 // schemas; only the question "has this subject that id" crosses over.
+//
+// # Locks
+//
+// Reads and decisions take none: the catalogue is an immutable value, and package
+// replica puts decisions in order. What is left:
+//
+//	Broker.topicLocks      a topic is told to the engine by one caller at a time,
+//	                       each with the rules of that moment, so that the newest
+//	                       rules stay. By topic id, 64 in all; held while the
+//	                       engine writes, and never two at once.
+//	liveSubscription.mu    the open streams of a subscription. Whoever holds it may
+//	                       take Stream.mu, never the other way.
+//	Stream.mu              the messages a stream's consumer has not settled.
+//	meter.mu, schemaCache.mu   rates and parsed schemas; leaves.
 package messaging

@@ -16,11 +16,11 @@ var (
 	ErrNamespaceExists = errs.New(errs.Conflict, "namespace exists already")
 	ErrNamespaceBusy   = errs.New(errs.Conflict, "namespace still has topics")
 	ErrTopicBusy       = errs.New(errs.Precondition, "topic has active consumers")
-	ErrWrongKind       = errs.New(errs.Conflict, "topic is not of the kind this call is for")
+	ErrWrongKind       = errs.New(errs.Conflict, "call is not for this kind of topic")
 	ErrPartitioned     = errs.New(errs.Precondition, "call is not allowed on a partitioned topic; name one partition")
-	ErrPartitionName   = errs.New(errs.Conflict, "topic name ends like a partition's")
+	ErrPartitionName   = errs.New(errs.Conflict, "topic name ends in -partition-<number>, which only partitions of a topic may; choose another name")
 	ErrNoAutoCreation  = errs.New(errs.Precondition, "topic does not exist and cannot be auto-created")
-	ErrTopicLimit      = errs.New(errs.Precondition, "namespace has as many topics as it may")
+	ErrTopicLimit      = errs.New(errs.Precondition, "limit of topics or subscriptions is reached; delete some or raise the limit")
 
 	ErrPartitionCount = errs.New(errs.Invalid, "number of partitions is out of range")
 
@@ -32,7 +32,7 @@ var (
 	ErrInvalidSchema      = errs.New(errs.Invalid, "schema definition is not valid")
 	ErrSchemaUpdate       = errs.New(errs.Denied, "namespace lets only administrators add schema versions")
 	ErrPayload            = errs.New(errs.Invalid, "payload does not fit the topic's schema")
-	ErrSchemaPrefix       = errs.New(errs.Invalid, "record does not start with a schema id of its subject")
+	ErrSchemaPrefix       = errs.New(errs.Invalid, "record does not start with the id of a schema that is registered for its topic")
 
 	ErrName        = errs.New(errs.Invalid, "name is not valid")
 	ErrPolicy      = errs.New(errs.Invalid, "policy is not valid")
@@ -42,7 +42,7 @@ var (
 	ErrTooMany     = errs.New(errs.Unavailable, "too many consumers are waiting; try again shortly")
 	ErrNoDelay     = errs.New(errs.Invalid, "delayed delivery is switched off for this topic")
 	ErrClosing     = errs.New(errs.Unavailable, "cluster is shutting down")
-	ErrNoRegistry  = errs.New(errs.Unavailable, "topic demands registered schema ids, but this cluster has no schema registry")
+	ErrNoRegistry  = errs.New(errs.Unavailable, "topic takes only records with a registered schema id, and this cluster has no schema registry")
 	ErrTooMuchData = errs.New(errs.TooLarge, "properties, permissions or schema text are too large")
 )
 
@@ -57,8 +57,8 @@ var (
 	ErrTooLarge           = engine.ErrTooLarge
 )
 
-// Sentinels lists every error that a call of the broker may end with, so that a surface can test that it maps
-// them all.
+// Sentinels lists every error that a call of the broker may end with, so that a
+// surface can test that it maps them all.
 func Sentinels() []error {
 	return []error{
 		ErrNoTenant, ErrTenantExists, ErrTenantBusy, ErrNoNamespace, ErrNamespaceExists, ErrNamespaceBusy,

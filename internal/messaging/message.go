@@ -1,7 +1,6 @@
 package messaging
 
 import (
-	"strings"
 	"time"
 
 	"freshet/internal/engine"
@@ -47,17 +46,6 @@ type Received struct {
 	LeasedUntil  time.Time // zero for messages that were only looked at
 }
 
-// Names of properties that carry what the engine's own fields cannot. No
-// producer can send them: control characters are refused in property names.
-const (
-	hiddenProducer = "\x00producer"
-	hiddenSequence = "\x00sequence"
-	hiddenPrefix   = "\x00"
-)
-
-// idempotent marks producers that are idempotency keys.
-const idempotent = "\x00key:"
-
 func (m *Message) check(r *rules, limits *Limits, at int64) error {
 	if len(m.Payload) > r.messageBytes {
 		return errs.Newf(errs.TooLarge, "%w: %d bytes, limit is %d", ErrTooLarge, len(m.Payload), r.messageBytes)
@@ -99,38 +87,35 @@ func hasControl(s string) bool {
 	return false
 }
 
-// seal makes the engine's form of a message. The engine drops what repeats the
-// producer and sequence of an earlier message; so only messages that take part
-// in deduplication keep theirs there, and the others carry them as hidden
-// properties.
-func (m *Message) seal(version int64, deduplicate bool) engine.Message {
-	out := engine.Message{
+// toEngine makes the engine's form of a message.
+func (m *Message) toEngine(version int64, deduplicate bool) engine.Message {
+	return engine.Message{
 		Payload: m.Payload, Key: m.Key, Properties: m.Properties, EventTime: m.EventTime,
 		SchemaVersion: version, DeliverAt: m.DeliverAt,
 		Producer: m.Producer, Sequence: m.Sequence, HasSequence: m.HasSequence,
+		Dedup: m.dedupKey(deduplicate),
 	}
-	byKey := m.IdempotencyKey != ""
-	if !byKey && (deduplicate || m.Producer == "" || !m.HasSequence) {
-		return out
-	}
-	// Capped, so that the caller's slice does not grow under its feet.
-	hidden := m.Properties[:len(m.Properties):len(m.Properties)]
-	if m.Producer != "" {
-		hidden = append(hidden, Property{Key: hiddenProducer, Value: m.Producer})
-	}
-	out.Producer = ""
-	if byKey {
-		if m.HasSequence {
-			hidden = append(hidden, Property{Key: hiddenSequence, Value: formatUint(m.Sequence)})
-		}
-		out.Producer, out.Sequence, out.HasSequence = idempotent+m.IdempotencyKey, 0, true
-	}
-	out.Properties = hidden
-	return out
 }
 
-// open makes the outward form of a stored message.
-func open(t *topic, r *engine.Record) Received {
+// idempotencyKeys is in front of deduplication keys that are idempotency keys.
+// No producer can have such a name, since control characters are refused in
+// names; and stored messages are found by it, so it must not change.
+const idempotencyKeys = "\x00key:"
+
+// dedupKey says what the engine is to know a repetition of the message by: the
+// idempotency key, or the producer's number where the topic deduplicates.
+func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
+	switch {
+	case m.IdempotencyKey != "":
+		return engine.DedupKey{Producer: idempotencyKeys + m.IdempotencyKey}
+	case deduplicate && m.Producer != "" && m.HasSequence:
+		return engine.DedupKey{Producer: m.Producer, Sequence: m.Sequence}
+	}
+	return engine.DedupKey{}
+}
+
+// received makes the outward form of a stored message.
+func (t *topic) received(r *engine.Record) Received {
 	out := Received{
 		Message: Message{
 			Payload: r.Payload, Key: r.Key, Properties: r.Properties, EventTime: r.EventTime,
@@ -140,18 +125,7 @@ func open(t *topic, r *engine.Record) Received {
 		ID:          t.messageID(r.ID),
 		PublishTime: r.PublishTime,
 	}
-	if strings.HasPrefix(out.Producer, idempotent) {
-		out.Producer, out.Sequence, out.HasSequence = "", 0, false
-	}
-	for n := len(out.Properties); n > 0 && strings.HasPrefix(out.Properties[n-1].Key, hiddenPrefix); n-- {
-		switch p := out.Properties[n-1]; p.Key {
-		case hiddenProducer:
-			out.Producer = p.Value
-		case hiddenSequence:
-			out.Sequence, out.HasSequence = parseUint(p.Value), true
-		}
-		out.Properties = out.Properties[:n-1]
-	}
+	out.readFormat1()
 	if !out.HasSequence {
 		// Pulsar's producers number their messages from 0 when the caller does
 		// not; the place in the partition is exactly that.

@@ -31,14 +31,14 @@ func (b *Broker) Namespace(ctx context.Context, name names.Namespace) (*Policies
 	if err != nil {
 		return nil, err
 	}
-	ns, err := existing(c, name)
+	ns, err := existingNamespace(c, name)
 	if err != nil {
 		return nil, err
 	}
 	return ns.policies, nil
 }
 
-func existing(c *catalogue, name names.Namespace) (*namespace, error) {
+func existingNamespace(c *catalogue, name names.Namespace) (*namespace, error) {
 	if ns, ok := c.namespace(name); ok {
 		return ns, nil
 	}
@@ -72,7 +72,7 @@ func (b *Broker) CreateNamespace(ctx context.Context, name names.Namespace, poli
 // than once and must depend on its argument only.
 func (b *Broker) UpdateNamespace(ctx context.Context, name names.Namespace, change func(*Policies) error) error {
 	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
-		ns, err := existing(c, name)
+		ns, err := existingNamespace(c, name)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (b *Broker) DeleteNamespace(ctx context.Context, name names.Namespace, forc
 		}
 	}
 	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
-		ns, err := existing(c, name)
+		ns, err := existingNamespace(c, name)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +119,7 @@ func (b *Broker) clearNamespace(ctx context.Context, name names.Namespace) error
 	if err != nil {
 		return err
 	}
-	if _, err := existing(c, name); err != nil {
+	if _, err := existingNamespace(c, name); err != nil {
 		return err
 	}
 	var list []names.Topic

@@ -16,10 +16,6 @@ type Retention struct {
 	Megabytes int64 `json:"megabytes"`
 }
 
-// defaultRetention is decision M10: seven days or 10 GiB per topic, whichever
-// comes first.
-var defaultRetention = Retention{Minutes: 7 * 24 * 60, Megabytes: 10 << 10}
-
 // QuotaAction is what happens when a subscription's backlog is over its quota.
 type QuotaAction string
 
@@ -101,6 +97,35 @@ type Policies struct {
 	Properties         map[string]string   `json:"properties,omitempty"`
 }
 
+// DefaultPolicies are in force where neither a topic nor its namespace says
+// anything. What they leave nil is the cluster's: MaxUnacked and MaxMessageBytes
+// are its Limits, and there is no backlog quota.
+func DefaultPolicies() *Policies {
+	return &Policies{
+		// Decision M10: seven days or 10 GiB per topic, whichever comes first.
+		Retention:          &Retention{Minutes: 7 * 24 * 60, Megabytes: 10 << 10},
+		TTLSeconds:         new(int64(0)), // messages are kept until they are acknowledged
+		Deduplicate:        new(false),
+		DelayedDelivery:    new(true),
+		Compatibility:      StrategyFull,
+		ValidatePayload:    new(false),
+		AutoTopicCreation:  &AutoCreation{Allow: true},
+		AllowSchemaUpdates: new(true),
+		MaxTopics:          new(0), // no limit of the namespace's own
+	}
+}
+
+// defaults is read and never changed.
+var defaults = DefaultPolicies()
+
+// inForce returns what a namespace sets, or the default when it sets nothing.
+func inForce[T any](set, byDefault *T) T {
+	if set != nil {
+		return *set
+	}
+	return *byDefault
+}
+
 // clone returns a copy whose maps may be changed. What pointers point to is
 // never changed, only replaced.
 func (p Policies) clone() Policies {
@@ -116,23 +141,24 @@ const (
 	maxRoleName      = 512
 	maxMinutes       = int64(1<<63-1) / int64(time.Minute)
 	maxSeconds       = int64(1<<63-1) / int64(time.Second)
+	maxMegabytes     = int64(1) << 43
 )
 
 func (p *Policies) validate(limits *Limits) error {
 	if r := p.Retention; r != nil {
-		if r.Minutes < -1 || r.Megabytes < -1 || r.Minutes > maxMinutes || r.Megabytes > 1<<43 {
-			return errs.Newf(errs.Invalid, "%w: retention is out of range", ErrPolicy)
+		if r.Minutes < -1 || r.Megabytes < -1 || r.Minutes > maxMinutes || r.Megabytes > maxMegabytes {
+			return errs.Newf(errs.Invalid, "%w: retention must be between -1 (no limit) and %d minutes, and between -1 and %d megabytes", ErrPolicy, maxMinutes, maxMegabytes)
 		}
 		if (r.Minutes == 0) != (r.Megabytes == 0) {
-			return errs.Newf(errs.Invalid, "%w: retention time and size must both be zero or both not", ErrPolicy)
+			return errs.Newf(errs.Invalid, "%w: retention time and size must be zero together, or neither", ErrPolicy)
 		}
 	}
 	if t := p.TTLSeconds; t != nil && (*t < 0 || *t > maxSeconds) {
-		return errs.Newf(errs.Invalid, "%w: message TTL is out of range", ErrPolicy)
+		return errs.Newf(errs.Invalid, "%w: message TTL must be between 0 and %d seconds", ErrPolicy, maxSeconds)
 	}
 	if q := p.BacklogQuota; q != nil {
 		if q.Bytes < -1 {
-			return errs.Newf(errs.Invalid, "%w: backlog quota is negative", ErrPolicy)
+			return errs.Newf(errs.Invalid, "%w: backlog quota must be -1 (no limit) or more bytes", ErrPolicy)
 		}
 		if q.Action != QuotaHold && q.Action != QuotaFail && q.Action != QuotaEvict {
 			return errs.Newf(errs.Invalid, "%w: backlog quota policy %q is unknown", ErrPolicy, q.Action)
@@ -145,7 +171,7 @@ func (p *Policies) validate(limits *Limits) error {
 		return errs.Newf(errs.Invalid, "%w: message size must be between 0 and %d bytes", ErrPolicy, limits.MessageBytes)
 	}
 	if n := p.MaxTopics; n != nil && *n < 0 {
-		return errs.Newf(errs.Invalid, "%w: number of topics is negative", ErrPolicy)
+		return errs.Newf(errs.Invalid, "%w: limit of topics must not be negative", ErrPolicy)
 	}
 	if a := p.AutoTopicCreation; a != nil && (a.Partitions < 0 || a.Partitions > limits.Partitions) {
 		return errs.Newf(errs.Invalid, "%w: partitions must be between 0 and %d", ErrPolicy, limits.Partitions)
@@ -180,7 +206,7 @@ func checkProperties(properties map[string]string) error {
 	size := 0
 	for k, v := range properties {
 		if k == "" {
-			return errs.Newf(errs.Invalid, "%w: property without a name", ErrPolicy)
+			return errs.Newf(errs.Invalid, "%w: a property has no name", ErrPolicy)
 		}
 		size += len(k) + len(v)
 	}
@@ -204,14 +230,8 @@ type rules struct {
 }
 
 func (l *Limits) rules(namespace, topic *Policies) rules {
-	r := rules{
-		retention:    defaultRetention,
-		maxUnacked:   l.MaxUnacked,
-		messageBytes: l.MessageBytes,
-		delay:        true,
-		strategy:     StrategyFull,
-	}
-	for _, p := range [...]*Policies{namespace, topic} {
+	r := rules{maxUnacked: l.MaxUnacked, messageBytes: l.MessageBytes}
+	for _, p := range [...]*Policies{defaults, namespace, topic} {
 		if p != nil {
 			r.override(p)
 		}
@@ -257,7 +277,7 @@ func (r *rules) config(t *topic) engine.TopicConfig {
 		MaxUnacked: r.maxUnacked,
 		Terminated: t.terminated,
 		// Always on: which messages take part is decided per message, by
-		// giving them a producer and a sequence or not. See identify.
+		// giving them a key or not. See Message.dedupKey.
 		Deduplicate: true,
 	}
 	c.RetainAge = time.Duration(r.retention.Minutes) * time.Minute

@@ -43,7 +43,7 @@ func (b *Broker) checkPrefixes(ctx context.Context, t *topic, m *Message) error 
 
 func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []byte) error {
 	if len(data) < 5 || data[0] != 0 {
-		return errs.Newf(errs.Invalid, "%w: %s has no schema id in front", ErrSchemaPrefix, part)
+		return errs.Newf(errs.Invalid, "%w: %s must start with a zero byte and the schema id in four bytes", ErrSchemaPrefix, part)
 	}
 	id := int32(binary.BigEndian.Uint32(data[1:5]))
 	for _, subject := range subjects(t.name, part) {
@@ -55,7 +55,7 @@ func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []
 			return nil
 		}
 	}
-	return errs.Newf(errs.Invalid, "%w: %s carries id %d, which is not registered for it", ErrSchemaPrefix, part, id)
+	return errs.Newf(errs.Invalid, "%w: %s starts with id %d, which is not registered for subject %s", ErrSchemaPrefix, part, id, subjects(t.name, part)[0])
 }
 
 // subjects are the names under which serializers register the schema of a

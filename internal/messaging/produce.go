@@ -3,7 +3,6 @@ package messaging
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,7 +24,7 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 		return Produced{}, err
 	}
 	partition := t.choose(live, m)
-	msgs := []engine.Message{m.seal(version, r.deduplicate)}
+	msgs := []engine.Message{m.toEngine(version, r.deduplicate)}
 	appended, err := b.append(ctx, t.id, partition, msgs)
 	if err != nil {
 		return Produced{}, err
@@ -152,7 +151,7 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, msgs []Message, members []int, results []Result, deduplicate bool) {
 	sealed := make([]engine.Message, len(members))
 	for i, m := range members {
-		sealed[i] = msgs[m].seal(results[m].SchemaVersion, deduplicate)
+		sealed[i] = msgs[m].toEngine(results[m].SchemaVersion, deduplicate)
 	}
 	appended, err := b.append(ctx, t.id, partition, sealed)
 	live := b.liveOf(t.id)
@@ -166,12 +165,4 @@ func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, ms
 			live.in.add(len(msgs[m].Payload))
 		}
 	}
-}
-
-func formatUint(n uint64) string { return strconv.FormatUint(n, 10) }
-
-// parseUint reads what formatUint wrote.
-func parseUint(s string) uint64 {
-	n, _ := strconv.ParseUint(s, 10, 64)
-	return n
 }

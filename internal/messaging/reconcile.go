@@ -79,45 +79,53 @@ func (b *Broker) reconcile(ctx context.Context) error {
 
 // ensure makes the engine have a topic of the catalogue.
 func (b *Broker) ensure(ctx context.Context, id engine.TopicID) error {
-	mu := b.stripe(id)
+	mu := b.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
-	c := b.catalogue.View()
-	t, ok := c.byID.Get(id)
+	name, config, ok := b.engineConfig(id)
 	if !ok {
 		return ErrNoTopic
 	}
-	r := c.rules(t, &b.limits)
-	if err := b.engine.CreateTopic(ctx, id, r.config(t)); err != nil && !errors.Is(err, engine.ErrTopicExists) {
-		return fmt.Errorf("creating topic %s: %w", t.name, err)
+	if err := b.engine.CreateTopic(ctx, id, config); err != nil && !errors.Is(err, engine.ErrTopicExists) {
+		return fmt.Errorf("creating topic %s: %w", name, err)
 	}
 	return nil
 }
 
-// tell gives the engine the rules in force for a topic.
-func (b *Broker) tell(ctx context.Context, id engine.TopicID) error {
-	mu := b.stripe(id)
-	mu.Lock()
-	defer mu.Unlock()
+// engineConfig is what the engine has to know of a topic by the catalogue as it
+// is now.
+func (b *Broker) engineConfig(id engine.TopicID) (names.Topic, engine.TopicConfig, bool) {
 	c := b.catalogue.View()
 	t, ok := c.byID.Get(id)
 	if !ok {
-		return nil // dropped meanwhile
+		return names.Topic{}, engine.TopicConfig{}, false
 	}
 	r := c.rules(t, &b.limits)
-	err := b.engine.ConfigureTopic(ctx, id, r.config(t))
+	return t.name, r.config(t), true
+}
+
+// configureEngine gives the engine the rules in force for a topic.
+func (b *Broker) configureEngine(ctx context.Context, id engine.TopicID) error {
+	mu := b.topicLock(id)
+	mu.Lock()
+	defer mu.Unlock()
+	name, config, ok := b.engineConfig(id)
+	if !ok {
+		return nil // dropped meanwhile
+	}
+	err := b.engine.ConfigureTopic(ctx, id, config)
 	if errors.Is(err, engine.ErrNoTopic) {
-		err = b.engine.CreateTopic(ctx, id, r.config(t))
+		err = b.engine.CreateTopic(ctx, id, config)
 	}
 	if err != nil {
-		return fmt.Errorf("configuring topic %s: %w", t.name, err)
+		return fmt.Errorf("configuring topic %s: %w", name, err)
 	}
 	return nil
 }
 
 // configure gives the engine the rules of a topic and notes that it did.
 func (b *Broker) configure(ctx context.Context, id engine.TopicID, position uint64) error {
-	if err := b.tell(ctx, id); err != nil {
+	if err := b.configureEngine(ctx, id); err != nil {
 		return err
 	}
 	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
@@ -142,7 +150,7 @@ func (b *Broker) configureNamespace(ctx context.Context, name names.Namespace) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
-		b.log.LogAttrs(ctx, slog.LevelWarn, "telling the engine about new policies failed",
+		b.log.LogAttrs(ctx, slog.LevelWarn, "new policies of a namespace could not be given to the engine; trying again",
 			slog.String("namespace", name.String()), slog.String("error", err.Error()))
 		select {
 		case <-time.After(delay):
@@ -161,7 +169,7 @@ func (b *Broker) tryConfigureNamespace(ctx context.Context, name names.Namespace
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(configureWorkers)
 	c.topicsOf(name, func(t *topic) bool {
-		group.Go(func() error { return b.tell(gctx, t.id) })
+		group.Go(func() error { return b.configureEngine(gctx, t.id) })
 		return gctx.Err() == nil
 	})
 	if err := group.Wait(); err != nil {
@@ -195,7 +203,7 @@ func (b *Broker) announceNamespace(ctx context.Context, name names.Namespace) {
 
 // dropFromEngine removes a topic that the catalogue does not have any more.
 func (b *Broker) dropFromEngine(ctx context.Context, id engine.TopicID) error {
-	mu := b.stripe(id)
+	mu := b.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
 	if err := b.engine.DeleteTopic(ctx, id); err != nil && !errors.Is(err, engine.ErrNoTopic) {
@@ -223,7 +231,7 @@ func (b *Broker) repair(ctx context.Context, id engine.TopicID, op func() error)
 	if _, ok := c.byID.Get(id); !ok {
 		return ErrNoTopic
 	}
-	if err := b.tell(ctx, id); err != nil {
+	if err := b.configureEngine(ctx, id); err != nil {
 		return err
 	}
 	return op()

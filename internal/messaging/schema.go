@@ -135,7 +135,7 @@ func (b *Broker) AddSchema(ctx context.Context, name names.Topic, s Schema, admi
 	}
 	for range addAttempts {
 		version, err := b.tryAddSchema(ctx, t.id, s, administrator)
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, errSchemaChanged) {
 			return version, err
 		}
 	}
@@ -144,8 +144,9 @@ func (b *Broker) AddSchema(ctx context.Context, name names.Topic, s Schema, admi
 
 const addAttempts = 16
 
-// errMoved says that a topic's schema changed while it was being compared.
-var errMoved = errors.New("schema changed")
+// errSchemaChanged says that a topic's schema changed while it was being
+// compared.
+var errSchemaChanged = errors.New("schema changed")
 
 // tryAddSchema compares the new definition with the old ones before it takes
 // its turn at the journal, so that nobody else waits for that.
@@ -176,7 +177,7 @@ func (b *Broker) tryAddSchema(ctx context.Context, id engine.TopicID, s Schema, 
 			return nil, ErrNoTopic
 		}
 		if t.schemas != compared || c.rules(t, &b.limits).strategy != strategy {
-			return nil, errMoved
+			return nil, errSchemaChanged
 		}
 		if version = 0; t.schemas != nil {
 			version = t.schemas.Next
@@ -191,7 +192,7 @@ func (b *Broker) tryAddSchema(ctx context.Context, id engine.TopicID, s Schema, 
 
 func (b *Broker) mayAdd(c *catalogue, t *topic, administrator bool) error {
 	if ns, ok := c.namespace(t.name.Namespace); ok && !administrator {
-		if allowed := ns.policies.AllowSchemaUpdates; allowed != nil && !*allowed {
+		if !inForce(ns.policies.AllowSchemaUpdates, defaults.AllowSchemaUpdates) {
 			return ErrSchemaUpdate
 		}
 	}
@@ -328,7 +329,7 @@ func (b *Broker) DeleteSchema(ctx context.Context, name names.Topic, force bool)
 	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
 		t, ok := lookup(c, name)
 		if !ok {
-			return nil, missing(c, name)
+			return nil, missingError(c, name)
 		}
 		if _, ok := t.schemas.latest(); !ok {
 			return nil, ErrNoSchema

@@ -122,14 +122,14 @@ func (s *Schema) split() (key, value *Schema, err error) {
 	if err := json.Unmarshal([]byte(s.Text), &halves); err != nil {
 		return nil, nil, invalidSchema("the text of a KEY_VALUE schema must be a JSON object with key and value: %w", err)
 	}
-	if key, err = half(s.Properties[propertyKeyType], halves.Key); err != nil {
+	if key, err = splitHalf(s.Properties[propertyKeyType], halves.Key); err != nil {
 		return nil, nil, err
 	}
-	value, err = half(s.Properties[propertyValueType], halves.Value)
+	value, err = splitHalf(s.Properties[propertyValueType], halves.Value)
 	return key, value, err
 }
 
-func half(kind string, text json.RawMessage) (*Schema, error) {
+func splitHalf(kind string, text json.RawMessage) (*Schema, error) {
 	s := &Schema{Type: SchemaType(kind)}
 	if s.Type == "" {
 		s.Type = SchemaBytes

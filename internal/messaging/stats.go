@@ -47,7 +47,7 @@ func (s *Stats) Bytes() (n int64) {
 
 // Stats returns the figures of a topic.
 func (b *Broker) Stats(ctx context.Context, name names.Topic) (Stats, error) {
-	t, described, err := b.lookAt(ctx, name)
+	t, described, err := b.describeFresh(ctx, name)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -103,7 +103,7 @@ func (b *Broker) describe(ctx context.Context, t *topic) (stats engine.TopicStat
 	return stats, err
 }
 
-func (b *Broker) lookAt(ctx context.Context, name names.Topic) (target, engine.TopicStats, error) {
+func (b *Broker) describeFresh(ctx context.Context, name names.Topic) (target, engine.TopicStats, error) {
 	t, err := b.fresh(ctx, name)
 	if err != nil {
 		return t, engine.TopicStats{}, err
@@ -112,8 +112,8 @@ func (b *Broker) lookAt(ctx context.Context, name names.Topic) (target, engine.T
 	return t, stats, err
 }
 
-func (b *Broker) lookAtSubscription(ctx context.Context, name names.Topic, subscription string) (target, engine.SubscriptionStats, error) {
-	t, stats, err := b.lookAt(ctx, name)
+func (b *Broker) describeSubscription(ctx context.Context, name names.Topic, subscription string) (target, engine.SubscriptionStats, error) {
+	t, stats, err := b.describeFresh(ctx, name)
 	if err != nil {
 		return t, engine.SubscriptionStats{}, err
 	}
@@ -128,7 +128,7 @@ func (b *Broker) lookAtSubscription(ctx context.Context, name names.Topic, subsc
 // LastMessageID returns the id of the message published last; its entry is -1
 // when there is none.
 func (b *Broker) LastMessageID(ctx context.Context, name names.Topic) (names.MessageID, error) {
-	t, stats, err := b.lookAt(ctx, name)
+	t, stats, err := b.describeFresh(ctx, name)
 	if err != nil {
 		return names.MessageID{}, err
 	}

@@ -46,7 +46,7 @@ func (b *Broker) Stream(ctx context.Context, name names.Topic, subscription stri
 	if err := b.checkLease(opts.Lease); err != nil {
 		return nil, err
 	}
-	t, _, err := b.lookAtSubscription(ctx, name, subscription)
+	t, _, err := b.describeSubscription(ctx, name, subscription)
 	if err != nil {
 		return nil, err
 	}

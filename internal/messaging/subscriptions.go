@@ -84,7 +84,7 @@ func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription s
 		return err
 	}
 	if len(stats.Subscriptions) >= b.limits.Subscriptions {
-		return errs.Newf(errs.Precondition, "%w: topic has %d subscriptions", ErrTopicLimit, b.limits.Subscriptions)
+		return errs.Newf(errs.Precondition, "%w: a topic may have %d subscriptions", ErrTopicLimit, b.limits.Subscriptions)
 	}
 	for i := range stats.Subscriptions {
 		if stats.Subscriptions[i].Name == subscription {
@@ -164,20 +164,20 @@ func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription 
 			return config, errs.Newf(errs.Invalid, "%w: %s must be in the topic's own namespace", ErrPolicy, PropertyDeadLetterTopic)
 		}
 	}
-	dead, err := b.create(ctx, name, true, func(*namespace) (topicRecord, error) { return topicRecord{}, nil })
+	letters, err := b.create(ctx, name, true, func(*namespace) (topicRecord, error) { return topicRecord{}, nil })
 	if err != nil {
 		return config, fmt.Errorf("creating the dead-letter topic %s: %w", name, err)
 	}
-	if dead.id == t.id || dead.partitions > 0 {
+	if letters.id == t.id || letters.partitions > 0 {
 		return config, errs.Newf(errs.Invalid, "%w: %s must be another topic, without partitions", ErrPolicy, PropertyDeadLetterTopic)
 	}
-	config.DeadLetterTopic, config.MaxDeliveries = dead.id, p.redeliveries+1
+	config.DeadLetterTopic, config.MaxDeliveries = letters.id, p.redeliveries+1
 	return config, nil
 }
 
 // Subscriptions returns the names of a topic's subscriptions in order.
 func (b *Broker) Subscriptions(ctx context.Context, name names.Topic) ([]string, error) {
-	_, stats, err := b.lookAt(ctx, name)
+	_, stats, err := b.describeFresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (b *Broker) Subscriptions(ctx context.Context, name names.Topic) ([]string,
 
 // SubscriptionProperties returns the properties of a subscription.
 func (b *Broker) SubscriptionProperties(ctx context.Context, name names.Topic, subscription string) (map[string]string, error) {
-	_, stats, err := b.lookAtSubscription(ctx, name, subscription)
+	_, stats, err := b.describeSubscription(ctx, name, subscription)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (b *Broker) SetSubscriptionProperties(ctx context.Context, name names.Topic
 	if err != nil {
 		return err
 	}
-	t, _, err := b.lookAtSubscription(ctx, name, subscription)
+	t, _, err := b.describeSubscription(ctx, name, subscription)
 	if err != nil {
 		return err
 	}
@@ -215,10 +215,10 @@ func (b *Broker) SetSubscriptionProperties(ctx context.Context, name names.Topic
 	return b.engine.ConfigureSubscription(ctx, t.id, subscription, config)
 }
 
-// Unsubscribe deletes a subscription. Without force, consumers that wait for
-// messages stand in the way.
+// Unsubscribe deletes a subscription. Without force, one that consumers wait on
+// stays (ErrSubscriptionBusy).
 func (b *Broker) Unsubscribe(ctx context.Context, name names.Topic, subscription string, force bool) error {
-	t, stats, err := b.lookAtSubscription(ctx, name, subscription)
+	t, stats, err := b.describeSubscription(ctx, name, subscription)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type TailFrom struct {
 
 // Tail opens a tail.
 func (b *Broker) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Tail, error) {
-	t, stats, err := b.lookAt(ctx, name)
+	t, stats, err := b.describeFresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +97,10 @@ func (t *Tail) seek(ctx context.Context, since time.Time) error {
 // Next returns the messages that came since the last call, waiting for the
 // first. It returns none after the wait, and ErrClosing when the broker drains.
 func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
-	if err := t.b.join(); err != nil {
+	if err := t.b.addWaiting(); err != nil {
 		return nil, err
 	}
-	defer t.b.leave()
+	defer t.b.removeWaiting()
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(t.b.draining, cancel)
@@ -123,7 +123,7 @@ func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error)
 	}
 	var out []Received
 	for i := range records {
-		out = append(out, open(t.target.topic, &records[i]))
+		out = append(out, t.target.received(&records[i]))
 		part := int(records[i].ID.Partition - t.first)
 		for part >= len(t.next) { // it came since the tail began
 			t.next = append(t.next, 0)

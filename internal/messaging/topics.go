@@ -54,7 +54,7 @@ func (b *Broker) Topics(ctx context.Context, ns *names.Namespace, visit func(Top
 		c.topics.Scan(func(item topicItem) bool { return show(item.topic) })
 		return nil
 	}
-	if _, err := existing(c, *ns); err != nil {
+	if _, err := existingNamespace(c, *ns); err != nil {
 		return err
 	}
 	c.topicsOf(*ns, show)
@@ -84,17 +84,17 @@ func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions i
 }
 
 // create appends the topic's first record and brings it to the engine. With
-// unless set, a topic that exists already is no error.
-func (b *Broker) create(ctx context.Context, name names.Topic, unless bool, make func(*namespace) (topicRecord, error)) (*topic, error) {
+// ifMissing set, a topic that exists already is no error.
+func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, make func(*namespace) (topicRecord, error)) (*topic, error) {
 	at := now()
 	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
 		if _, ok := lookup(c, name); ok {
-			if unless {
+			if ifMissing {
 				return nil, nil
 			}
 			return nil, ErrTopicExists
 		}
-		ns, err := existing(c, name.Namespace)
+		ns, err := existingNamespace(c, name.Namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -103,10 +103,10 @@ func (b *Broker) create(ctx context.Context, name names.Topic, unless bool, make
 			return nil, ErrPartitionName
 		}
 		if c.byID.Len() >= b.limits.Topics {
-			return nil, errs.Newf(errs.Unavailable, "cluster has %d topics, which is as many as it may", c.byID.Len())
+			return nil, errs.Newf(errs.Unavailable, "cluster has reached its limit of %d topics; delete some or raise the limit", b.limits.Topics)
 		}
-		if limit := ns.policies.MaxTopics; limit != nil && *limit > 0 && ns.topics >= *limit {
-			return nil, ErrTopicLimit
+		if limit := inForce(ns.policies.MaxTopics, defaults.MaxTopics); limit > 0 && ns.topics >= limit {
+			return nil, errs.Newf(errs.Precondition, "%w: namespace %s may have %d topics", ErrTopicLimit, name.Namespace, limit)
 		}
 		rec, err := make(ns)
 		if err != nil {
@@ -138,10 +138,7 @@ func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, erro
 		return target{}, err
 	}
 	_, err = b.create(ctx, name, true, func(ns *namespace) (topicRecord, error) {
-		auto := AutoCreation{Allow: true}
-		if ns.policies.AutoTopicCreation != nil {
-			auto = *ns.policies.AutoTopicCreation
-		}
+		auto := inForce(ns.policies.AutoTopicCreation, defaults.AutoTopicCreation)
 		if !auto.Allow {
 			return topicRecord{}, ErrNoAutoCreation
 		}
@@ -159,7 +156,7 @@ func (b *Broker) change(ctx context.Context, name names.Topic, edit func(t *topi
 	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
 		t, ok := lookup(c, name)
 		if !ok {
-			return nil, missing(c, name)
+			return nil, missingError(c, name)
 		}
 		id = t.id
 		policies := t.policies.clone()
@@ -229,14 +226,14 @@ func (b *Broker) Terminate(ctx context.Context, name names.Topic) (names.Message
 }
 
 // DeleteTopic removes a topic with its partitions, subscriptions, schemas and
-// data. Without force, consumers that wait for messages stand in the way.
+// data. Without force, a topic that consumers wait on stays (ErrTopicBusy).
 func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) error {
 	t, err := b.resolve(ctx, name)
 	if err != nil {
 		return err
 	}
 	if t.partition >= 0 {
-		return errs.Newf(errs.Conflict, "%w: a partition goes only with its topic", ErrWrongKind)
+		return errs.Newf(errs.Conflict, "%w: a partition is deleted with its topic; delete %s", ErrWrongKind, t.name)
 	}
 	if !force {
 		stats, err := b.describe(ctx, t.topic)

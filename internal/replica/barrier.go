@@ -8,9 +8,9 @@ import (
 // barriers shares read barriers: at most one is in flight, and whoever comes
 // while it is waits for the next one, which starts after they came.
 type barriers struct {
-	mu   sync.Mutex
-	busy bool
-	next *barrierCall
+	mu      sync.Mutex
+	running bool
+	next    *barrierCall
 }
 
 type barrierCall struct {
@@ -31,14 +31,14 @@ func (m *Machine[S]) Fresh(ctx context.Context) (S, error) {
 func (m *Machine[S]) await(ctx context.Context) error {
 	b := &m.barrier
 	b.mu.Lock()
-	if !b.busy {
-		// Alone: no goroutine, no channel. On an engine that knows its last
-		// position by heart this costs next to nothing.
-		b.busy = true
+	if !b.running {
+		// Alone: no goroutine, no channel. On an engine that has its last
+		// position in memory this costs next to nothing.
+		b.running = true
 		b.mu.Unlock()
-		err := m.pass(ctx)
+		err := m.runBarrier(ctx)
 		b.mu.Lock()
-		if next := m.handOver(); next != nil {
+		if next := m.nextBarrierLocked(); next != nil {
 			go m.serveBarriers(next)
 		}
 		b.mu.Unlock()
@@ -57,27 +57,28 @@ func (m *Machine[S]) await(ctx context.Context) error {
 	}
 }
 
-// serveBarriers passes barriers for those who wait until nobody does.
+// serveBarriers runs barriers for those who wait until nobody does.
 func (m *Machine[S]) serveBarriers(call *barrierCall) {
 	for call != nil {
-		call.err = m.pass(m.ctx)
+		call.err = m.runBarrier(m.ctx)
 		close(call.done)
 		m.barrier.mu.Lock()
-		call = m.handOver()
+		call = m.nextBarrierLocked()
 		m.barrier.mu.Unlock()
 	}
 }
 
-// handOver takes the waiting call, or notes that nothing is in flight.
-func (m *Machine[S]) handOver() *barrierCall {
+// nextBarrierLocked takes the waiting call, or notes that no barrier runs. The
+// caller holds barriers.mu.
+func (m *Machine[S]) nextBarrierLocked() *barrierCall {
 	next := m.barrier.next
 	m.barrier.next = nil
-	m.barrier.busy = next != nil
+	m.barrier.running = next != nil
 	return next
 }
 
-// pass asks for the journal's last position and applies up to it.
-func (m *Machine[S]) pass(ctx context.Context) error {
+// runBarrier asks for the journal's last position and applies up to it.
+func (m *Machine[S]) runBarrier(ctx context.Context) error {
 	if err := m.Health(); err != nil {
 		return err
 	}
@@ -88,12 +89,12 @@ func (m *Machine[S]) pass(ctx context.Context) error {
 	if m.current.Load().position >= last {
 		return nil
 	}
-	if err := m.take(ctx); err != nil {
+	if err := m.lockWriting(ctx); err != nil {
 		return err
 	}
-	defer m.give()
+	defer m.unlockWriting()
 	if m.current.Load().position >= last {
 		return nil
 	}
-	return m.catchUp(ctx)
+	return m.catchUpLocked(ctx)
 }

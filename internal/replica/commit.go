@@ -25,9 +25,9 @@ type update[S any] struct {
 
 	state S
 	err   error
-	// onto says that the decision was taken on top of records of this batch
+	// dependent says that the decision was taken on top of records of this batch
 	// that are not durable yet, so that it falls with them.
-	onto bool
+	dependent bool
 	// wrote says that the decision has records of its own.
 	wrote bool
 }
@@ -100,10 +100,10 @@ func (m *Machine[S]) commitLoop() {
 // commit decides and appends a prefix of batch and returns its length. Every
 // update of the prefix has its outcome afterwards.
 func (m *Machine[S]) commit(batch []*update[S]) int {
-	if err := m.take(m.ctx); err != nil {
+	if err := m.lockWriting(m.ctx); err != nil {
 		return failAll(batch, err)
 	}
-	defer m.give()
+	defer m.unlockWriting()
 	for started := time.Now(); time.Since(started) < maxContention; {
 		if err := m.Health(); err != nil {
 			return failAll(batch, err)
@@ -116,18 +116,18 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 		}
 		last, err := m.append(base.position, records)
 		if errors.Is(err, engine.ErrConflict) {
-			if err := m.catchUp(m.ctx); err != nil {
+			if err := m.catchUpLocked(m.ctx); err != nil {
 				return failAll(batch, err)
 			}
 			continue
 		}
 		if err == nil && last != next.position {
-			err = errs.Newf(errs.Internal, "journal put %d records behind %d at %d", len(records), base.position, last)
+			err = errs.Newf(errs.Internal, "journal put the last of %d records behind position %d at %d, want %d", len(records), base.position, last, next.position)
 		}
 		if err != nil {
 			// Nothing is known of these records: they are not published, and
 			// if they did become durable the tail will bring them.
-			fallen(batch[:n], base.state, fmt.Errorf("appending to the journal: %w", err))
+			failWriters(batch[:n], base.state, fmt.Errorf("appending to the journal: %w", err))
 			return n
 		}
 		m.current.Store(next)
@@ -155,7 +155,7 @@ again:
 	size := 0
 	for n = 0; n < len(batch) && size < maxBatchBytes; n++ {
 		u := batch[n]
-		u.onto, u.wrote = len(records) > 0, false
+		u.dependent, u.wrote = len(records) > 0, false
 		if u.err = failed[u]; u.err != nil {
 			continue
 		}
@@ -172,7 +172,7 @@ again:
 				if failed == nil {
 					failed = make(map[*update[S]]error)
 				}
-				failed[u] = fmt.Errorf("applying a new record: %w", err)
+				failed[u] = fmt.Errorf("applying a record of this update: %w", err)
 				goto again
 			}
 			next.position++
@@ -201,11 +201,11 @@ func finish[S any](batch []*update[S], state S) {
 	}
 }
 
-// fallen ends a batch whose append failed: whoever wrote, or decided on top of
-// what was written, gets the failure; the others decided on durable state.
-func fallen[S any](batch []*update[S], base S, err error) {
+// failWriters ends a batch whose append failed: whoever wrote, or decided on top
+// of what was written, gets the failure; the others decided on durable state.
+func failWriters[S any](batch []*update[S], base S, err error) {
 	for _, u := range batch {
-		if u.onto || u.wrote {
+		if u.dependent || u.wrote {
 			u.err = err
 			continue
 		}

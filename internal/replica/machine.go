@@ -58,11 +58,11 @@ const (
 var (
 	// ErrClosed is returned by calls after Close.
 	ErrClosed = errs.New(errs.Unavailable, "state machine is closed")
-	// ErrBroken means that a record could not be applied; the state is kept as
-	// it was before that record, and no more writes are taken.
-	ErrBroken = errs.New(errs.Unavailable, "state machine met a record it cannot apply; see the server log")
+	// ErrBroken means that a record could not be applied; the last state that
+	// was published is kept, and no more writes are taken.
+	ErrBroken = errs.New(errs.Unavailable, "state machine cannot apply a record of its journal and takes no more writes; see the server log")
 	// ErrContended means that other writers won the journal again and again.
-	ErrContended = errs.New(errs.Unavailable, "too many writers at the same time; try again")
+	ErrContended = errs.New(errs.Unavailable, "too many writers at the same time; try again shortly")
 )
 
 // Machine is a replica of a state machine.
@@ -74,16 +74,16 @@ type Machine[S State[S]] struct {
 	current atomic.Pointer[published[S]]
 	broken  atomic.Pointer[error]
 
-	// turn is held by whoever moves current forward; a channel, so that a
-	// waiting caller can give up with its context.
-	turn    chan struct{}
+	// writing is the lock of whoever moves current forward; a channel, so that
+	// a waiting caller can give up with its context.
+	writing chan struct{}
 	updates chan *update[S]
 	barrier barriers
 
-	snapshotSize atomic.Int64  // size of the last snapshot
-	grown        atomic.Int64  // bytes applied since the last snapshot
-	snapshotDue  chan struct{} // capacity 1
-	later        *time.Timer   // counts what was replayed at the start
+	snapshotSize  atomic.Int64  // size of the last snapshot
+	grown         atomic.Int64  // bytes applied since the last snapshot
+	snapshotDue   chan struct{} // capacity 1
+	delayedGrowth *time.Timer   // counts what was replayed at the start
 
 	ctx    context.Context // the life of the background work, ended by Close
 	cancel context.CancelFunc
@@ -114,12 +114,12 @@ func Open[S State[S]](ctx context.Context, journal engine.Journal, opts Options[
 		journal:     journal,
 		opts:        opts,
 		log:         log.With(slog.String("machine", opts.Name)),
-		turn:        make(chan struct{}, 1),
+		writing:     make(chan struct{}, 1),
 		updates:     make(chan *update[S], 256),
 		snapshotDue: make(chan struct{}, 1),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if err := m.reload(ctx); err != nil {
+	if err := m.reloadLocked(ctx); err != nil {
 		m.cancel()
 		return nil, fmt.Errorf("opening %s: %w", opts.Name, err)
 	}
@@ -130,7 +130,7 @@ func Open[S State[S]](ctx context.Context, journal engine.Journal, opts Options[
 		// What was replayed now should not be replayed at the next start, but a
 		// server that has just come up has better things to do.
 		replayed := m.grown.Swap(0)
-		m.later = time.AfterFunc(quietStart, func() { m.noteGrowth(replayed) })
+		m.delayedGrowth = time.AfterFunc(quietStart, func() { m.noteGrowth(replayed) })
 	}
 	return m, nil
 }
@@ -156,17 +156,18 @@ func (m *Machine[S]) Health() error {
 // Close stops the background work. The journal stays open; it is not ours.
 func (m *Machine[S]) Close() error {
 	m.cancel()
-	if m.later != nil {
-		m.later.Stop()
+	if m.delayedGrowth != nil {
+		m.delayedGrowth.Stop()
 	}
 	m.wg.Wait()
 	return nil
 }
 
-// take waits for the turn to move the state forward.
-func (m *Machine[S]) take(ctx context.Context) error {
+// lockWriting waits for the right to move the state forward; the caller must
+// unlockWriting.
+func (m *Machine[S]) lockWriting(ctx context.Context) error {
 	select {
-	case m.turn <- struct{}{}:
+	case m.writing <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -175,10 +176,11 @@ func (m *Machine[S]) take(ctx context.Context) error {
 	}
 }
 
-func (m *Machine[S]) give() { <-m.turn }
+func (m *Machine[S]) unlockWriting() { <-m.writing }
 
-// reload makes the state anew from the latest snapshot and the records after it.
-func (m *Machine[S]) reload(ctx context.Context) error {
+// reloadLocked makes the state anew from the latest snapshot and the records
+// after it. The caller has locked writing, or is Open.
+func (m *Machine[S]) reloadLocked(ctx context.Context) error {
 	position, r, err := m.journal.LoadSnapshot(ctx)
 	if err != nil {
 		return fmt.Errorf("loading the snapshot: %w", err)
@@ -195,12 +197,12 @@ func (m *Machine[S]) reload(ctx context.Context) error {
 	}
 	m.grown.Store(0)
 	m.current.Store(&published[S]{position: position, state: state()})
-	return m.replay(ctx)
+	return m.replayLocked(ctx)
 }
 
-// replay applies the records behind the current state and publishes the
-// result. The caller has the turn, or is Open.
-func (m *Machine[S]) replay(ctx context.Context) error {
+// replayLocked applies the records behind the current state and publishes the
+// result. The caller has locked writing, or is Open.
+func (m *Machine[S]) replayLocked(ctx context.Context) error {
 	base := m.current.Load()
 	next := published[S]{position: base.position}
 	var size int64
@@ -248,7 +250,7 @@ func (e *applyError) Unwrap() error { return e.cause }
 func (m *Machine[S]) fail(cause error) {
 	err := error(errs.Newf(errs.Unavailable, "%w: %w", ErrBroken, cause))
 	if m.broken.CompareAndSwap(nil, &err) {
-		m.log.LogAttrs(m.ctx, slog.LevelError, "state machine stopped", slog.String("error", cause.Error()))
+		m.log.LogAttrs(m.ctx, slog.LevelError, "state machine cannot apply a record of its journal and takes no more writes", slog.String("error", cause.Error()))
 	}
 }
 

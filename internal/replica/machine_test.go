@@ -136,7 +136,7 @@ func TestUpdateShowsItsOwnWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if value(state, "a") != 2 || value(state, "b") != 1 || value(m.View(), "a") != 2 || m.Position() != 3 {
-		t.Fatalf("a=%d b=%d view a=%d position=%d", value(state, "a"), value(state, "b"), value(m.View(), "a"), m.Position())
+		t.Fatalf("got a=%d b=%d, in the view a=%d, at %d; want 2, 1, 2, at 3", value(state, "a"), value(state, "b"), value(m.View(), "a"), m.Position())
 	}
 }
 
@@ -148,7 +148,7 @@ func TestUpdateWithoutRecordsWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last, err := j.Last(t.Context()); err != nil || last != 0 {
-		t.Fatalf("last %d, %v", last, err)
+		t.Fatalf("end of the journal: got %d, %v; want 0", last, err)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestConcurrentReplicasDecideOneAfterTheOther(t *testing.T) {
 				}
 				mu.Lock()
 				if seen[got] {
-					t.Errorf("value %d was decided on twice", got)
+					t.Errorf("got value %d decided on twice, want once", got)
 				}
 				seen[got] = true
 				mu.Unlock()
@@ -197,7 +197,7 @@ func TestConcurrentReplicasDecideOneAfterTheOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		if value(state, "x") != limit {
-			t.Errorf("machine %d: %d, want %d", i, value(state, "x"), limit)
+			t.Errorf("machine %d: got %d, want %d", i, value(state, "x"), limit)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func TestFreshSeesOtherReplicas(t *testing.T) {
 			wg.Go(func() {
 				state, err := b.Fresh(t.Context())
 				if err != nil || value(state, "x") <= i {
-					t.Errorf("after %d writes: %d, %v", i+1, value(state, "x"), err)
+					t.Errorf("got %d, %v; want at least %d", value(state, "x"), err, i+1)
 				}
 			})
 		}
@@ -243,13 +243,13 @@ func TestErrorOfDecideFailsItsCallerOnly(t *testing.T) {
 			}
 			_, err := m.Update(t.Context(), decide)
 			if i%4 == 0 && err != nil || i%4 != 0 && err == nil || want != nil && !errors.Is(err, want) {
-				t.Errorf("update %d: %v", i, err)
+				t.Errorf("update %d: got error %v, want one for all but every fourth, and %v if that is not nil", i, err, want)
 			}
 		})
 	}
 	wg.Wait()
 	if got := value(m.View(), "ok"); got != 10 {
-		t.Fatalf("%d updates were written, want 10", got)
+		t.Fatalf("got %d updates written, want 10", got)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestCancelledCallerLeavesTheOthersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if value(m.View(), "y") != 1 {
-		t.Fatal("the next update was lost")
+		t.Fatalf("next update: got y=%d, want 1", value(m.View(), "y"))
 	}
 }
 
@@ -284,17 +284,17 @@ func TestUnreadableRecordRefusesToStart(t *testing.T) {
 			}
 			_, err := replica.Open(t.Context(), j, options())
 			if err == nil || !strings.Contains(err.Error(), "position 3") {
-				t.Fatalf("opened with %v", err)
+				t.Fatalf("open: got error %v, want one that names position 3", err)
 			}
 			// A replica that is running stops writing and keeps what it had.
 			if _, err := running.Fresh(t.Context()); err == nil {
-				t.Fatal("fresh read on a broken replica")
+				t.Fatalf("fresh read on a broken replica: got no error, want %v", replica.ErrBroken)
 			}
 			if _, err := running.Update(t.Context(), add("x")); !errors.Is(err, replica.ErrBroken) {
-				t.Fatalf("update: %v", err)
+				t.Fatalf("update: got error %v, want %v", err, replica.ErrBroken)
 			}
 			if running.Health() == nil || running.Position() != 0 {
-				t.Fatalf("health %v, position %d", running.Health(), running.Position())
+				t.Fatalf("got health %v at position %d, want an error at 0", running.Health(), running.Position())
 			}
 		})
 	}
@@ -349,11 +349,11 @@ func TestSnapshotAndReplayAgree(t *testing.T) {
 	}
 	again := open(t, j, options())
 	if again.Position() != m.Position() {
-		t.Fatalf("positions %d and %d", again.Position(), m.Position())
+		t.Fatalf("got position %d, want %d", again.Position(), m.Position())
 	}
 	m.View().values.Scan(func(name string, n uint64) bool {
 		if value(again.View(), name) != n {
-			t.Errorf("%s: %d, want %d", name, value(again.View(), name), n)
+			t.Errorf("%s: got %d, want %d", name, value(again.View(), name), n)
 		}
 		return true
 	})
@@ -378,7 +378,7 @@ func TestSnapshotOfWhatWasReplayed(t *testing.T) {
 		for _, want := range []uint64{0, 100} {
 			position, r, err := j.LoadSnapshot(t.Context())
 			if err != nil || position != want {
-				t.Fatalf("a snapshot at %d, want %d: %v", position, want, err)
+				t.Fatalf("got a snapshot at %d, %v; want %d", position, err, want)
 			}
 			if r != nil {
 				if err := r.Close(); err != nil {
@@ -414,7 +414,7 @@ func TestReplicaBehindACompaction(t *testing.T) {
 	close(slow.open)
 	state, err := behind.Fresh(t.Context())
 	if err != nil || value(state, "x") != 21 {
-		t.Fatalf("%v", err)
+		t.Fatalf("got x=%d, %v; want 21", value(state, "x"), err)
 	}
 }
 

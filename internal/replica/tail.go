@@ -28,7 +28,7 @@ func (m *Machine[S]) tailLoop() {
 		if m.ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
-		m.log.LogAttrs(m.ctx, slog.LevelWarn, "following the journal failed", slog.String("error", err.Error()))
+		m.log.LogAttrs(m.ctx, slog.LevelWarn, "records of other replicas could not be read; trying again", slog.String("error", err.Error()))
 		select {
 		case <-time.After(backoff):
 			backoff = min(2*backoff, maxBackoff)
@@ -45,25 +45,25 @@ func (m *Machine[S]) follow() error {
 	if m.Position() > position {
 		return nil // our own append, published already
 	}
-	if err := m.take(m.ctx); err != nil {
+	if err := m.lockWriting(m.ctx); err != nil {
 		return err
 	}
-	defer m.give()
+	defer m.unlockWriting()
 	if m.Position() > position {
 		return nil
 	}
-	return m.catchUp(m.ctx)
+	return m.catchUpLocked(m.ctx)
 }
 
-// catchUp applies what is missing. When the missing records were compacted
+// catchUpLocked applies what is missing. When the missing records were compacted
 // into a newer snapshot than ours, it starts over from that. The caller has
-// the turn.
-func (m *Machine[S]) catchUp(ctx context.Context) error {
-	err := m.replay(ctx)
+// locked writing.
+func (m *Machine[S]) catchUpLocked(ctx context.Context) error {
+	err := m.replayLocked(ctx)
 	if !errors.Is(err, engine.ErrCompacted) {
 		return err
 	}
-	return m.reload(ctx)
+	return m.reloadLocked(ctx)
 }
 
 // noteGrowth counts applied bytes and asks for a snapshot when it is time.
@@ -92,7 +92,7 @@ func (m *Machine[S]) snapshotLoop() {
 			continue
 		}
 		if err := m.saveSnapshot(m.ctx); err != nil && m.ctx.Err() == nil {
-			m.log.LogAttrs(m.ctx, slog.LevelWarn, "saving a snapshot failed", slog.String("error", err.Error()))
+			m.log.LogAttrs(m.ctx, slog.LevelWarn, "snapshot could not be saved; it is tried again when the journal has grown", slog.String("error", err.Error()))
 		}
 	}
 }

@@ -10,28 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/v1alpha1"
-	"freshet/internal/dataplane"
 	"freshet/internal/kinds"
-	"freshet/internal/kinds/messagingcluster"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
 )
 
-// plane lets the cluster controller, which knows no engine, drive the data plane.
-type plane struct{ *dataplane.Plane }
-
-// Provision implements messagingcluster.Plane.
-func (p plane) Provision(ctx context.Context, spec messagingcluster.Spec, report func(messagingcluster.Part)) error {
-	ctx = dataplane.WithProgress(ctx, func(part dataplane.Part) { report(messagingcluster.Part(part)) })
-	return p.Plane.Provision(ctx, dataplane.Spec(spec))
-}
-
 // openResources builds the kinds, the resource API and the controllers over it.
 func (s *server) openResources(context.Context) (err error) {
 	s.kinds = kinds.New(kinds.Options{
-		Plan: s.plan, Plane: plane{s.plane},
+		Plan: s.plan, Plane: s.plane,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy,
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
 		Log: s.log,

@@ -16,11 +16,11 @@ type producer struct {
 	h    *history
 	name string
 	next uint64
-	mine []*sequencedSending
+	mine []*keyedMessage
 }
 
-type sequencedSending struct {
-	*sending
+type keyedMessage struct {
+	*sentMessage
 	part int32
 	msg  engine.Message
 }
@@ -40,13 +40,13 @@ func (p *producer) step(rng *rand.Rand) {
 	for range 1 + rng.IntN(3) {
 		payload := fmt.Sprintf("%s/%d/%s", p.name, p.next, strings.Repeat("x", rng.IntN(600)))
 		names = append(names, payload)
-		msgs = append(msgs, engine.Message{Payload: []byte(payload), Producer: p.name, Sequence: p.next, HasSequence: true})
+		msgs = append(msgs, engine.Message{Payload: []byte(payload), Dedup: engine.DedupKey{Producer: p.name, Sequence: p.next}})
 		p.next++
 	}
-	b := p.h.sending(topic, names...)
+	b := p.h.noteSent(topic, names...)
 	if topic == logTopic {
 		for i := range msgs {
-			p.mine = append(p.mine, &sequencedSending{b.msgs[i], part, msgs[i]})
+			p.mine = append(p.mine, &keyedMessage{b.msgs[i], part, msgs[i]})
 		}
 	}
 	var wg sync.WaitGroup
@@ -63,11 +63,11 @@ func (p *producer) send(topic engine.TopicID, part int32, msgs []engine.Message,
 		return
 	}
 	if err != nil {
-		p.h.Errorf("append: %v", err)
+		p.h.Errorf("append: got error %v, want none", err)
 		return
 	}
 	for i := range out {
-		p.h.arrived(b.msgs[i], out[i].ID)
+		p.h.noteAnswer(b.msgs[i], out[i].ID)
 	}
 }
 
@@ -77,10 +77,10 @@ func (p *producer) check() {
 	for _, s := range p.mine {
 		out, err := p.h.e.Append(p.h.ctx, logTopic, s.part, []engine.Message{s.msg})
 		if err != nil {
-			p.h.Fatalf("append again: %v", err)
+			p.h.Fatalf("append again: got error %v, want none", err)
 		}
 		if out[0].Duplicate != s.there || s.there && out[0].ID != s.id {
-			p.h.Fatalf("sent again: %+v, but there is %v at %v", out[0], s.there, s.id)
+			p.h.Fatalf("sent again: got %+v, want duplicate %v of %v", out[0], s.there, s.id)
 		}
 		// A lost batch comes back message by message.
 		s.known, s.there, s.id, s.batch = true, true, out[0].ID, &batch{}
@@ -114,10 +114,10 @@ func (c *consumer) step(rng *rand.Rand) {
 	default:
 		records, err := c.h.e.Read(c.h.ctx, c.topic, engine.ReadRequest{Partition: engine.AllPartitions, Max: 100, Subscription: c.name})
 		if err != nil && c.h.alive() {
-			c.h.Errorf("read: %v", err)
+			c.h.Errorf("read: got error %v, want none", err)
 		}
 		for _, r := range records {
-			c.h.saw(r)
+			c.h.noteSeen(r)
 		}
 	}
 }
@@ -125,12 +125,12 @@ func (c *consumer) step(rng *rand.Rand) {
 func (c *consumer) receive(most int) {
 	got, err := c.h.e.Receive(c.h.ctx, c.topic, c.name, engine.ReceiveRequest{Max: most, Partition: engine.AllPartitions})
 	if err != nil && c.h.alive() {
-		c.h.Errorf("receive: %v", err)
+		c.h.Errorf("receive: got error %v, want none", err)
 	}
 	for _, d := range got {
-		c.h.saw(d.Record)
+		c.h.noteSeen(d.Record)
 		if c.acked[d.ID] {
-			c.h.Errorf("%v came again after it was acknowledged", d.ID)
+			c.h.Errorf("got %v, want it never again: it was acknowledged", d.ID)
 		}
 		c.held = append(c.held, d.ID)
 	}
@@ -156,7 +156,7 @@ func (c *consumer) settle(rng *rand.Rand) {
 		return
 	}
 	if err != nil {
-		c.h.Errorf("settle: %v", err)
+		c.h.Errorf("settle: got error %v, want none", err)
 		return
 	}
 	for id := range c.open {
@@ -172,7 +172,7 @@ func (c *consumer) rewind() {
 		return
 	}
 	if err != nil {
-		c.h.Errorf("reset: %v", err)
+		c.h.Errorf("reset: got error %v, want none", err)
 		return
 	}
 	c.reset = false
@@ -185,21 +185,21 @@ func (c *consumer) check() {
 	c.h.Helper()
 	stats, err := c.h.e.DescribeTopic(c.h.ctx, c.topic)
 	if err != nil {
-		c.h.Fatalf("describe: %v", err)
+		c.h.Fatalf("describe: got error %v, want none", err)
 	}
 	backlog := stats.Subscriptions[0].Backlog
 	came := map[engine.MessageID]bool{}
 	for {
 		got, err := c.h.e.Receive(c.h.ctx, c.topic, c.name, engine.ReceiveRequest{Max: 1000, Partition: engine.AllPartitions})
 		if err != nil {
-			c.h.Fatalf("receive: %v", err)
+			c.h.Fatalf("receive: got error %v, want none", err)
 		}
 		if len(got) == 0 {
 			break
 		}
 		for _, d := range got {
 			if came[d.ID] {
-				c.h.Fatalf("%v came twice", d.ID)
+				c.h.Fatalf("got %v twice, want it once", d.ID)
 			}
 			came[d.ID] = true
 		}
@@ -212,7 +212,7 @@ func (c *consumer) check() {
 		}
 	}
 	if uint64(len(came)) != backlog {
-		c.h.Fatalf("%d of %d messages came, the backlog was %d", len(came), there, backlog)
+		c.h.Fatalf("got %d of %d messages, want the backlog of %d", len(came), there, backlog)
 	}
 	c.held, c.reset = nil, false
 	for id := range came {
@@ -225,9 +225,9 @@ func (c *consumer) checkOne(id engine.MessageID, came map[engine.MessageID]bool)
 	c.h.Helper()
 	switch {
 	case c.acked[id] && came[id] && !c.reset:
-		c.h.Fatalf("%v came again after it was acknowledged", id)
+		c.h.Fatalf("got %v, want it never again: it was acknowledged", id)
 	case !c.acked[id] && !c.open[id] && !came[id]:
-		c.h.Fatalf("%v was not acknowledged and did not come", id)
+		c.h.Fatalf("did not get %v, want it: it was not acknowledged", id)
 	case came[id]:
 		delete(c.acked, id)
 	default:
@@ -235,71 +235,71 @@ func (c *consumer) checkOne(id engine.MessageID, came map[engine.MessageID]bool)
 	}
 }
 
-// watcher reads the log as it grows: whatever it is shown must last.
-type watcher struct {
+// tailReader reads the log as it grows: whatever it is shown must last.
+type tailReader struct {
 	h    *history
 	next []uint64
 }
 
-func newWatcher(h *history) *watcher { return &watcher{h: h, next: make([]uint64, 2)} }
+func newTailReader(h *history) *tailReader { return &tailReader{h: h, next: make([]uint64, 2)} }
 
-func (w *watcher) step(*rand.Rand) {
+func (w *tailReader) step(*rand.Rand) {
 	records, err := w.h.e.Read(w.h.ctx, logTopic, engine.ReadRequest{
 		Partition: engine.AllPartitions, FromEach: w.next, Max: 100, Wait: 2 * time.Millisecond,
 	})
 	if err != nil && w.h.alive() {
-		w.h.Errorf("read: %v", err)
+		w.h.Errorf("read: got error %v, want none", err)
 	}
 	for _, r := range records {
-		w.h.saw(r)
+		w.h.noteSeen(r)
 		w.next[r.ID.Partition] = r.ID.Entry + 1
 	}
 }
 
-func (w *watcher) check() { w.next = make([]uint64, 2) }
+func (w *tailReader) check() { w.next = make([]uint64, 2) }
 
-// poisoner sends messages to their death: each is in one of two places, never
-// in both and never in none.
-type poisoner struct{ h *history }
+// deadLetterConsumer refuses every message: each is in its topic or in the dead
+// letter topic, never in both and never in none.
+type deadLetterConsumer struct{ h *history }
 
-func newPoisoner(h *history) *poisoner { return &poisoner{h} }
+func newDeadLetterConsumer(h *history) *deadLetterConsumer { return &deadLetterConsumer{h} }
 
-func (p *poisoner) step(rng *rand.Rand) {
-	got, err := p.h.e.Receive(p.h.ctx, poisonBox, "p", engine.ReceiveRequest{Max: 1 + rng.IntN(3), Partition: 0})
+func (p *deadLetterConsumer) step(rng *rand.Rand) {
+	got, err := p.h.e.Receive(p.h.ctx, rejectTopic, "p", engine.ReceiveRequest{Max: 1 + rng.IntN(3), Partition: 0})
 	if err != nil && p.h.alive() {
-		p.h.Errorf("receive: %v", err)
+		p.h.Errorf("receive: got error %v, want none", err)
 	}
 	for _, d := range got {
-		p.h.saw(d.Record)
-		err := p.h.e.Settle(p.h.ctx, poisonBox, "p", []engine.Settlement{{ID: d.ID, Action: engine.Nack}})
+		p.h.noteSeen(d.Record)
+		err := p.h.e.Settle(p.h.ctx, rejectTopic, "p", []engine.Settlement{{ID: d.ID, Action: engine.Nack}})
 		if err != nil && p.h.alive() {
-			p.h.Errorf("nack: %v", err)
+			p.h.Errorf("negative acknowledgement: got error %v, want none", err)
 		}
 	}
 }
 
-func (p *poisoner) check() {
+func (p *deadLetterConsumer) check() {
 	p.h.Helper()
 	place := map[string]int{}
-	for topic, sub := range map[engine.TopicID]string{poisonBox: "p", deadBox: ""} {
+	for topic, sub := range map[engine.TopicID]string{rejectTopic: "p", deadLetterTopic: ""} {
 		records, err := p.h.e.Read(p.h.ctx, topic, engine.ReadRequest{Partition: 0, Max: 10000, Subscription: sub})
 		if err != nil {
-			p.h.Fatalf("read topic %d: %v", topic, err)
+			p.h.Fatalf("read topic %d: got error %v, want none", topic, err)
 		}
 		for _, r := range records {
 			place[string(r.Payload)]++
 		}
 	}
 	there := 0
-	for payload, s := range p.h.sent[poisonBox] {
+	for payload, s := range p.h.sent[rejectTopic] {
 		if s.there {
 			there++
 			if n := place[payload]; n != 1 {
-				p.h.Fatalf("%q is in %d places", payload, n)
+				p.h.Fatalf("got %q in %d topics, want it in one", payload, n)
 			}
 		}
 	}
 	if len(place) != there {
-		p.h.Fatalf("%d messages in two places, %d were sent", len(place), there)
+		p.h.Fatalf("got %d messages in both topics, want the %d that were sent", len(place), there)
 	}
 }

@@ -15,51 +15,51 @@ func deduping(parts int32) engine.TopicConfig {
 }
 
 func sequenced(producer string, sequence uint64, payload string) engine.Message {
-	return engine.Message{Payload: []byte(payload), Producer: producer, Sequence: sequence, HasSequence: true}
+	return engine.Message{Payload: []byte(payload), Dedup: engine.DedupKey{Producer: producer, Sequence: sequence}}
 }
 
-var dedupLaws = []law{
+var dedupTests = []testCase{
 	{"a message sent again is dropped and answered with the first id", func(v *env) {
 		v.topic(1, deduping(2))
 		first := v.putMsg(1, 0, sequenced("p", 1, "a"))
 		again := v.putMsg(1, 0, sequenced("p", 1, "a"))
 		elsewhere := v.putMsg(1, 1, sequenced("p", 1, "a"))
 		if first.Duplicate || !again.Duplicate || !elsewhere.Duplicate || again.ID != first.ID || elsewhere.ID != first.ID {
-			v.Fatalf("%+v, %+v, %+v", first, again, elsewhere)
+			v.Fatalf("got %+v, %+v and %+v, want one message and two duplicates of it", first, again, elsewhere)
 		}
 		v.same(v.read(1, 0), []string{"a"})
 		v.same(v.read(1, 1), []string{})
 		other := v.putMsg(1, 1, sequenced("p", 2, "b"))
 		if again := v.putMsg(1, 0, sequenced("p", 2, "b")); !again.Duplicate || again.ID != other.ID {
-			v.Fatalf("%+v, %+v", other, again)
+			v.Fatalf("got %+v, want a duplicate of %+v", again, other)
 		}
 		v.crash()
 		if again := v.putMsg(1, 1, sequenced("p", 1, "a")); !again.Duplicate || again.ID != first.ID {
-			v.Fatalf("after a crash: %+v", again)
+			v.Fatalf("after a crash: got %+v, want a duplicate of %+v", again, first)
 		}
 	}},
-	{"other producers, other sequences and nameless messages are new", func(v *env) {
+	{"other keys, and messages without one, are new", func(v *env) {
 		v.topic(1, deduping(1))
 		msgs := []engine.Message{
 			sequenced("p", 5, "p5"), sequenced("q", 5, "q5"), sequenced("p", 4, "p4"), sequenced("p", 0, "p0"),
 			sequenced("", 5, "nobody"), sequenced("", 5, "nobody"), sequenced("p\x00", 5, "odd"),
-			{Payload: []byte("plain"), Producer: "p"},
-			{Payload: []byte("plain"), Producer: "p"},
+			{Payload: []byte("plain"), Producer: "p", Sequence: 5, HasSequence: true},
+			{Payload: []byte("plain"), Producer: "p", Sequence: 5, HasSequence: true},
 		}
 		for _, m := range msgs {
 			if out := v.putMsg(1, 0, m); out.Duplicate {
-				v.Fatalf("%s is called a duplicate", m.Payload)
+				v.Fatalf("got %s as a duplicate, want it new", m.Payload)
 			}
 		}
 		if n := len(v.read(1, 0)); n != len(msgs) {
-			v.Fatalf("%d messages", n)
+			v.Fatalf("got %d messages, want %d", n, len(msgs))
 		}
 	}},
 	{"a topic that does not deduplicate takes everything", func(v *env) {
 		v.topic(1, keep)
 		for range 3 {
 			if out := v.putMsg(1, 0, sequenced("p", 1, "a")); out.Duplicate {
-				v.Fatal("dropped")
+				v.Fatalf("got %+v, want every message kept", out)
 			}
 		}
 	}},
@@ -75,7 +75,7 @@ var dedupLaws = []law{
 			dup   bool
 		}{{1, false}, {0, true}, {1, true}, {2, false}} {
 			if out[i].ID.Entry != want.entry || out[i].Duplicate != want.dup {
-				v.Fatalf("message %d: %+v", i, out[i])
+				v.Fatalf("message %d: got %+v, want %+v", i, out[i], want)
 			}
 		}
 		v.same(v.read(1, 0), []string{"a", "b", "c"})
@@ -97,7 +97,7 @@ var dedupLaws = []law{
 					mu.Lock()
 					if !out[0].Duplicate {
 						if _, twice := fresh[seq]; twice {
-							v.Errorf("sequence %d is new twice", seq)
+							v.Errorf("got sequence %d as new twice, want once", seq)
 						}
 						fresh[seq] = out[0].ID
 					}
@@ -110,7 +110,7 @@ var dedupLaws = []law{
 		for seq, ids := range answers {
 			for _, id := range ids {
 				if id != fresh[seq] {
-					v.Fatalf("sequence %d: answered %v, written at %v", seq, id, fresh[seq])
+					v.Fatalf("sequence %d: got answer %v, want %v, where it was written", seq, id, fresh[seq])
 				}
 			}
 		}
@@ -122,16 +122,16 @@ var dedupLaws = []law{
 		v.ack(1, "s", v.expect(1, "s", "a")[0].ID)
 		v.sleep(60)
 		if again := v.putMsg(1, 0, sequenced("p", 1, "a")); !again.Duplicate || again.ID != first.ID {
-			v.Fatalf("%+v", again)
+			v.Fatalf("got %+v, want a duplicate of %+v", again, first)
 		}
 	}},
 }
 
-var deadLetterLaws = []law{
+var deadLetterTests = []testCase{
 	{"after its last delivery a message moves to the dead letter topic", func(v *env) {
 		v.topic(1, keep)
 		v.topic(2, keep)
-		v.sub(2, "dead")
+		v.sub(2, "letters")
 		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 3, DeadLetterTopic: 2, Lease: v.tick}, engine.Position{}))
 		m := engine.Message{Payload: []byte("bad"), Key: "k", Properties: []engine.Property{{Key: "x", Value: "y"}}, EventTime: 7}
 		id := v.putMsg(1, 0, m).ID
@@ -147,10 +147,10 @@ var deadLetterLaws = []law{
 			}
 			v.settle(1, "s", engine.Nack, got[0].ID)
 		}
-		got := v.getReq(2, "dead", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: 0})
+		got := v.getReq(2, "letters", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: 0})
 		d := got[0]
 		if string(d.Payload) != "bad" || d.Key != "k" || d.EventTime != 7 || len(d.Properties) != 2 || d.Properties[0].Key != "x" {
-			v.Fatalf("dead letter %+v", d)
+			v.Fatalf("got dead letter %+v, want %+v and its origin", d, m)
 		}
 		if want := (engine.Property{Key: engine.OriginProperty, Value: fmt.Sprintf("%d:%d:%d", id.Topic, id.Entry, id.Partition)}); d.Properties[1] != want {
 			v.Fatalf("origin %+v, want %+v", d.Properties[1], want)
@@ -158,7 +158,7 @@ var deadLetterLaws = []law{
 		v.crash()
 		v.expect(1, "s")
 		if s := v.subStats(1, "s"); s.Backlog != 0 {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want no backlog", s)
 		}
 		v.same(v.read(2, 0), []string{"bad"})
 	}},
@@ -173,7 +173,7 @@ var deadLetterLaws = []law{
 		v.eventually("dead letters", func() bool { return v.stats(2).Partitions[0].Next == 20 })
 		v.expect(1, "s")
 	}},
-	{"a late acknowledgement keeps a message from the dead", func(v *env) {
+	{"an acknowledgement in time keeps a message from the dead letter topic", func(v *env) {
 		v.topic(1, keep)
 		v.topic(2, keep)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 2, Lease: 2 * v.tick}, engine.Position{}))

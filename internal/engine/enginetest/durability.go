@@ -8,7 +8,7 @@ import (
 	"freshet/internal/engine"
 )
 
-var durabilityLaws = []law{
+var durabilityTests = []testCase{
 	{"what was answered is there after a crash", func(v *env) {
 		v.topic(1, keepParts(2))
 		v.sub(1, "s")
@@ -32,13 +32,15 @@ var durabilityLaws = []law{
 		v.topic(1, keep)
 		v.sub(1, "s")
 		for round := range 10 {
-			var stop, busy atomic.Bool
-			busy.Store(true)
+			var stop atomic.Bool
 			var wg sync.WaitGroup
 			for w := range 4 {
 				wg.Go(func() {
 					for i := 0; !stop.Load(); i++ {
-						_, _ = v.Append(v.ctx, 1, 0, []engine.Message{{Payload: fmt.Appendf(nil, "%d/%d/%d", round, w, i)}})
+						if _, err := v.Append(v.ctx, 1, 0, []engine.Message{{Payload: fmt.Appendf(nil, "%d/%d/%d", round, w, i)}}); err != nil {
+							v.Errorf("append: got error %v, want none", err)
+							return
+						}
 					}
 				})
 			}
@@ -55,7 +57,7 @@ var durabilityLaws = []law{
 				got, err := v.Read(v.ctx, 1, engine.ReadRequest{Max: 1, From: r.ID.Entry})
 				v.ok(err)
 				if len(got) != 1 || string(got[0].Payload) != string(r.Payload) || got[0].PublishTime != r.PublishTime {
-					v.Fatalf("%v was %s, after the crash %v", r.ID, r.Payload, got)
+					v.Fatalf("%v: got %v after the crash, want %s", r.ID, got, r.Payload)
 				}
 			}
 		}
@@ -92,7 +94,7 @@ var durabilityLaws = []law{
 		j, err = v.Journal(v.ctx, "j")
 		v.ok(err)
 		if last, err := j.Last(v.ctx); last != 1 || err != nil {
-			v.Fatalf("journal ends at %d, %v", last, err)
+			v.Fatalf("end of the journal: got %d, %v; want 1", last, err)
 		}
 	}},
 }

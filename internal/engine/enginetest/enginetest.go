@@ -1,4 +1,4 @@
-// Package enginetest is the law: one suite that every engine must pass.
+// Package enginetest is the conformance suite: every engine must pass it.
 //
 // It knows the seam (package engine) and nothing of any engine. An engine's own
 // tests call Run with a way to open a store, and History with a store whose
@@ -34,35 +34,35 @@ type Options struct {
 	RealTime bool
 }
 
-// Run holds an engine to the law. newStore makes an empty store.
+// Run runs the suite. newStore makes an empty store.
 func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 	for _, group := range []struct {
 		name  string
-		tests []law
+		tests []testCase
 	}{
-		{"topics", topicLaws},
-		{"log", logLaws},
-		{"subscriptions", subscriptionLaws},
-		{"receive", receiveLaws},
-		{"leases", leaseLaws},
-		{"positions", positionLaws},
-		{"deduplication", dedupLaws},
-		{"dead letters", deadLetterLaws},
-		{"retention", retentionLaws},
-		{"durability", durabilityLaws},
-		{"journals", journalLaws},
+		{"topics", topicTests},
+		{"log", logTests},
+		{"subscriptions", subscriptionTests},
+		{"receive", receiveTests},
+		{"leases", leaseTests},
+		{"positions", positionTests},
+		{"deduplication", dedupTests},
+		{"dead letters", deadLetterTests},
+		{"retention", retentionTests},
+		{"durability", durabilityTests},
+		{"journals", journalTests},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
-			for _, l := range group.tests {
-				t.Run(l.name, func(t *testing.T) {
+			for _, test := range group.tests {
+				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
 					if opts.RealTime {
-						l.run(newEnv(t, 250*time.Millisecond, newStore))
+						test.run(newEnv(t, 250*time.Millisecond, newStore))
 						return
 					}
 					synctest.Test(t, func(t *testing.T) {
-						l.run(newEnv(t, time.Second, newStore))
+						test.run(newEnv(t, time.Second, newStore))
 					})
 				})
 			}
@@ -70,8 +70,8 @@ func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 	}
 }
 
-// law is one thing that must hold.
-type law struct {
+// testCase is one thing that must hold of every engine.
+type testCase struct {
 	name string
 	run  func(*env)
 }
@@ -90,7 +90,7 @@ func newEnv(t *testing.T, tick time.Duration, newStore func(t testing.TB) Store)
 	v.Engine = v.store.Open(t)
 	t.Cleanup(func() {
 		if err := v.Engine.Close(); err != nil {
-			t.Errorf("close: %v", err)
+			t.Errorf("close: got error %v, want none", err)
 		}
 	})
 	return v
@@ -113,14 +113,14 @@ func (v *env) crash() {
 func (v *env) ok(err error) {
 	v.Helper()
 	if err != nil {
-		v.Fatalf("unexpected error: %v", err)
+		v.Fatalf("got error %v, want none", err)
 	}
 }
 
 func (v *env) want(err, want error) {
 	v.Helper()
 	if !errors.Is(err, want) {
-		v.Fatalf("error is %v, want %v", err, want)
+		v.Fatalf("got error %v, want %v", err, want)
 	}
 }
 
@@ -137,7 +137,7 @@ func (v *env) eventually(what string, cond func() bool) {
 		}
 		v.sleep(0.25)
 	}
-	v.Fatalf("still waiting: %s", what)
+	v.Fatalf("waited in vain, want %s", what)
 }
 
 // keep retains everything.
@@ -252,7 +252,7 @@ func (v *env) subStats(id engine.TopicID, name string) engine.SubscriptionStats 
 			return s
 		}
 	}
-	v.Fatalf("no subscription %q", name)
+	v.Fatalf("got no subscription %q, want one", name)
 	return engine.SubscriptionStats{}
 }
 

@@ -21,11 +21,11 @@ type PowerStore interface {
 
 // The topics of a history.
 const (
-	logTopic   engine.TopicID = 1 // two partitions, deduplicating, kept for ever
-	queueTopic engine.TopicID = 2 // nothing retained: trimmed behind its consumer
-	poisonBox  engine.TopicID = 3 // every message dies at its first delivery
-	deadBox    engine.TopicID = 4 // where the dead of poisonBox go
-	freeTopics engine.TopicID = 100
+	logTopic        engine.TopicID = 1 // two partitions, deduplicating, kept for ever
+	queueTopic      engine.TopicID = 2 // nothing retained: trimmed behind its consumer
+	rejectTopic     engine.TopicID = 3 // nobody acknowledges: every message becomes a dead letter at once
+	deadLetterTopic engine.TopicID = 4 // dead letters of rejectTopic
+	freeTopics      engine.TopicID = 100
 )
 
 // History runs clients at random against a store, cuts the power under them at
@@ -41,7 +41,7 @@ func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
 	all := []client{
 		newProducer(h, 0), newProducer(h, 1),
 		newConsumer(h, logTopic, "s"), newConsumer(h, queueTopic, "q"),
-		newPoisoner(h), newScribe(h, 0), newScribe(h, 1), newAdmin(h), newWatcher(h),
+		newDeadLetterConsumer(h), newJournalWriter(h, 0), newJournalWriter(h, 1), newTopicAdmin(h), newTailReader(h),
 	}
 	// Not everybody in every history: other mixtures, other races.
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -53,7 +53,7 @@ func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
 	}
 	h.open(store, false)
 	if err := h.e.Close(); err != nil {
-		t.Fatalf("close: %v", err)
+		t.Fatalf("close: got error %v, want none", err)
 	}
 }
 
@@ -75,12 +75,12 @@ type history struct {
 	clients []client
 
 	mu   sync.Mutex
-	sent map[engine.TopicID]map[string]*sending // by payload
-	seen map[engine.MessageID]string            // read or received before the last cut
+	sent map[engine.TopicID]map[string]*sentMessage // by payload
+	seen map[engine.MessageID]string                // read or received before the last cut
 }
 
-// sending is what is known of one message.
-type sending struct {
+// sentMessage is what is known of one message.
+type sentMessage struct {
 	payload string
 	batch   *batch
 	known   bool // its fate is known: it is there, or it never will be
@@ -88,7 +88,7 @@ type sending struct {
 	id      engine.MessageID
 }
 
-type batch struct{ msgs []*sending }
+type batch struct{ msgs []*sentMessage }
 
 // alive says whether the power is on. A call that returned before alive said
 // yes was answered before the cut.
@@ -118,20 +118,20 @@ func (h *history) open(store PowerStore, fresh bool) {
 func (h *history) setUp() {
 	h.Helper()
 	h.seen = map[engine.MessageID]string{}
-	h.sent = map[engine.TopicID]map[string]*sending{}
+	h.sent = map[engine.TopicID]map[string]*sentMessage{}
 	one := engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 	long := engine.SubscriptionConfig{Lease: time.Hour}
 	for _, topic := range h.topics() {
-		h.sent[topic] = map[string]*sending{}
+		h.sent[topic] = map[string]*sentMessage{}
 		switch topic {
 		case logTopic:
 			kept := engine.TopicConfig{Partitions: 2, RetainAge: -1, RetainBytes: -1, Deduplicate: true}
 			h.create(topic, kept, "s", long)
 		case queueTopic:
 			h.create(topic, engine.TopicConfig{Partitions: 1}, "q", long)
-		case poisonBox:
-			h.create(deadBox, one, "", long)
-			h.create(topic, one, "p", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: deadBox, Lease: time.Hour})
+		case rejectTopic:
+			h.create(deadLetterTopic, one, "", long)
+			h.create(topic, one, "p", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: deadLetterTopic, Lease: time.Hour})
 		}
 	}
 }
@@ -145,8 +145,8 @@ func (h *history) topics() []engine.TopicID {
 			if c.topic == queueTopic {
 				topics = append(topics, queueTopic)
 			}
-		case *poisoner:
-			topics = append(topics, poisonBox)
+		case *deadLetterConsumer:
+			topics = append(topics, rejectTopic)
 		}
 	}
 	return topics
@@ -159,7 +159,7 @@ func (h *history) create(topic engine.TopicID, config engine.TopicConfig, sub st
 		err = h.e.CreateSubscription(h.ctx, topic, sub, subConfig, engine.Position{Kind: engine.Earliest})
 	}
 	if err != nil {
-		h.Fatalf("set up topic %d: %v", topic, err)
+		h.Fatalf("set up topic %d: got error %v, want none", topic, err)
 	}
 }
 
@@ -184,30 +184,30 @@ func (h *history) run(store PowerStore) {
 }
 
 // open call: note what was sent before it is sent.
-func (h *history) sending(id engine.TopicID, payloads ...string) *batch {
+func (h *history) noteSent(id engine.TopicID, payloads ...string) *batch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b := new(batch)
 	for _, p := range payloads {
-		s := &sending{payload: p, batch: b}
+		s := &sentMessage{payload: p, batch: b}
 		h.sent[id][p] = s
 		b.msgs = append(b.msgs, s)
 	}
 	return b
 }
 
-// arrived notes an answer that came before the cut.
-func (h *history) arrived(s *sending, id engine.MessageID) {
+// noteAnswer notes an answer that came before the cut.
+func (h *history) noteAnswer(s *sentMessage, id engine.MessageID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.there && s.id != id {
-		h.Errorf("%q was answered with %v and with %v", s.payload, s.id, id)
+		h.Errorf("%q: got the answers %v and %v, want one id", s.payload, s.id, id)
 	}
 	s.known, s.there, s.id = true, true, id
 }
 
-// saw notes a message that somebody was shown before the cut.
-func (h *history) saw(r engine.Record) {
+// noteSeen notes a message that somebody was shown before the cut.
+func (h *history) noteSeen(r engine.Record) {
 	if !h.alive() {
 		return
 	}
@@ -225,17 +225,17 @@ func (h *history) checkLog() {
 		}
 		stats, err := h.e.DescribeTopic(h.ctx, topic)
 		if err != nil {
-			h.Fatalf("describe topic %d: %v", topic, err)
+			h.Fatalf("describe topic %d: got error %v, want none", topic, err)
 		}
 		for part, p := range stats.Partitions {
 			records, err := h.e.Read(h.ctx, topic, engine.ReadRequest{Partition: int32(part), Max: 10000})
 			if err != nil {
-				h.Fatalf("read topic %d: %v", topic, err)
+				h.Fatalf("read topic %d: got error %v, want none", topic, err)
 			}
 			// Trims go on behind our back: there may be fewer now, at the start.
 			got := uint64(len(records))
 			if first := p.Next - got; got > p.Next-p.First || got > 0 && records[0].ID.Entry != first || got == 0 && topic != queueTopic && p.Next > 0 {
-				h.Fatalf("topic %d partition %d: %d messages between %d and %d", topic, part, got, p.First, p.Next)
+				h.Fatalf("topic %d partition %d: got %d messages, want those between %d and %d", topic, part, got, p.First, p.Next)
 			}
 			p.First = p.Next - got
 			stats.Partitions[part].First = p.First
@@ -246,7 +246,7 @@ func (h *history) checkLog() {
 	}
 	for id, payload := range h.seen {
 		if s := h.sent[id.Topic][payload]; s == nil || !s.there || s.id != id {
-			h.Fatalf("%v was %s before the cut and is not any more", id, payload)
+			h.Fatalf("%v: got another message or none, want %s, which was seen before the cut", id, payload)
 		}
 	}
 }
@@ -256,17 +256,17 @@ func (h *history) checkRecords(topic engine.TopicID, records []engine.Record, p 
 	var last int64
 	for i, r := range records {
 		if r.ID.Entry != p.First+uint64(i) || r.PublishTime < last {
-			h.Fatalf("record %d is %v, published at %d after %d", i, r.ID, r.PublishTime, last)
+			h.Fatalf("record %d: got %v, published at %d; want entry %d, published at %d or later", i, r.ID, r.PublishTime, p.First+uint64(i), last)
 		}
 		last = r.PublishTime
 		s := h.sent[topic][string(r.Payload)]
 		switch {
 		case s == nil:
-			h.Fatalf("%v is %q, which nobody sent", r.ID, r.Payload)
+			h.Fatalf("%v: got %q, want something that was sent", r.ID, r.Payload)
 		case s.known && !s.there:
-			h.Fatalf("%v is %q, which was lost before", r.ID, r.Payload)
+			h.Fatalf("%v: got %q, want it lost, as it was before", r.ID, r.Payload)
 		case s.there && s.id != r.ID:
-			h.Fatalf("%q is at %v and at %v", r.Payload, s.id, r.ID)
+			h.Fatalf("%q: got it at %v, want it at %v", r.Payload, r.ID, s.id)
 		}
 		s.known, s.there, s.id = true, true, r.ID
 	}
@@ -291,11 +291,11 @@ func (h *history) resolve(topic engine.TopicID, stats engine.TopicStats) {
 		if s.there {
 			p := stats.Partitions[s.id.Partition]
 			if s.id.Entry >= p.Next {
-				h.Fatalf("%q was answered with %v, and the partition ends at %d", payload, s.id, p.Next)
+				h.Fatalf("%q: got a partition that ends at %d, want %v in it, as was answered", payload, p.Next, s.id)
 			}
 			for _, other := range s.batch.msgs {
 				if !other.there {
-					h.Fatalf("%q is there and %q, of the same append, is not", payload, other.payload)
+					h.Fatalf("got %q without %q, want all of an append or none", payload, other.payload)
 				}
 			}
 		}

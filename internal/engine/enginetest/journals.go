@@ -32,7 +32,7 @@ func (v *env) replay(j engine.Journal, after uint64) []string {
 	})
 	v.ok(err)
 	if last != after+uint64(len(out)) {
-		v.Fatalf("replay ended at %d after %d records behind %d", last, len(out), after)
+		v.Fatalf("replay ended: got %d, want %d after %d records", last, after+uint64(len(out)), len(out))
 	}
 	return out
 }
@@ -69,18 +69,18 @@ func (v *env) load(j engine.Journal) (uint64, []byte) {
 	return position, state
 }
 
-var journalLaws = []law{
+var journalTests = []testCase{
 	{"records come back in order, behind any position", func(v *env) {
 		j := v.journal("j")
 		if last, err := j.Last(v.ctx); last != 0 || err != nil {
-			v.Fatalf("new journal ends at %d, %v", last, err)
+			v.Fatalf("end of a new journal: got %d, %v; want 0", last, err)
 		}
 		v.same(v.replay(j, 0), []string{})
 		if last := v.add(j, 0, "a"); last != 1 {
-			v.Fatalf("position %d", last)
+			v.Fatalf("got position %d, want 1", last)
 		}
 		if last := v.add(j, 1, "b", "", "d"); last != 4 {
-			v.Fatalf("position %d", last)
+			v.Fatalf("got position %d, want 4", last)
 		}
 		v.same(v.replay(j, 0), []string{"a", "b", "", "d"})
 		v.same(v.replay(j, 3), []string{"d"})
@@ -106,7 +106,7 @@ var journalLaws = []law{
 		_, err = j.Append(v.ctx, 0, []byte("x"))
 		v.want(err, engine.ErrConflict)
 	}},
-	{"of many writers one wins each position", contention},
+	{"of many writers one wins each position", testContention},
 	{"replay stops when told, and hands its error on", func(v *env) {
 		j := v.journal("j")
 		v.add(j, 0, "a", "b", "c")
@@ -119,7 +119,7 @@ var journalLaws = []law{
 		})
 		v.want(err, stop)
 		if last != 1 {
-			v.Fatalf("last is %d", last)
+			v.Fatalf("got last position %d, want 1", last)
 		}
 	}},
 	{"waiting ends with the next record", func(v *env) {
@@ -142,14 +142,14 @@ var journalLaws = []law{
 	{"a snapshot takes the place of the records before it", func(v *env) {
 		j := v.journal("j")
 		if p, state := v.load(j); p != 0 || state != nil {
-			v.Fatalf("new journal has a snapshot at %d", p)
+			v.Fatalf("new journal: got a snapshot %q at %d, want none", state, p)
 		}
 		v.add(j, 0, numbered("r", 1, 11)...)
 		v.snapshot(j, 6, []byte("six"))
 		check := func() {
 			v.Helper()
 			if p, state := v.load(j); p != 6 || string(state) != "six" {
-				v.Fatalf("snapshot %q at %d", state, p)
+				v.Fatalf("got snapshot %q at %d, want %q at 6", state, p, "six")
 			}
 			v.same(v.replay(j, 6), numbered("r", 7, 11))
 			_, err := j.Replay(v.ctx, 5, func(uint64, []byte) error { return nil })
@@ -162,19 +162,19 @@ var journalLaws = []law{
 		v.want(j.SaveSnapshot(v.ctx, 11, func(io.Writer) error { return nil }), engine.ErrInvalid)
 		v.snapshot(j, 10, nil)
 		if p, state := v.load(j); p != 10 || len(state) != 0 {
-			v.Fatalf("snapshot %q at %d", state, p)
+			v.Fatalf("got snapshot %q at %d, want an empty one at 10", state, p)
 		}
 		v.reopen()
 		j = v.journal("j")
 		if last, err := j.Last(v.ctx); last != 10 || err != nil {
-			v.Fatalf("ends at %d, %v", last, err)
+			v.Fatalf("end of the journal: got %d, %v; want 10", last, err)
 		}
 		if last := v.add(j, 10, "next"); last != 11 {
 			v.Fatalf("position %d behind a snapshot, want 11", last)
 		}
 		v.snapshot(j, 3, []byte("old")) // somebody was faster
 		if p, _ := v.load(j); p != 10 {
-			v.Fatalf("an older snapshot replaced a newer one: %d", p)
+			v.Fatalf("got the snapshot at %d, want the newer one at 10", p)
 		}
 	}},
 	{"a snapshot may be large, and fail without harm", func(v *env) {
@@ -193,7 +193,7 @@ var journalLaws = []law{
 		v.crash()
 		j = v.journal("j")
 		if p, got := v.load(j); p != 1 || !bytes.Equal(got, state) {
-			v.Fatalf("%d bytes at %d", len(got), p)
+			v.Fatalf("got a snapshot of %d bytes at %d, want the %d bytes at 1", len(got), p, len(state))
 		}
 		v.same(v.replay(j, 1), []string{"b"})
 	}},
@@ -209,14 +209,14 @@ var journalLaws = []law{
 		v.ok(err)
 		v.ok(r.Close())
 		if !bytes.Equal(got, old) {
-			v.Fatalf("read %d bytes of %.10q", len(got), got)
+			v.Fatalf("got %d bytes that start with %.10q, want the %d bytes of the old snapshot", len(got), got, len(old))
 		}
 	}},
 }
 
-// contention is the registers of several replicas: each decides on the state
+// testContention is the registers of several replicas: each decides on the state
 // it has applied, appends conditionally, and decides again when it lost.
-func contention(v *env) {
+func testContention(v *env) {
 	const writers, each = 6, 30
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -259,7 +259,7 @@ func contention(v *env) {
 			v.Fatal(err)
 		}
 		if sum != i || n != next[w] {
-			v.Fatalf("record %d is %q: decided on an old state", i, r)
+			v.Fatalf("record %d: got %q, want number %d of its writer, decided on %d records", i, r, next[w], i)
 		}
 		next[w]++
 	}

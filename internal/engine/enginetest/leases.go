@@ -7,7 +7,7 @@ import (
 	"freshet/internal/engine"
 )
 
-var leaseLaws = []law{
+var leaseTests = []testCase{
 	{"a lease ends and the message comes back with a count", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
@@ -16,7 +16,7 @@ var leaseLaws = []law{
 		before := time.Now()
 		got := v.getReq(1, "s", req)
 		if until := got[0].LeasedUntil.Sub(before); got[0].Redeliveries != 0 || until < 2*v.tick || until > 3*v.tick {
-			v.Fatalf("delivery %d, leased for %v", got[0].Redeliveries, until)
+			v.Fatalf("got redelivery %d, leased for %v; want the first delivery, leased for %v", got[0].Redeliveries, until, 2*v.tick)
 		}
 		v.sleep(1)
 		v.expect(1, "s", "b")
@@ -47,11 +47,11 @@ var leaseLaws = []law{
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a")
-		v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Lease: v.tick, Partition: engine.AllPartitions})
+		v.same(payloads(v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Lease: v.tick, Partition: engine.AllPartitions})), []string{"a"})
 		start := time.Now()
 		got := v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 		if took := time.Since(start); len(got) != 1 || took > v.tick+50*time.Millisecond {
-			v.Fatalf("%d messages after %v", len(got), took)
+			v.Fatalf("got %d messages after %v, want one after %v", len(got), took, v.tick)
 		}
 	}},
 	{"acknowledged messages never come back, and twice is no error", func(v *env) {
@@ -87,7 +87,7 @@ var leaseLaws = []law{
 		v.expect(1, "s", "a", "c")
 		s := v.subStats(1, "s")
 		if s.Backlog != 2 || s.Cursors[0] != (engine.CursorStats{Floor: 0, Acked: 1}) {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want a backlog of 2, floor 0 and 1 acknowledged above", s)
 		}
 	}},
 	{"a negative acknowledgement gives back at once, or after its delay", func(v *env) {
@@ -98,7 +98,7 @@ var leaseLaws = []law{
 		v.settle(1, "s", engine.Nack, got[0].ID)
 		again := v.expect(1, "s", "a")
 		if again[0].Redeliveries != 1 {
-			v.Fatalf("%d redeliveries", again[0].Redeliveries)
+			v.Fatalf("got %d redeliveries, want 1", again[0].Redeliveries)
 		}
 		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Nack, Delay: 5 * v.tick}}))
 		// Who gave it back cannot keep it any more.
@@ -107,7 +107,7 @@ var leaseLaws = []law{
 		start := time.Now()
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 		if took := time.Since(start); string(got[0].Payload) != "b" || took < 5*v.tick-2*time.Millisecond || took > 6*v.tick {
-			v.Fatalf("got %s after %v", got[0].Payload, took)
+			v.Fatalf("got %s after %v, want b after %v", got[0].Payload, took, 5*v.tick)
 		}
 		v.ack(1, "s", got[0].ID)
 		v.settle(1, "s", engine.Nack, got[0].ID) // too late: done is done
@@ -126,7 +126,7 @@ var leaseLaws = []law{
 		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[0].ID, Action: engine.Extend, Delay: v.tick}}))
 		v.sleep(1.1)
 		if got = v.expect(1, "s", "a"); got[0].Redeliveries != 1 {
-			v.Fatalf("%d redeliveries", got[0].Redeliveries)
+			v.Fatalf("got %d redeliveries, want 1", got[0].Redeliveries)
 		}
 	}},
 	{"leases do not survive a crash, redelivery counts do", func(v *env) {
@@ -158,7 +158,7 @@ var leaseLaws = []law{
 			got := v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Lease: time.Hour, Partition: 0})
 			late := time.Since(ends[i])
 			if string(got[0].Payload) != fmt.Sprintf("m%d", i) || late < 0 || late > v.tick/10 {
-				v.Fatalf("got %s %v after the end of m%d", got[0].Payload, late, i)
+				v.Fatalf("got %s %v after the end of its lease, want m%d at once", got[0].Payload, late, i)
 			}
 		}
 	}},

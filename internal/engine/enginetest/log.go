@@ -3,7 +3,6 @@ package enginetest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -14,21 +13,19 @@ import (
 	"freshet/internal/engine"
 )
 
-func isErr(err, want error) bool { return errors.Is(err, want) }
-
-var logLaws = []law{
+var logTests = []testCase{
 	{"entries of a partition start at 0 and grow by one", func(v *env) {
 		v.topic(5, keepParts(2))
 		for part := range int32(2) {
 			for i, id := range v.putPart(5, part, numbered("m", 0, 5)...) {
 				if id != (engine.MessageID{Topic: 5, Partition: part, Entry: uint64(i)}) {
-					v.Fatalf("message %d has id %+v", i, id)
+					v.Fatalf("message %d: got id %+v, want entry %d of partition %d", i, id, i, part)
 				}
 			}
 		}
 		v.reopen()
 		if id := v.put(5, "more")[0]; id.Entry != 5 {
-			v.Fatalf("after a restart: %+v", id)
+			v.Fatalf("after a restart: got %+v, want entry 5", id)
 		}
 	}},
 	{"everything of a message comes back", func(v *env) {
@@ -44,7 +41,10 @@ var logLaws = []law{
 				SchemaVersion: math.MaxInt64,
 				Producer:      "me", Sequence: math.MaxUint64, HasSequence: true,
 				DeliverAt: 1,
+				Dedup:     engine.DedupKey{Producer: "me", Sequence: math.MaxUint64},
 			},
+			{Payload: []byte("numbered"), SchemaVersion: engine.NoSchema, Producer: "me", Sequence: 7, HasSequence: true},
+			{Payload: []byte("keyed"), SchemaVersion: engine.NoSchema, Producer: "me", Sequence: 7, HasSequence: true, Dedup: engine.DedupKey{Producer: "key"}},
 			{Payload: bytes.Repeat([]byte("big"), 1<<20), SchemaVersion: engine.NoSchema, HasSequence: true},
 			{Payload: []byte(strings.Repeat("h", 300)), SchemaVersion: engine.NoSchema, EventTime: 1 << 50, Producer: "only"},
 		}
@@ -59,15 +59,15 @@ var logLaws = []law{
 					got[i].Payload = []byte{}
 				}
 				if !reflect.DeepEqual(got[i].Message, want[i]) {
-					v.Fatalf("message %d: got %.200q", i, fmt.Sprint(got[i].Message))
+					v.Fatalf("message %d: got %.200q, want %.200q", i, fmt.Sprint(got[i].Message), fmt.Sprint(want[i]))
 				}
 			}
 		}
 		check()
 		v.reopen()
 		check()
-		if got := v.get(1, "s", 10); len(got) != len(want) || !bytes.Equal(got[3].Payload, want[3].Payload) {
-			v.Fatalf("received %d", len(got))
+		if got := v.get(1, "s", 10); len(got) != len(want) || !bytes.Equal(got[5].Payload, want[5].Payload) {
+			v.Fatalf("got %d messages, want %d with the same payloads", len(got), len(want))
 		}
 	}},
 	{"an append of several is in order and all or none", func(v *env) {
@@ -80,7 +80,7 @@ var logLaws = []law{
 		v.ok(err)
 		for i := range out {
 			if out[i].ID.Entry != uint64(i) || out[i].Duplicate {
-				v.Fatalf("message %d: %+v", i, out[i])
+				v.Fatalf("message %d: got %+v, want entry %d", i, out[i], i)
 			}
 		}
 		v.same(v.read(1, 0), numbered("m", 0, 100))
@@ -92,7 +92,7 @@ var logLaws = []law{
 		out, err = v.Append(v.ctx, 1, 0, nil)
 		v.ok(err)
 		if len(out) != 0 {
-			v.Fatalf("appended %v", out)
+			v.Fatalf("got %v, want nothing appended", out)
 		}
 	}},
 	{"concurrent appends leave no gap and each its own id", func(v *env) {
@@ -112,12 +112,12 @@ var logLaws = []law{
 					}
 					id := out[0].ID
 					if i > 1 && id.Entry <= last[part] {
-						v.Errorf("entry %d after %d", id.Entry, last[part])
+						v.Errorf("got entry %d, want more than %d", id.Entry, last[part])
 					}
 					last[part] = id.Entry
 					mu.Lock()
 					if other, dup := seen[id]; dup {
-						v.Errorf("%v is both %s and %s", id, other, p)
+						v.Errorf("%v: got both %s and %s, want one message", id, other, p)
 					}
 					seen[id] = p
 					mu.Unlock()
@@ -128,7 +128,7 @@ var logLaws = []law{
 		for part := range int32(2) {
 			got := v.read(1, part)
 			if len(got) != 200 {
-				v.Fatalf("%d messages", len(got))
+				v.Fatalf("got %d messages, want 200", len(got))
 			}
 			for i, p := range got {
 				if want := seen[engine.MessageID{Topic: 1, Partition: part, Entry: uint64(i)}]; p != want {
@@ -148,21 +148,21 @@ var logLaws = []law{
 		now := time.Now().UnixMilli()
 		for i := 1; i < len(records); i++ {
 			if records[i].PublishTime < records[i-1].PublishTime || records[i].PublishTime > now {
-				v.Fatalf("published at %d after %d, now %d", records[i].PublishTime, records[i-1].PublishTime, now)
+				v.Fatalf("got publish time %d, want it between %d and %d", records[i].PublishTime, records[i-1].PublishTime, now)
 			}
 		}
 		if v.stats(1).Partitions[0].LastPublish != records[4].PublishTime {
-			v.Fatal("last publish time is wrong")
+			v.Fatalf("last publish time: got %d, want %d", v.stats(1).Partitions[0].LastPublish, records[4].PublishTime)
 		}
 	}},
-	{"read starts, filters and stops where it is told", readLaw},
+	{"read starts, filters and stops where it is told", testRead},
 	{"read waits for the first message and no longer", func(v *env) {
 		v.topic(1, keepParts(2))
 		start := time.Now()
 		got, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: 1, Max: 1, Wait: v.tick})
 		v.ok(err)
 		if took := time.Since(start); len(got) != 0 || took < v.tick || took > 2*v.tick {
-			v.Fatalf("%d messages after %v", len(got), took)
+			v.Fatalf("got %d messages after %v, want none after %v", len(got), took, v.tick)
 		}
 		for _, part := range []int32{1, engine.AllPartitions} {
 			result := make(chan []engine.Record, 1)
@@ -176,7 +176,7 @@ var logLaws = []law{
 			v.sleep(0.2)
 			v.putPart(1, 1, "x")
 			if got := <-result; len(got) != 1 || string(got[0].Payload) != "x" {
-				v.Fatalf("read %v", got)
+				v.Fatalf("got %v, want one message x", got)
 			}
 		}
 		ctx, cancel := context.WithCancel(v.ctx)
@@ -189,7 +189,7 @@ var logLaws = []law{
 		cancel()
 		v.want(<-done, context.Canceled)
 	}},
-	{"read goes on from a place in each partition, and sees new ones", tailLaw},
+	{"read goes on from a place in each partition, and sees new ones", testTail},
 	{"figures of a partition are exact", func(v *env) {
 		v.topic(1, keepParts(2))
 		v.putPart(1, 1, strings.Repeat("x", 1000), strings.Repeat("y", 500))
@@ -197,10 +197,10 @@ var logLaws = []law{
 			v.Helper()
 			p := v.stats(1).Partitions
 			if len(p) != 2 || p[0] != (engine.PartitionStats{}) {
-				v.Fatalf("empty partition: %+v", p)
+				v.Fatalf("got %+v, want two partitions, the first of them empty", p)
 			}
 			if p[1].First != 0 || p[1].Next != 2 || p[1].Bytes < 1500 || p[1].Bytes > 1800 {
-				v.Fatalf("partition: %+v", p[1])
+				v.Fatalf("got %+v, want entries 0 to 2 and 1500 bytes or little more", p[1])
 			}
 		}
 		check()
@@ -208,12 +208,12 @@ var logLaws = []law{
 		v.reopen()
 		check()
 		if after := v.stats(1).Partitions[1]; after != before {
-			v.Fatalf("after a restart %+v, before %+v", after, before)
+			v.Fatalf("after a restart: got %+v, want %+v", after, before)
 		}
 	}},
 }
 
-func readLaw(v *env) {
+func testRead(v *env) {
 	v.topic(1, keepParts(2))
 	v.sub(1, "s")
 	var since time.Time
@@ -254,12 +254,12 @@ func readLaw(v *env) {
 	_, err = v.Read(v.ctx, 1, engine.ReadRequest{Max: 1, Subscription: "none"})
 	v.want(err, engine.ErrNoSubscription)
 	if d := v.subStats(1, "s"); d.Leased != 0 {
-		v.Fatalf("reading leased %d", d.Leased)
+		v.Fatalf("got %d leased, want none: reading leases nothing", d.Leased)
 	}
 }
 
-// tailLaw follows a topic that grows, in messages and in partitions.
-func tailLaw(v *env) {
+// testTail follows a topic that grows, in messages and in partitions.
+func testTail(v *env) {
 	v.topic(1, keepParts(2))
 	v.putPart(1, 0, "a0", "a1")
 	v.putPart(1, 1, "b0")
@@ -296,6 +296,6 @@ func tailLaw(v *env) {
 	records, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: engine.AllPartitions, FromEach: next[:1], Max: 10})
 	v.ok(err)
 	if len(records) != 4 { // of those it does not name, everything
-		v.Fatalf("read %v", records)
+		v.Fatalf("got %v, want 4 messages", records)
 	}
 }

@@ -46,7 +46,7 @@ func drain(v *env, name string) []string {
 	return out
 }
 
-var positionLaws = []law{
+var positionTests = []testCase{
 	{"a subscription starts where it is told", func(v *env) {
 		ids, times := positionTopic(v)
 		for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ var positionLaws = []law{
 			v.ok(v.ResetSubscription(v.ctx, 1, "s", at))
 			s := v.subStats(1, "s")
 			if int(s.Backlog) != len(want) || s.Leased != 0 || (s.BacklogBytes == 0) != (len(want) == 0) {
-				v.Fatalf("%+v, want %d", s, len(want))
+				v.Fatalf("got %+v, want a backlog of %d and nothing leased", s, len(want))
 			}
 			v.same(drain(v, "s"), want)
 		}
@@ -104,12 +104,12 @@ var positionLaws = []law{
 	{"a reset to an id moves its partition only", func(v *env) {
 		ids, _ := positionTopic(v)
 		v.sub(1, "s")
-		v.get(1, "s", 10)
+		v.same(drain(v, "s"), numbered("m", 0, 10))
 		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.AtID, ID: ids[6]}))
 		v.same(drain(v, "s"), []string{"m6", "m8"})
 		s := v.subStats(1, "s")
 		if s.Cursors[0].Floor != 3 || s.Cursors[1].Floor != 0 || s.Leased != 7 {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want floors 3 and 0 and 7 leased", s)
 		}
 		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.AfterID, ID: ids[7]}))
 		v.same(drain(v, "s"), []string{"m9"})
@@ -128,7 +128,7 @@ var positionLaws = []law{
 		v.sleep(0.5)
 		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.Earliest}))
 		if n := <-got; n != 10 {
-			v.Fatalf("got %d", n)
+			v.Fatalf("got %d messages, want 10", n)
 		}
 	}},
 	{"skipping settles the oldest and keeps the rest", func(v *env) {
@@ -137,7 +137,7 @@ var positionLaws = []law{
 		v.ack(1, "s", ids[1], ids[6])
 		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.SkipN, Count: 3})) // m0 m2 m3
 		if s := v.subStats(1, "s"); s.Backlog != 5 {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want a backlog of 5", s)
 		}
 		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.SkipTime, Time: times[5]})) // m4
 		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.SkipTime, Time: times[2]})) // never back
@@ -146,7 +146,7 @@ var positionLaws = []law{
 		v.same(drain(v, "s"), []string{"m5", "m7", "m8", "m9"})
 		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.SkipN, Count: 1 << 40}))
 		if s := v.subStats(1, "s"); s.Backlog != 0 || s.BacklogBytes != 0 || s.Leased != 0 {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want no backlog and nothing leased", s)
 		}
 	}},
 }

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"sync"
@@ -11,7 +12,7 @@ import (
 	"freshet/internal/engine"
 )
 
-var receiveLaws = []law{
+var receiveTests = []testCase{
 	{"messages of a partition come in order, once each", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
@@ -58,7 +59,7 @@ var receiveLaws = []law{
 		v.sleep(1)
 		v.putPart(1, 1, "x")
 		if got := <-result; len(got) != 1 || time.Since(start) > 2*v.tick {
-			v.Fatalf("%d messages after %v", len(got), time.Since(start))
+			v.Fatalf("got %d messages after %v, want one after %v", len(got), time.Since(start), v.tick)
 		}
 	}},
 	{"waiting ends in time and empty", func(v *env) {
@@ -68,7 +69,7 @@ var receiveLaws = []law{
 			start := time.Now()
 			got := v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: wait, Partition: engine.AllPartitions})
 			if took := time.Since(start); len(got) != 0 || took < wait || took > wait+50*time.Millisecond {
-				v.Fatalf("%d messages after %v, waiting %v", len(got), took, wait)
+				v.Fatalf("got %d messages after %v, want none after %v", len(got), took, wait)
 			}
 		}
 	}},
@@ -80,14 +81,14 @@ var receiveLaws = []law{
 			go func() {
 				got, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 				if err != nil || len(got) != 1 {
-					v.Errorf("%d messages, %v", len(got), err)
+					v.Errorf("got %d messages, %v; want one", len(got), err)
 				}
 				served <- i
 			}()
 			v.sleep(0.1)
 		}
 		if n := v.subStats(1, "s").Waiting; n != 10 {
-			v.Fatalf("%d waiting", n)
+			v.Fatalf("got %d waiting, want 10", n)
 		}
 		for want := range 10 {
 			v.put(1, "x")
@@ -103,7 +104,7 @@ var receiveLaws = []law{
 		receive := func(part int32, to chan string) {
 			got, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: part})
 			if err != nil || len(got) != 1 {
-				v.Errorf("%d messages, %v", len(got), err)
+				v.Errorf("got %d messages, %v; want one", len(got), err)
 				to <- ""
 				return
 			}
@@ -129,16 +130,16 @@ var receiveLaws = []law{
 		last := v.getReq(1, "s", req)
 		v.same(payloads(last), []string{"cccc"})
 		if last[0].Redeliveries != 0 {
-			v.Fatal("what was left behind counts as delivered")
+			v.Fatalf("got %d redeliveries, want 0: it was not delivered before", last[0].Redeliveries)
 		}
 		v.settle(1, "s", engine.Nack, got[0].ID, got[1].ID, last[0].ID)
 		req.MaxBytes = 9
-		v.getReq(1, "s", req)
+		v.same(payloads(v.getReq(1, "s", req)), []string{"aaaa", "bbbb"})
 		if n := v.subStats(1, "s").Redelivered; n != 2 {
 			v.Fatalf("%d redeliveries, want 2", n)
 		}
 	}},
-	{"a cancelled caller loses nothing", cancelledLaw},
+	{"a cancelled caller loses nothing", testCancelledReceive},
 	{"delayed messages come when they are due and block nobody", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
@@ -153,14 +154,14 @@ var receiveLaws = []law{
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 		v.same(payloads(got), []string{"soon"})
 		if got[0].Redeliveries != 0 {
-			v.Fatal("a delay counts as a delivery")
+			v.Fatalf("got %d redeliveries, want 0: a delay is no delivery", got[0].Redeliveries)
 		}
 		v.crash()
 		v.same(payloads(v.get(1, "s", 10)), []string{"soon"})
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 		v.same(payloads(got), []string{"later"})
 		if time.Now().Before(due.Truncate(time.Millisecond)) {
-			v.Fatalf("delivered %v early", time.Until(due))
+			v.Fatalf("got it %v early, want it when it is due", time.Until(due))
 		}
 	}},
 	{"no more than the limit are leased", func(v *env) {
@@ -202,7 +203,7 @@ var receiveLaws = []law{
 					}
 					for _, d := range ds {
 						if _, twice := got.LoadOrStore(d.ID, true); twice {
-							v.Errorf("%v delivered twice", d.ID)
+							v.Errorf("got %v twice, want it once", d.ID)
 						}
 						if err := v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: d.ID}}); err != nil {
 							v.Error(err)
@@ -217,14 +218,14 @@ var receiveLaws = []law{
 		}
 		wg.Wait()
 		if s := v.subStats(1, "s"); s.Backlog != 0 || s.Leased != 0 || s.Redelivered != 0 {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want nothing left, leased or redelivered", s)
 		}
 	}},
 }
 
-// cancelledLaw cancels callers at the very moment messages arrive: each message
+// testCancelledReceive cancels callers at the very moment messages arrive: each message
 // reaches exactly one caller, none waits for a lease to end.
-func cancelledLaw(v *env) {
+func testCancelledReceive(v *env) {
 	v.topic(1, keep)
 	v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{Lease: time.Hour}, engine.Position{}))
 	ctx, cancel := context.WithCancel(v.ctx)
@@ -240,12 +241,12 @@ func cancelledLaw(v *env) {
 		for range 3 {
 			wg.Go(func() {
 				got, err := v.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 2, Wait: time.Hour, Partition: engine.AllPartitions})
-				if err != nil && !isErr(err, context.Canceled) {
+				if err != nil && !errors.Is(err, context.Canceled) {
 					v.Error(err)
 				}
 				for _, d := range got {
 					if d.Redeliveries != 0 {
-						v.Errorf("%v was delivered before", d.ID)
+						v.Errorf("%v: got %d redeliveries, want 0", d.ID, d.Redeliveries)
 					}
 					received.Add(1)
 					if err := v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: d.ID}}); err != nil {
@@ -268,11 +269,11 @@ func cancelledLaw(v *env) {
 	}
 	rest := v.get(1, "s", 1000)
 	if total := received.Load() + int64(len(rest)); total != 100 {
-		v.Fatalf("%d of 100 messages found", total)
+		v.Fatalf("got %d messages, want 100", total)
 	}
 	for _, d := range rest {
 		if d.Redeliveries != 0 {
-			v.Fatalf("%v was delivered before", d.ID)
+			v.Fatalf("%v: got %d redeliveries, want 0", d.ID, d.Redeliveries)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (v *env) trimmedTo(id engine.TopicID, entry uint64) {
 	}
 }
 
-var retentionLaws = []law{
+var retentionTests = []testCase{
 	{"settled messages go when nothing retains them, others stay", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 1})
 		v.sub(1, "fast")
@@ -36,7 +36,7 @@ var retentionLaws = []law{
 		v.ok(v.DeleteSubscription(v.ctx, 1, "slow"))
 		v.trimmedTo(1, 10)
 		if s := v.stats(1).Partitions[0]; s.Bytes != 0 || s.Next != 10 || s.LastPublish == 0 {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want no bytes, next entry 10 and a publish time", s)
 		}
 		v.crash()
 		if id := v.put(1, "next")[0]; id.Entry != 10 {
@@ -85,7 +85,7 @@ var retentionLaws = []law{
 		}
 		v.sleep(20)
 		if got := v.first(1); got != 15 {
-			v.Fatalf("unacknowledged messages trimmed: first is %d", got)
+			v.Fatalf("got first entry %d, want 15: unacknowledged messages stay", got)
 		}
 	}},
 	{"a limit in bytes is one limit for all partitions", func(v *env) {
@@ -109,16 +109,16 @@ var retentionLaws = []law{
 		v.put(1, "a", "b")
 		v.sleep(20)
 		v.put(1, "c")
-		v.get(1, "s", 1)
+		v.same(payloads(v.get(1, "s", 1)), []string{"a"})
 		v.reopen()
 		v.sleep(40)
 		if s := v.subStats(1, "s"); s.Backlog != 1 || s.Cursors[0].Floor != 2 {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want a backlog of 1 above floor 2", s)
 		}
 		v.expect(1, "s", "c")
 		v.sleep(40)
 		if s := v.subStats(1, "s"); s.Backlog != 0 || s.BacklogBytes != 0 || s.Leased != 0 {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want no backlog and nothing leased", s)
 		}
 		v.same(v.read(1, 0), []string{"a", "b", "c"}) // settled, and retained
 	}},
@@ -157,10 +157,10 @@ var retentionLaws = []law{
 		v.eventually("eviction", func() bool { return v.subStats(1, "s").BacklogBytes <= 5500 })
 		s := v.subStats(1, "s")
 		if s.Backlog != 5 || s.Cursors[0].Floor != 8 || s.Cursors[1].Floor != 7 {
-			v.Fatalf("%+v", s)
+			v.Fatalf("got %+v, want a backlog of 5 above floors 8 and 7", s)
 		}
 		if n := len(v.get(1, "s", 100)); n != 5 {
-			v.Fatalf("received %d", n)
+			v.Fatalf("got %d messages, want 5", n)
 		}
 	}},
 	{"a changed policy applies to what is there", func(v *env) {
@@ -187,7 +187,7 @@ var retentionLaws = []law{
 		records, err := v.Read(v.ctx, 1, engine.ReadRequest{Max: 10, From: 1})
 		v.ok(err)
 		if len(records) != 2 || records[0].ID.Entry != 3 {
-			v.Fatalf("read %v", records)
+			v.Fatalf("got %v, want entries 3 and 4", records)
 		}
 	}},
 }

@@ -2,13 +2,14 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"freshet/internal/engine"
 )
 
-var topicLaws = []law{
+var topicTests = []testCase{
 	{"a topic is created once", func(v *env) {
 		v.topic(7, keep)
 		v.want(v.CreateTopic(v.ctx, 7, keep), engine.ErrTopicExists)
@@ -21,7 +22,7 @@ var topicLaws = []law{
 		v.topic(1, keepParts(2))
 		v.want(v.ConfigureTopic(v.ctx, 1, keepParts(1)), engine.ErrInvalid)
 	}},
-	{"every call names a missing topic", missingTopic},
+	{"every call names a missing topic", testMissingTopic},
 	{"configurations survive a restart", func(v *env) {
 		c := engine.TopicConfig{
 			Partitions: 3, RetainAge: time.Hour, RetainBytes: 1 << 40, TTL: 2 * time.Hour,
@@ -55,7 +56,7 @@ var topicLaws = []law{
 			after = page[len(page)-1]
 		}
 		if fmt.Sprint(all) != fmt.Sprint([]engine.TopicID{2, 9, 300, 1 << 40}) {
-			v.Fatalf("listed %v", all)
+			v.Fatalf("got %v, want 2, 9, 300 and %d", all, 1<<40)
 		}
 	}},
 	{"new partitions carry every subscription from their start", func(v *env) {
@@ -71,7 +72,7 @@ var topicLaws = []law{
 			v.Fatalf("%d cursors, want 3", n)
 		}
 	}},
-	{"a deleted topic is gone with everything of it", deletedTopic},
+	{"a deleted topic is gone with everything of it", testDeletedTopic},
 	{"a deletion ends waiting callers", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
@@ -134,7 +135,7 @@ var topicLaws = []law{
 	}},
 }
 
-func missingTopic(v *env) {
+func testMissingTopic(v *env) {
 	calls := map[string]func() error{
 		"append": func() error { _, err := v.Append(v.ctx, 1, 0, []engine.Message{{}}); return err },
 		"read":   func() error { _, err := v.Read(v.ctx, 1, engine.ReadRequest{Max: 1}); return err },
@@ -154,30 +155,30 @@ func missingTopic(v *env) {
 		"reset subscription":     func() error { return v.ResetSubscription(v.ctx, 1, "s", engine.Position{}) },
 	}
 	for name, call := range calls {
-		if err := call(); !isErr(err, engine.ErrNoTopic) {
-			v.Errorf("%s: %v, want %v", name, err, engine.ErrNoTopic)
+		if err := call(); !errors.Is(err, engine.ErrNoTopic) {
+			v.Errorf("%s: got error %v, want %v", name, err, engine.ErrNoTopic)
 		}
 	}
 }
 
-func deletedTopic(v *env) {
+func testDeletedTopic(v *env) {
 	v.topic(1, keepParts(2))
 	v.topic(2, keep)
 	v.sub(1, "s")
 	v.sub(2, "s")
 	v.putPart(1, 1, numbered("a", 0, 10)...)
 	v.put(2, "b")
-	v.get(1, "s", 3)
+	v.same(payloads(v.get(1, "s", 3)), numbered("a", 0, 3))
 	v.ok(v.DeleteTopic(v.ctx, 1))
-	missingTopic(v)
+	testMissingTopic(v)
 	v.crash()
-	missingTopic(v)
+	testMissingTopic(v)
 	ctx, cancel := context.WithCancel(v.ctx)
 	defer cancel()
 	ids, err := v.ListTopics(ctx, 0, 10)
 	v.ok(err)
 	if len(ids) != 1 || ids[0] != 2 {
-		v.Fatalf("listed %v", ids)
+		v.Fatalf("got %v, want topic 2 only", ids)
 	}
 	v.expect(2, "s", "b")
 }

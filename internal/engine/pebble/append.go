@@ -20,7 +20,7 @@ func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 	if len(msgs) == 0 {
 		return nil, nil
 	}
-	if e.guard.full() {
+	if e.disk.full() {
 		return nil, engine.ErrDiskFull
 	}
 	t, err := e.topics.acquire(ctx, id)
@@ -57,32 +57,33 @@ func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []dr
 	if err := t.checkQuota(stored); err != nil {
 		return nil, err
 	}
-	if t.config.Load().Deduplicate && t.dedup.concerns(drafts) {
+	if t.config.Load().Deduplicate && t.dedup.anyKey(drafts) {
 		return e.appendOnce(ctx, t, p, drafts, total)
 	}
 	now := time.Now().UnixMilli()
-	g, err := e.commit.join(ctx, total)
+	g, err := e.commit.lockWithRoom(ctx, total)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.accepts(); err != nil {
-		e.commit.abandon()
+	if err := t.acceptsLocked(); err != nil {
+		e.commit.unlock()
 		return nil, err
 	}
 	out := make([]engine.Appended, len(drafts))
 	for i := range drafts {
-		out[i].ID = p.append(g, &drafts[i], now)
+		out[i].ID = p.appendLocked(g, &drafts[i], now)
 	}
-	t.appended(g, now)
-	e.commit.leave()
+	t.scheduleAfterAppendLocked(g, now)
+	e.commit.unlockAndCommit()
 	if err := g.wait(ctx); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// accepts says whether the topic takes messages. The caller holds committer.mu.
-func (t *topic) accepts() error {
+// acceptsLocked says whether the topic takes messages. The caller holds
+// committer.mu.
+func (t *topic) acceptsLocked() error {
 	switch {
 	case t.deleted.Load():
 		return engine.ErrNoTopic

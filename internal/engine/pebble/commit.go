@@ -57,17 +57,18 @@ type journalTouch struct {
 // slot is a small value that may change many times while its group is gathered
 // and is written once: a cursor's floor or a block of acknowledgements.
 type slot struct {
-	dead bool // taken back; write nothing
-	klen uint8
-	vlen uint8 // 0 deletes the key
-	key  [cursorEntryKeyLen]byte
-	val  [blockValueLen]byte
+	cancelled bool // write nothing
+	klen      uint8
+	vlen      uint8 // 0 deletes the key
+	key       [cursorEntryKeyLen]byte
+	val       [blockValueLen]byte
 }
 
-// hold keeps the topic loaded until the group has completed.
-func (g *group) hold(t *topic) {
-	if t.heldBy != g {
-		t.heldBy = g
+// pin keeps the topic loaded until the group has completed. The caller holds
+// committer.mu, as for everything that is added to a group.
+func (g *group) pin(t *topic) {
+	if t.pinnedBy != g {
+		t.pinnedBy = g
 		t.pins.Add(1)
 		g.topics = append(g.topics, t)
 	}
@@ -75,7 +76,7 @@ func (g *group) hold(t *topic) {
 
 func (g *group) set(key, body []byte) {
 	// A batch only fails on an index, and ours have none.
-	_ = g.batch.Set(key, seal(key, body), nil)
+	_ = g.batch.Set(key, addChecksum(key, body), nil)
 	g.bytes += len(key) + len(body) + 16
 }
 
@@ -93,10 +94,10 @@ type committer struct {
 	unsynced int           // bytes of inFlight
 	synced   sync.Cond     // unsynced has become less
 	room     chan struct{} // closed when cur is swapped; nil while nobody waits
-	kicked   bool
-	err      error // why nothing can be written any more
+	woken    bool          // wakeup was sent to since cur was swapped
+	err      error         // why nothing can be written any more
 
-	kick    chan struct{}
+	wakeup  chan struct{}
 	stop    chan struct{}
 	tokens  chan struct{}
 	syncing chan *group
@@ -106,7 +107,7 @@ type committer struct {
 func (c *committer) start(e *Engine) {
 	c.e = e
 	c.synced.L = &c.mu
-	c.kick = make(chan struct{}, 1)
+	c.wakeup = make(chan struct{}, 1)
 	c.stop = make(chan struct{})
 	c.tokens = make(chan struct{}, groupsInFlight)
 	c.syncing = make(chan *group, groupsInFlight)
@@ -138,10 +139,11 @@ func (c *committer) newGroup() *group {
 	}
 }
 
-// join locks the committer and returns the current group, waiting while it has
-// no room for another need bytes. The caller must leave. Never call it with a
-// subscription's lock held: the group could need that lock to complete.
-func (c *committer) join(ctx context.Context, need int) (*group, error) {
+// lockWithRoom locks committer.mu and returns the current group, waiting while it
+// has no room for another need bytes. The caller adds to the group and then calls
+// unlockAndCommit, or unlock when it added nothing. Never call it with a
+// subscription's lock held: the groups before could need that lock to complete.
+func (c *committer) lockWithRoom(ctx context.Context, need int) (*group, error) {
 	var deadline *time.Timer
 	for {
 		c.mu.Lock()
@@ -171,8 +173,8 @@ func (c *committer) join(ctx context.Context, need int) (*group, error) {
 	}
 }
 
-// enter is join for small writes that must not wait for room.
-func (c *committer) enter() (*group, error) {
+// lockGroup is lockWithRoom for small writes, which do not wait for room.
+func (c *committer) lockGroup() (*group, error) {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -181,18 +183,19 @@ func (c *committer) enter() (*group, error) {
 	return c.cur, nil
 }
 
-// leave unlocks the committer after something was added to the group.
-func (c *committer) leave() {
-	kick := !c.kicked
-	c.kicked = true
+// unlockAndCommit unlocks committer.mu after something was added to the group and
+// sees to it that the group is applied.
+func (c *committer) unlockAndCommit() {
+	first := !c.woken
+	c.woken = true
 	c.mu.Unlock()
-	if kick {
-		c.kick <- struct{}{} // cap 1, and kicked says it is empty
+	if first {
+		c.wakeup <- struct{}{} // cap 1, and woken says it is empty
 	}
 }
 
-// abandon unlocks the committer when nothing was added.
-func (c *committer) abandon() { c.mu.Unlock() }
+// unlock unlocks committer.mu when nothing was added.
+func (c *committer) unlock() { c.mu.Unlock() }
 
 // wait returns once the group is durable. When ctx ends first the outcome is
 // unknown to the caller, and most likely a success.
@@ -226,19 +229,19 @@ func (c *committer) applyLoop() {
 	for {
 		stopping := false
 		select {
-		case <-c.kick:
+		case <-c.wakeup:
 		case <-c.stop:
 			stopping = true
 		}
 		if stopping {
 			select {
-			case <-c.kick:
+			case <-c.wakeup:
 			default:
 				return
 			}
 		}
-		// Whoever is about to write shall come along: without this, groups would
-		// be small when the disk is fast.
+		// Let those who are about to write join the group: without this, groups are
+		// small when the disk is fast (BenchmarkAppend).
 		runtime.Gosched()
 		c.tokens <- struct{}{}
 		c.mu.Lock()
@@ -251,7 +254,7 @@ func (c *committer) applyLoop() {
 		}
 		g := c.cur
 		c.cur = c.newGroup()
-		c.kicked = false
+		c.woken = false
 		if c.room != nil {
 			close(c.room)
 			c.room = nil
@@ -273,20 +276,20 @@ func (c *committer) applyLoop() {
 func (c *committer) apply(g *group) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("apply a group: %v", r)
+			err = fmt.Errorf("apply a group of writes: %v", r)
 		}
 	}()
 	for i := range g.slots {
 		g.slots[i].emit(g.batch)
 	}
 	if err := c.e.db.ApplyNoSyncWait(g.batch, cdb.Sync); err != nil {
-		return fmt.Errorf("apply a group: %w", err)
+		return fmt.Errorf("apply a group of writes: %w", err)
 	}
 	return c.e.fault()
 }
 
 func (s *slot) emit(b *cdb.Batch) {
-	if s.dead {
+	if s.cancelled {
 		return
 	}
 	key := s.key[:s.klen]
@@ -337,7 +340,7 @@ func (c *committer) complete(g *group) {
 		t.part.durable.Store(t.next)
 	}
 	for _, t := range g.journals {
-		t.journal.advance(t.last)
+		t.journal.advanceLocked(t.last)
 	}
 	c.mu.Unlock()
 	for _, f := range g.after {

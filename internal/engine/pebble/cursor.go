@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 )
 
@@ -197,7 +198,7 @@ func (c *cursor) reset(g *group, floor uint64, acked int64) {
 		g.deleteRange(prefix, after(prefix))
 	}
 	for _, it := range c.items {
-		c.sub.drop(it)
+		c.sub.dropLocked(it)
 	}
 	c.items, c.ready, c.blocks, c.counts, c.above = nil, nil, nil, nil, 0
 	c.sub.acked.Add(acked - c.acked)
@@ -208,7 +209,7 @@ func (c *cursor) reset(g *group, floor uint64, acked int64) {
 // forget drops what is remembered of the entry's deliveries.
 func (c *cursor) forget(g *group, entry uint64) {
 	if it := c.items[entry]; it != nil {
-		c.sub.drop(it)
+		c.sub.dropLocked(it)
 		delete(c.items, entry)
 	}
 	if _, ok := c.counts[entry]; ok {
@@ -225,7 +226,7 @@ func (c *cursor) save(g *group) {
 		s := &g.slots[c.slot]
 		putCursorKey(s, ofCursor, c)
 		s.vlen = cursorLen
-		g.hold(c.part.topic)
+		g.pin(c.part.topic)
 	}
 	s := &g.slots[c.slot]
 	binary.LittleEndian.PutUint64(s.val[:], c.floor)
@@ -258,7 +259,7 @@ func (c *cursor) blockSlot(g *group, n uint64, b *block) *slot {
 		putCursorKey(s, ofAcks, c)
 		binary.BigEndian.PutUint64(s.key[cursorKeyLen:], n)
 		s.klen = cursorEntryKeyLen
-		g.hold(c.part.topic)
+		g.pin(c.part.topic)
 	}
 	return &g.slots[b.slot]
 }
@@ -278,20 +279,21 @@ func (c *cursor) cancelSlots(g *group) {
 	for i := range g.slots {
 		s := &g.slots[i]
 		if s.klen == cursorEntryKeyLen && string(s.key[:cursorKeyLen]) == string(prefix) {
-			s.dead = true
+			s.cancelled = true
 		}
 	}
 	if c.slotGroup == g {
-		g.slots[c.slot].dead = true
+		g.slots[c.slot].cancelled = true
 		c.slotGroup = nil
 	}
 }
 
 // restoreBlock takes one stored block.
-func (c *cursor) restoreBlock(n uint64, body []byte) error {
+func (c *cursor) restoreBlock(key, body []byte) error {
 	if len(body) != blockValueLen {
-		return corrupt(nil, "block of acknowledgements has the wrong size")
+		return corrupt(key, fmt.Sprintf("block of acknowledgements has %d bytes, want %d", len(body), blockValueLen))
 	}
+	n := binary.BigEndian.Uint64(key[cursorKeyLen:])
 	start := n * blockEntries
 	if start+blockEntries <= c.floor {
 		return nil

@@ -11,18 +11,13 @@ import (
 	"freshet/internal/engine"
 )
 
-// dedup finds messages of a topic by producer and sequence. What is durable is
-// in the store; pending are those of groups that have not completed.
+// dedup finds messages of a topic by their deduplication keys. What is durable
+// is in the store; pending are those of groups that have not completed.
 type dedup struct {
 	mu sync.Mutex // makes looking and writing one step
 
 	pendingMu sync.Mutex // a leaf: completing groups take it
-	pending   map[producerSequence]pendingMessage
-}
-
-type producerSequence struct {
-	producer string
-	sequence uint64
+	pending   map[engine.DedupKey]pendingMessage
 }
 
 type pendingMessage struct {
@@ -30,12 +25,10 @@ type pendingMessage struct {
 	group *group
 }
 
-func sequenced(m *engine.Message) bool { return m.HasSequence && m.Producer != "" }
-
-// concerns says whether any of the messages can be a duplicate.
-func (*dedup) concerns(drafts []draft) bool {
+// anyKey says whether any of the messages can be a duplicate.
+func (*dedup) anyKey(drafts []draft) bool {
 	for i := range drafts {
-		if sequenced(drafts[i].msg) {
+		if !drafts[i].msg.Dedup.IsZero() {
 			return true
 		}
 	}
@@ -48,13 +41,13 @@ func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts 
 	out := make([]engine.Appended, len(drafts))
 	now := time.Now().UnixMilli()
 	t.dedup.mu.Lock()
-	waits, fresh, err := t.seen(drafts, out)
+	waits, fresh, err := t.markDuplicates(drafts, out)
 	if err != nil {
 		t.dedup.mu.Unlock()
 		return nil, err
 	}
 	if fresh > 0 {
-		g, err := e.writeFresh(ctx, t, p, drafts, out, total, now)
+		g, err := e.writeFreshLocked(ctx, t, p, drafts, out, total, now)
 		if err != nil {
 			t.dedup.mu.Unlock()
 			return nil, err
@@ -70,21 +63,21 @@ func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts 
 	return out, nil
 }
 
-// seen marks in out what is a duplicate of an earlier append, and returns the
-// groups that those appends still wait for.
-func (t *topic) seen(drafts []draft, out []engine.Appended) (waits []*group, fresh int, err error) {
+// markDuplicates marks in out what is a duplicate of an earlier append, and
+// returns the groups that those appends still wait for.
+func (t *topic) markDuplicates(drafts []draft, out []engine.Appended) (waits []*group, fresh int, err error) {
 	for i := range drafts {
-		m := drafts[i].msg
-		if !sequenced(m) {
+		key := drafts[i].msg.Dedup
+		if key.IsZero() {
 			fresh++
 			continue
 		}
-		if first, ok := t.dedup.find(m); ok {
+		if first, ok := t.dedup.find(key); ok {
 			out[i] = engine.Appended{ID: first.id, Duplicate: true}
 			waits = append(waits, first.group)
 			continue
 		}
-		id, found, err := t.original(m)
+		id, found, err := t.original(key)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -98,8 +91,8 @@ func (t *topic) seen(drafts []draft, out []engine.Appended) (waits []*group, fre
 }
 
 // original looks a durable message up.
-func (t *topic) original(m *engine.Message) (engine.MessageID, bool, error) {
-	body, err := t.e.get(producerKey(t.id, m.Producer, m.Sequence))
+func (t *topic) original(key engine.DedupKey) (engine.MessageID, bool, error) {
+	body, err := t.e.get(dedupKey(t.id, key))
 	if errors.Is(err, cdb.ErrNotFound) {
 		return engine.MessageID{}, false, nil
 	}
@@ -111,67 +104,66 @@ func (t *topic) original(m *engine.Message) (engine.MessageID, bool, error) {
 	return id, true, u.err
 }
 
-// writeFresh appends the messages that out does not call duplicates. The
+// writeFreshLocked appends the messages that out does not call duplicates. The
 // caller holds the dedup lock.
-func (e *Engine) writeFresh(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended, total int, now int64) (*group, error) {
-	g, err := e.commit.join(ctx, total)
+func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended, total int, now int64) (*group, error) {
+	g, err := e.commit.lockWithRoom(ctx, total)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.accepts(); err != nil {
-		e.commit.abandon()
+	if err := t.acceptsLocked(); err != nil {
+		e.commit.unlock()
 		return nil, err
 	}
-	var keys []producerSequence
+	var keys []engine.DedupKey
 	for i := range drafts {
 		if out[i].Duplicate {
 			continue
 		}
-		m := drafts[i].msg
-		if sequenced(m) {
-			if first, ok := t.dedup.find(m); ok { // twice in this very append
+		key := drafts[i].msg.Dedup
+		if !key.IsZero() {
+			if first, ok := t.dedup.find(key); ok { // twice in this very append
 				out[i] = engine.Appended{ID: first.id, Duplicate: true}
 				continue
 			}
 		}
-		id := p.append(g, &drafts[i], now)
+		id := p.appendLocked(g, &drafts[i], now)
 		out[i].ID = id
-		if sequenced(m) {
-			keys = append(keys, t.dedup.add(m, pendingMessage{id: id, group: g}))
+		if !key.IsZero() {
+			keys = append(keys, key)
+			t.dedup.add(key, pendingMessage{id: id, group: g})
 			var body packer
 			body.uint(uint64(id.Partition))
 			body.uint(id.Entry)
-			g.set(producerKey(t.id, m.Producer, m.Sequence), body)
+			g.set(dedupKey(t.id, key), body)
 		}
 	}
 	if len(keys) > 0 {
 		g.after = append(g.after, func() { t.dedup.settle(keys) })
 	}
-	t.appended(g, now)
-	e.commit.leave()
+	t.scheduleAfterAppendLocked(g, now)
+	e.commit.unlockAndCommit()
 	return g, nil
 }
 
-func (d *dedup) find(m *engine.Message) (pendingMessage, bool) {
+func (d *dedup) find(key engine.DedupKey) (pendingMessage, bool) {
 	d.pendingMu.Lock()
 	defer d.pendingMu.Unlock()
-	p, ok := d.pending[producerSequence{m.Producer, m.Sequence}]
+	p, ok := d.pending[key]
 	return p, ok
 }
 
-func (d *dedup) add(m *engine.Message, p pendingMessage) producerSequence {
+func (d *dedup) add(key engine.DedupKey, p pendingMessage) {
 	d.pendingMu.Lock()
 	defer d.pendingMu.Unlock()
 	if d.pending == nil {
-		d.pending = make(map[producerSequence]pendingMessage)
+		d.pending = make(map[engine.DedupKey]pendingMessage)
 	}
-	key := producerSequence{m.Producer, m.Sequence}
 	d.pending[key] = p
-	return key
 }
 
 // settle forgets pending messages that have become durable.
-func (d *dedup) settle(keys []producerSequence) {
+func (d *dedup) settle(keys []engine.DedupKey) {
 	d.pendingMu.Lock()
 	defer d.pendingMu.Unlock()
 	for _, k := range keys {

@@ -18,23 +18,23 @@ import (
 
 // Engine is an open store.
 type Engine struct {
-	db     *cdb.DB
-	dir    string
-	fs     vfs.FS
-	fuse   *fuse
-	health io.Closer // watches for slow writes; nil in memory
-	log    *slog.Logger
-	opts   Options
+	db       *cdb.DB
+	dir      string
+	fs       vfs.FS
+	failStop *failStopFS
+	health   io.Closer // watches for slow writes; nil in memory
+	log      *slog.Logger
+	opts     Options
 
-	commit  committer
-	eras    eraClock
-	topics  topicTable
-	clock   clock
-	keeper  keeper
-	dead    undertaker
-	reclaim reclaimer
-	guard   guard
-	journal journalTable
+	commit      committer
+	eras        eraCounter
+	topics      topicTable
+	clock       clock
+	trimmer     trimmer
+	deadLetters deadLetterMover
+	reclaim     reclaimer
+	disk        diskSpace
+	journal     journalTable
 
 	opened  time.Time
 	ops     atomic.Int64  // calls inside
@@ -73,7 +73,7 @@ func Open(dir string, opts Options) (*Engine, error) {
 		return nil, err
 	}
 	e.db = db
-	e.fuse.armed.Store(true)
+	e.failStop.active.Store(true)
 	e.commit.start(e)
 	if err := errors.Join(e.checkFormat(), e.eras.start(e)); err != nil {
 		return nil, errors.Join(err, e.closeStore())
@@ -81,14 +81,14 @@ func Open(dir string, opts Options) (*Engine, error) {
 	e.topics.start(e)
 	e.journal.start(e)
 	e.clock.start(e)
-	e.guard.start(e)
+	e.disk.start(e)
 	e.reclaim.start(e)
-	e.dead.start(e)
-	e.keeper.start(e)
+	e.deadLetters.start(e)
+	e.trimmer.start(e)
 	return e, nil
 }
 
-// get reads and checks a sealed value; cdb.ErrNotFound when there is none.
+// get reads a value and checks its checksum; cdb.ErrNotFound when there is none.
 func (e *Engine) get(key []byte) ([]byte, error) {
 	value, closer, err := e.db.Get(key)
 	if err != nil {
@@ -98,14 +98,15 @@ func (e *Engine) get(key []byte) ([]byte, error) {
 		return nil, storeError(err)
 	}
 	defer closer.Close()
-	body, err := unseal(key, value)
+	body, err := checkChecksum(key, value)
 	if err != nil {
 		return nil, err
 	}
 	return append([]byte(nil), body...), nil
 }
 
-// scan calls visit for every sealed value whose key starts with prefix.
+// scan calls visit for every value with a checksum whose key starts with
+// prefix.
 func (e *Engine) scan(prefix []byte, visit func(key, body []byte) error) error {
 	return e.scanRange(prefix, after(prefix), visit)
 }
@@ -121,7 +122,7 @@ func (e *Engine) scanRange(start, end []byte, visit func(key, body []byte) error
 		if err != nil {
 			return storeError(err)
 		}
-		body, err := unseal(iter.Key(), value)
+		body, err := checkChecksum(iter.Key(), value)
 		if err != nil {
 			return err
 		}
@@ -172,7 +173,7 @@ func (e *Engine) fail(err error) {
 		return
 	}
 	close(e.failed)
-	e.log.Error("engine stopped after a failed write", "dir", e.dir, "error", err)
+	e.log.Error("engine stopped after a failed write; repair the disk and restart the server", "dir", e.dir, "error", err)
 	e.commit.fail()
 }
 
@@ -208,9 +209,9 @@ func (e *Engine) Close() error {
 	for e.ops.Load() > 0 {
 		<-e.drained
 	}
-	e.keeper.close()
-	e.dead.close()
-	e.guard.close()
+	e.trimmer.close()
+	e.deadLetters.close()
+	e.disk.close()
 	e.clock.close()
 	e.reclaim.close()
 	if err := e.closeStore(); err != nil {
@@ -226,7 +227,7 @@ func (e *Engine) closeStore() error {
 	if e.fault() == nil {
 		e.commit.close()
 	}
-	e.fuse.armed.Store(false)
+	e.failStop.active.Store(false)
 	if e.fault() != nil {
 		return engine.ErrFailed
 	}
@@ -241,8 +242,9 @@ func (e *Engine) closeStore() error {
 	return err
 }
 
-// Checkpoint writes a consistent copy of the store to dir, which must not exist.
-// Files are linked where the file system can, so it is quick and takes little space.
+// Checkpoint writes a consistent copy of the store to dir, which must not
+// exist. Files are linked where the file system can, so it is quick and takes
+// little space.
 func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	if err := e.enter(ctx); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 // which makes them cheap to read and to trim by range, and eras do not overlap,
 // so that compactions leave old ones alone. Each partition knows in which era
 // each of its entries was written: one small key per partition and era.
+// docs/adr has the figures (message eras); BenchmarkWriteAmplification measures.
 
 // eraStart says that a partition's entries from first on are in an era.
 type eraStart struct {
@@ -23,46 +24,46 @@ type eraStart struct {
 	first uint64
 }
 
-// eraClock counts the eras of a store. Guarded by committer.mu.
-type eraClock struct {
-	now     uint32
+// eraCounter counts the eras of a store. Guarded by committer.mu.
+type eraCounter struct {
+	current uint32
 	written int64 // bytes in this era
 	limit   int64
 }
 
 // start reads which era the store is in.
-func (c *eraClock) start(e *Engine) error {
+func (c *eraCounter) start(e *Engine) error {
 	c.limit = e.opts.EraBytes
 	body, err := e.get([]byte{keyEraNow})
 	if errors.Is(err, cdb.ErrNotFound) {
-		c.now = 1
+		c.current = 1
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	u := unpacker{rest: body}
-	c.now = uint32(u.uint())
+	c.current = uint32(u.uint())
 	return u.err
 }
 
-// count notes size more bytes and returns the era they go to.
-func (c *eraClock) count(g *group, size int) uint32 {
+// countLocked notes size more bytes and returns the era they go to.
+func (c *eraCounter) countLocked(g *group, size int) uint32 {
 	if c.written >= c.limit {
-		c.now++
+		c.current++
 		c.written = 0
 		var p packer
-		p.uint(uint64(c.now))
+		p.uint(uint64(c.current))
 		g.set([]byte{keyEraNow}, p)
 	}
 	c.written += int64(size)
-	return c.now
+	return c.current
 }
 
-// enterEra returns the era for the partition's next entry, and notes it when
-// it is the first one there. The caller holds committer.mu.
-func (p *partition) enterEra(g *group, entry uint64, size int) uint32 {
-	era := p.topic.e.eras.count(g, size)
+// enterEraLocked returns the era for the partition's next entry, and notes it
+// when it is the first one there. The caller holds committer.mu.
+func (p *partition) enterEraLocked(g *group, entry uint64, size int) uint32 {
+	era := p.topic.e.eras.countLocked(g, size)
 	eras := *p.eras.Load()
 	if n := len(eras); n > 0 && eras[n-1].era == era {
 		return era
@@ -110,9 +111,9 @@ func (p *partition) spans(from, to uint64) (out []span) {
 	return out
 }
 
-// cutEras deletes the entries [from, to), and the eras that are empty then. It
-// returns the eras it cut from. The caller holds committer.mu.
-func (p *partition) cutEras(g *group, from, to uint64) (cut []uint32) {
+// cutErasLocked deletes the entries [from, to), and the eras that are empty
+// then. It returns the eras it cut from. The caller holds committer.mu.
+func (p *partition) cutErasLocked(g *group, from, to uint64) (cut []uint32) {
 	id := p.topic.id
 	for _, s := range p.spans(from, to) {
 		cut = append(cut, s.era)

@@ -18,11 +18,11 @@ type item struct {
 type itemState uint8
 
 const (
-	itemLoose   itemState = iota // in no heap: on its way to a caller
-	itemLeased                   // in subscription.timers
-	itemWaiting                  // in subscription.timers
-	itemReady                    // in cursor.ready
-	itemDead                     // on its way to the dead letter topic
+	itemLoose      itemState = iota // in no heap: on its way to a caller
+	itemLeased                      // in subscription.timers
+	itemWaiting                     // in subscription.timers
+	itemReady                       // in cursor.ready
+	itemDeadLetter                  // on its way to the dead letter topic
 )
 
 // itemHeap is a binary heap of items by time or by entry. Items know their

@@ -27,12 +27,12 @@ func (jt *journalTable) start(e *Engine) {
 
 // journal is one open journal.
 type journal struct {
-	e    *Engine
-	id   uint32
-	name string
-	born *group
+	e         *Engine
+	id        uint32
+	name      string
+	createdBy *group
 
-	tail bell
+	tail broadcast
 
 	// guarded by committer.mu
 	assigned uint64 // position of the last record written
@@ -61,8 +61,8 @@ func (e *Engine) Journal(ctx context.Context, name string) (engine.Journal, erro
 	if err != nil {
 		return nil, fmt.Errorf("open journal %q: %w", name, err)
 	}
-	if j.born != nil {
-		if err := j.born.wait(ctx); err != nil {
+	if j.createdBy != nil {
+		if err := j.createdBy.wait(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -97,12 +97,12 @@ func (jt *journalTable) create(name string, key []byte) (*journal, error) {
 			return nil, err
 		}
 	}
-	g, err := jt.e.commit.enter()
+	g, err := jt.e.commit.lockGroup()
 	if err != nil {
 		return nil, err
 	}
-	defer jt.e.commit.leave()
-	j := &journal{e: jt.e, id: jt.next, name: name, born: g}
+	defer jt.e.commit.unlockAndCommit()
+	j := &journal{e: jt.e, id: jt.next, name: name, createdBy: g}
 	jt.next++
 	var p packer
 	p.uint(uint64(j.id))
@@ -147,10 +147,11 @@ func (jt *journalTable) restore(name string, body []byte) (*journal, error) {
 	return j, storeError(iter.Error())
 }
 
-// advance notes that records up to last are durable. The caller holds committer.mu.
-func (j *journal) advance(last uint64) {
+// advanceLocked notes that records up to last are durable. The caller holds
+// committer.mu.
+func (j *journal) advanceLocked(last uint64) {
 	j.durable = last
-	j.tail.wake()
+	j.tail.send()
 }
 
 // Append implements engine.Journal.
@@ -160,7 +161,7 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 		return 0, err
 	}
 	defer e.leave()
-	if e.guard.nearlyEmpty() {
+	if e.disk.critical() {
 		return 0, engine.ErrDiskFull
 	}
 	total := 0
@@ -170,15 +171,15 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 	if total > maxAppendBytes {
 		return 0, fmt.Errorf("%w: %d bytes in one append, at most %d", engine.ErrTooLarge, total, maxAppendBytes)
 	}
-	g, err := e.commit.join(ctx, total)
+	g, err := e.commit.lockWithRoom(ctx, total)
 	if err != nil {
 		return 0, err
 	}
 	if after != j.assigned {
-		return 0, j.refuse(ctx, after)
+		return 0, j.refuseAndUnlock(ctx, after)
 	}
 	if len(records) == 0 {
-		e.commit.abandon()
+		e.commit.unlock()
 		return after, nil
 	}
 	for _, r := range records {
@@ -188,21 +189,21 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 	last := j.assigned
 	j.last = g
 	g.journals = append(g.journals, journalTouch{j, last})
-	e.commit.leave()
+	e.commit.unlockAndCommit()
 	if err := g.wait(ctx); err != nil {
 		return 0, err
 	}
 	return last, nil
 }
 
-// refuse answers an append at the wrong position, once the record that was
-// faster can be read: else the loser would look, see nothing new and lose
-// again. It is called with committer.mu held and lets it go.
-func (j *journal) refuse(ctx context.Context, after uint64) error {
+// refuseAndUnlock answers an append at the wrong position, once the record
+// that was faster can be read: else the loser would look, see nothing new and
+// lose again. It is called with committer.mu held and lets it go.
+func (j *journal) refuseAndUnlock(ctx context.Context, after uint64) error {
 	winner, assigned := j.last, j.assigned
-	j.e.commit.abandon()
+	j.e.commit.unlock()
 	if after > assigned {
-		return fmt.Errorf("%w: journal %q ends at %d, not at %d", engine.ErrInvalid, j.name, assigned, after)
+		return fmt.Errorf("%w: append to journal %q behind position %d, which ends at %d", engine.ErrInvalid, j.name, after, assigned)
 	}
 	if winner != nil {
 		if err := winner.wait(ctx); err != nil {
@@ -256,7 +257,7 @@ func (j *journal) Replay(ctx context.Context, after uint64, visit func(position 
 		return after, err
 	}
 	defer j.e.leave()
-	snap, err := j.settledSnapshot(ctx)
+	snap, err := j.durableSnapshot(ctx)
 	if err != nil {
 		return after, err
 	}
@@ -285,7 +286,7 @@ func (j *journal) Replay(ctx context.Context, after uint64, visit func(position 
 		if err != nil {
 			return last, storeError(err)
 		}
-		record, err := unseal(iter.Key(), value)
+		record, err := checkChecksum(iter.Key(), value)
 		if err != nil {
 			return last, err
 		}
@@ -309,12 +310,12 @@ func (j *journal) Replay(ctx context.Context, after uint64, visit func(position 
 // explainGap says why a record was missing: a snapshot has taken its place
 // meanwhile, or it is lost.
 func (j *journal) explainGap(ctx context.Context, last uint64) error {
-	snap, err := j.settledSnapshot(ctx)
+	snap, err := j.durableSnapshot(ctx)
 	if err != nil {
 		return err
 	}
 	if last < snap.position {
 		return engine.ErrCompacted
 	}
-	return fmt.Errorf("%w: journal %q has no record behind %d", engine.ErrCorrupt, j.name, last)
+	return fmt.Errorf("%w: journal %q has no record at position %d", engine.ErrCorrupt, j.name, last+1)
 }

@@ -23,16 +23,16 @@ const (
 // The kinds of a topic's keys, in the order in which they are read when it is
 // loaded. From ofAcks on they are read when they are needed.
 const (
-	ofConfig   = 'a' // → configuration
-	ofHead     = 'b' // partition → first entry kept
-	ofEra      = 'c' // partition era → first entry of the partition in that era
-	ofDelay    = 'd' // partition entry → time before which it is not delivered
-	ofDue      = 'e' // → time at which the topic stands under keyDue
-	ofSub      = 'f' // name → subscription
-	ofCursor   = 'g' // subscription partition → floor
-	ofAcks     = 'p' // subscription partition block → bitmap
-	ofCount    = 'q' // subscription partition entry → deliveries so far
-	ofProducer = 'r' // producer sequence → message id, for deduplication
+	ofConfig = 'a' // → configuration
+	ofHead   = 'b' // partition → first entry kept
+	ofEra    = 'c' // partition era → first entry of the partition in that era
+	ofDelay  = 'd' // partition entry → time before which it is not delivered
+	ofDue    = 'e' // → time under which the topic is listed in keyDue
+	ofSub    = 'f' // name → subscription
+	ofCursor = 'g' // subscription partition → floor
+	ofAcks   = 'p' // subscription partition block → bitmap
+	ofCount  = 'q' // subscription partition entry → deliveries so far
+	ofDedup  = 'r' // producer sequence → message id, for deduplication
 )
 
 // topicPrefixLen is the length of what all keys of a topic start with;
@@ -110,13 +110,13 @@ func cursorEntryKey(kind byte, id engine.TopicID, sub uint32, part int32, n uint
 	return binary.BigEndian.AppendUint64(cursorKey(kind, id, sub, part), n)
 }
 
-// producerKey holds the producer's name before its sequence number; the length
-// in front keeps one name from being a prefix of another.
-func producerKey(id engine.TopicID, producer string, sequence uint64) []byte {
-	key := topicKey(ofProducer, id)
-	key = binary.BigEndian.AppendUint32(key, uint32(len(producer)))
-	key = append(key, producer...)
-	return binary.BigEndian.AppendUint64(key, sequence)
+// dedupKey holds the producer's name before its sequence number; the length in
+// front keeps one name from being a prefix of another.
+func dedupKey(id engine.TopicID, of engine.DedupKey) []byte {
+	key := topicKey(ofDedup, id)
+	key = binary.BigEndian.AppendUint32(key, uint32(len(of.Producer)))
+	key = append(key, of.Producer...)
+	return binary.BigEndian.AppendUint64(key, of.Sequence)
 }
 
 func dueKey(due int64, id engine.TopicID) []byte {

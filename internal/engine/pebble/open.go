@@ -16,8 +16,12 @@ import (
 	"freshet/internal/engine"
 )
 
-// formatVersion is the layout of keys and values that this package writes.
-const formatVersion = 1
+// formatVersion is the layout of keys and values that this package writes. It
+// reads all earlier ones:
+//
+//   - 1: a message is deduplicated by its producer and sequence;
+//   - 2: a record may have a deduplication key of its own (record.go).
+const formatVersion = 2
 
 // Options say how to open a store. The zero value is a good one.
 type Options struct {
@@ -28,7 +32,7 @@ type Options struct {
 	// Logger gets what an operator should know; nil discards it.
 	Logger *slog.Logger
 	// MinFreeBytes of disk space must be left for appends to be taken; 0 means
-	// a share of the disk's size (see guard.go), below 0 switches the guard off.
+	// a share of the disk's size (see diskspace.go), below 0 switches this off.
 	MinFreeBytes int64
 	// MemTableBytes is the size of Pebble's write buffer; 0 means 64 MiB.
 	MemTableBytes int
@@ -120,12 +124,12 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 	fs := e.fs
 	if fs == vfs.Default {
 		fs, e.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
-			e.log.Warn("store: slow disk", "detail", info.String())
+			e.log.Warn("store: the disk is slow", "detail", info.String())
 		})
 	}
-	e.fuse = &fuse{FS: fs, e: e}
+	e.failStop = &failStopFS{FS: fs, e: e}
 	opts := &cdb.Options{
-		FS:                          e.fuse,
+		FS:                          e.failStop,
 		Logger:                      storeLogger{e},
 		FormatMajorVersion:          cdb.FormatNewest,
 		MemTableSize:                uint64(e.opts.MemTableBytes),
@@ -173,30 +177,34 @@ func openPebble(dir string, opts *cdb.Options) (db *cdb.DB, err error) {
 	return cdb.Open(dir, opts)
 }
 
-// checkFormat writes the format version into a new store and refuses one that
-// a newer program wrote.
+// checkFormat refuses a store that a newer program wrote. A new store and one
+// of an earlier format get the current version before anything else is
+// written, so that an older program never misreads what follows.
 func (e *Engine) checkFormat() error {
 	key := []byte{keyFormat}
 	body, err := e.get(key)
-	switch {
-	case errors.Is(err, cdb.ErrNotFound):
-		g, err := e.commit.enter()
-		if err != nil {
-			return err
-		}
-		var p packer
-		p.uint(formatVersion)
-		g.set(key, p)
-		e.commit.leave()
-		return g.wait(context.Background())
-	case err != nil:
+	if err != nil && !errors.Is(err, cdb.ErrNotFound) {
 		return err
 	}
-	u := unpacker{rest: body}
-	if v := u.uint(); u.err != nil {
-		return u.err
-	} else if v > formatVersion {
-		return fmt.Errorf("open %s: %w: its format is %d, this program knows %d", e.dir, engine.ErrNewerFormat, v, formatVersion)
+	if err == nil {
+		u := unpacker{rest: body}
+		v := u.uint()
+		switch {
+		case u.err != nil:
+			return u.err
+		case v > formatVersion:
+			return fmt.Errorf("open %s: %w: its format is %d, this version reads formats up to %d", e.dir, engine.ErrNewerFormat, v, formatVersion)
+		case v == formatVersion:
+			return nil
+		}
 	}
-	return nil
+	g, err := e.commit.lockGroup()
+	if err != nil {
+		return err
+	}
+	var p packer
+	p.uint(formatVersion)
+	g.set(key, p)
+	e.commit.unlockAndCommit()
+	return g.wait(context.Background())
 }

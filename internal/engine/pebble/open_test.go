@@ -29,7 +29,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	var p packer
 	p.uint(formatVersion + 1)
 	key := []byte{keyFormat}
-	if err := errors.Join(db.Set(key, seal(key, p), cdb.Sync), db.Close()); err != nil {
+	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -106,6 +106,7 @@ func FuzzDecode(f *testing.F) {
 	m := engine.Message{
 		Payload: []byte("payload"), Key: "k", Properties: []engine.Property{{Key: "a", Value: "b"}},
 		EventTime: 1, SchemaVersion: 2, Producer: "p", Sequence: 3, HasSequence: true, DeliverAt: 4,
+		Dedup: engine.DedupKey{Producer: "key"},
 	}
 	key := messageKey(1, 1, 0, 0)
 	d := prepare(&m, nil)

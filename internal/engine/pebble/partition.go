@@ -36,7 +36,7 @@ type partition struct {
 	delayMu   sync.Mutex
 	delays    map[uint64]int64 // entry → epoch milliseconds before which nobody gets it
 
-	tail bell // rung when durable grows
+	tail broadcast // sent when durable grows
 }
 
 // newPartition makes an empty partition.
@@ -163,14 +163,14 @@ func (p *partition) countDelayed(now int64, match func(entry uint64) bool) (n ui
 	return n
 }
 
-// append writes one message into the group. The caller holds committer.mu.
-func (p *partition) append(g *group, d *draft, now int64) engine.MessageID {
+// appendLocked writes one message into the group. The caller holds committer.mu.
+func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID {
 	entry, size := p.next, d.size()
 	p.next++
 	p.cum += int64(size)
 	p.topic.stored += int64(size)
 	p.publish = max(p.publish, now)
-	era := p.enterEra(g, entry, size)
+	era := p.enterEraLocked(g, entry, size)
 	op := g.batch.SetDeferred(messageKeyLen, size)
 	putMessageKey(op.Key, era, p.topic.id, p.index, entry)
 	d.put(op.Key, op.Value, p.publish, p.cum)
@@ -186,7 +186,7 @@ func (p *partition) append(g *group, d *draft, now int64) engine.MessageID {
 	if p.group != g {
 		p.group, p.touch = g, len(g.touched)
 		g.touched = append(g.touched, touch{part: p})
-		g.hold(p.topic)
+		g.pin(p.topic)
 	}
 	g.touched[p.touch] = touch{part: p, next: p.next, cum: p.cum, publish: p.publish}
 	return engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry}
@@ -194,18 +194,19 @@ func (p *partition) append(g *group, d *draft, now int64) engine.MessageID {
 
 // announce wakes those who wait for messages of the partition.
 func (p *partition) announce() {
-	p.tail.wake()
-	p.topic.tail.wake()
+	p.tail.send()
+	p.topic.tail.send()
 	p.topic.announce()
 }
 
-// bell wakes everybody who waits at once.
-type bell struct {
+// broadcast wakes everybody who waits at once. Whoever waits takes the channel
+// before looking, so that nothing is missed between the two.
+type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{} // nil while nobody waits
 }
 
-func (b *bell) wait() <-chan struct{} {
+func (b *broadcast) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ch == nil {
@@ -214,7 +215,7 @@ func (b *bell) wait() <-chan struct{} {
 	return b.ch
 }
 
-func (b *bell) wake() {
+func (b *broadcast) send() {
 	b.mu.Lock()
 	if b.ch != nil {
 		close(b.ch)
@@ -238,7 +239,7 @@ func (t *topic) announce() {
 	now := time.Now()
 	for _, s := range subs {
 		s.mu.Lock()
-		s.dispatch(now)
+		s.dispatchLocked(now)
 		s.mu.Unlock()
 	}
 }

@@ -15,18 +15,18 @@ type target struct {
 	acked  int64 // bytes ever written before floor
 }
 
-// resolve returns floor and bytes. The caller holds committer.mu.
-func (at target) resolve(p *partition) (uint64, int64) {
+// resolveLocked returns floor and bytes. The caller holds committer.mu.
+func (at target) resolveLocked(p *partition) (uint64, int64) {
 	if at.latest {
 		return p.durable.Load(), p.durableCum
 	}
 	return at.floor, at.acked
 }
 
-// resolve finds a position in every partition; other says what becomes of the
-// partitions that a message id does not name. The caller holds topic.admin, so
-// that nothing is trimmed meanwhile.
-func (t *topic) resolve(at engine.Position, other target) ([]target, error) {
+// resolveLocked finds a position in every partition; other says what becomes
+// of the partitions that a message id does not name. The caller holds
+// topic.admin, so that nothing is trimmed meanwhile.
+func (t *topic) resolveLocked(at engine.Position, other target) ([]target, error) {
 	parts := *t.parts.Load()
 	targets := make([]target, len(parts))
 	var named *partition
@@ -68,7 +68,8 @@ func (t *topic) resolve(at engine.Position, other target) ([]target, error) {
 	return targets, nil
 }
 
-// clamp turns an AtID or AfterID position into an entry between first and durable.
+// clamp turns an AtID or AfterID position into an entry between first and
+// durable.
 func (p *partition) clamp(at engine.Position) uint64 {
 	entry := at.ID.Entry
 	if at.Kind == engine.AfterID && entry < ^uint64(0) {
@@ -79,28 +80,28 @@ func (p *partition) clamp(at engine.Position) uint64 {
 
 // seek moves the cursors anywhere and forgets leases and acknowledgements.
 func (s *subscription) seek(at engine.Position) (*group, error) {
-	targets, err := s.topic.resolve(at, target{stay: true})
+	targets, err := s.topic.resolveLocked(at, target{stay: true})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.use(); err != nil {
+	if err := s.lockLoaded(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	g, err := s.engine().commit.enter()
+	g, err := s.engine().commit.lockGroup()
 	if err != nil {
 		return nil, err
 	}
 	for i, c := range s.cursors {
 		if !targets[i].stay {
-			floor, acked := targets[i].resolve(c.part)
+			floor, acked := targets[i].resolveLocked(c.part)
 			c.reset(g, floor, acked)
 		}
 	}
-	g.hold(s.topic)
-	s.topic.settled(g, time.Now().UnixMilli())
-	s.engine().commit.leave()
-	s.dispatch(time.Now())
+	g.pin(s.topic)
+	s.topic.scheduleAfterAckLocked(g, time.Now().UnixMilli())
+	s.engine().commit.unlockAndCommit()
+	s.dispatchLocked(time.Now())
 	return g, nil
 }
 
@@ -136,7 +137,7 @@ func (s *subscription) oldest(more func(size int64) bool) ([]uint64, error) {
 	parts := *t.parts.Load()
 	floors := make([]uint64, len(parts))
 	m, err := t.merge(parts, func(p *partition) (uint64, error) {
-		if err := s.use(); err != nil {
+		if err := s.lockLoaded(); err != nil {
 			return 0, err
 		}
 		defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func (s *subscription) oldest(more func(size int64) bool) ([]uint64, error) {
 		if !ok {
 			return floors, m.err
 		}
-		if err := s.use(); err != nil {
+		if err := s.lockLoaded(); err != nil {
 			return nil, err
 		}
 		acked := s.cursors[p.index].isAcked(entry)
@@ -170,7 +171,7 @@ func (s *subscription) oldest(more func(size int64) bool) ([]uint64, error) {
 // acknowledged above. It returns the group that holds the last change, nil when
 // there was none.
 func (s *subscription) raise(floors []uint64) (*group, error) {
-	if err := s.use(); err != nil {
+	if err := s.lockLoaded(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -184,14 +185,14 @@ func (s *subscription) raise(floors []uint64) (*group, error) {
 		if err != nil {
 			return nil, err
 		}
-		g, err := e.commit.enter()
+		g, err := e.commit.lockGroup()
 		if err != nil {
 			return nil, err
 		}
 		c.moveTo(g, floor, acked)
-		s.topic.settled(g, now.UnixMilli())
-		e.commit.leave()
+		s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
+		e.commit.unlockAndCommit()
 	}
-	s.dispatch(now)
+	s.dispatchLocked(now)
 	return s.changed, nil
 }

@@ -217,7 +217,8 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 	}
 }
 
-// read returns durable messages of the partitions in the order they were published.
+// read returns durable messages of the partitions in the order they were
+// published.
 func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, req engine.ReadRequest) ([]engine.Record, error) {
 	m, err := t.merge(parts, func(p *partition) (uint64, error) {
 		from := max(readFrom(req, p), p.first.Load())
@@ -239,7 +240,7 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, r
 			break
 		}
 		if s != nil {
-			if err := s.use(); err != nil {
+			if err := s.lockLoaded(); err != nil {
 				return nil, err
 			}
 			acked := s.cursors[p.index].isAcked(entry)

@@ -19,16 +19,16 @@ type waiter struct {
 	max        int
 	lease      time.Duration
 	partition  int32
-	got        lot
+	got        leaseBatch
 	err        error
 	ready      chan struct{}
 	queued     bool
 	prev, next *waiter
 }
 
-// lot is what one caller was handed. What it says of the leases was true when
-// they were made; the items themselves are the subscription's.
-type lot struct {
+// leaseBatch is what one caller was handed. What it says of the leases was
+// true when they were made; the items themselves are the subscription's.
+type leaseBatch struct {
 	at     instant // end of the leases
 	until  time.Time
 	leases []leased
@@ -47,7 +47,7 @@ type waiterList struct {
 	n           int
 }
 
-func (s *subscription) enqueue(w *waiter) {
+func (s *subscription) enqueueLocked(w *waiter) {
 	l := &s.waiters
 	w.queued, w.prev = true, l.last
 	if l.last != nil {
@@ -67,7 +67,7 @@ func (s *subscription) enqueue(w *waiter) {
 	}
 }
 
-func (s *subscription) dequeue(w *waiter) {
+func (s *subscription) dequeueLocked(w *waiter) {
 	l := &s.waiters
 	if w.prev != nil {
 		w.prev.next = w.next
@@ -123,11 +123,11 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, re
 		if err != nil {
 			return nil, err
 		}
-		if len(out) == 0 { // trimmed under our hands; look again
+		if len(out) == 0 { // trimmed meanwhile; look again
 			continue
 		}
 		if err := ctx.Err(); err != nil {
-			s.giveBack(got)
+			s.returnLeases(got)
 			return nil, err
 		}
 		return out, nil
@@ -135,16 +135,16 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, re
 }
 
 // take leases entries to the caller, waiting for the first until deadline.
-func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, deadline time.Time) (lot, error) {
-	if err := s.use(); err != nil {
-		return lot{}, err
+func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, deadline time.Time) (leaseBatch, error) {
+	if err := s.lockLoaded(); err != nil {
+		return leaseBatch{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		s.mu.Unlock()
-		return lot{}, err
+		return leaseBatch{}, err
 	}
 	now := time.Now()
-	s.dispatch(now) // who came first is served first
+	s.dispatchLocked(now) // who came first is served first
 	w := waiter{max: min(req.Max, maxReceive), partition: req.Partition, lease: req.Lease}
 	if w.lease <= 0 {
 		w.lease = s.config.Lease
@@ -152,26 +152,26 @@ func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, dead
 	if w.lease <= 0 {
 		w.lease = engine.DefaultLease
 	}
-	s.fill(&w, now)
+	s.fillLocked(&w, now)
 	if len(w.got.leases) > 0 {
-		s.arm()
+		s.armLocked()
 		s.mu.Unlock()
 		return w.got, nil
 	}
 	wait := time.Until(deadline)
 	if deadline.IsZero() || wait <= 0 {
 		s.mu.Unlock()
-		return lot{}, nil
+		return leaseBatch{}, nil
 	}
 	w.ready = make(chan struct{}, 1)
-	s.enqueue(&w)
-	s.arm()
+	s.enqueueLocked(&w)
+	s.armLocked()
 	s.mu.Unlock()
 	return s.await(ctx, &w, wait)
 }
 
 // await blocks until the waiter is served, its time is up, or nobody wants it.
-func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration) (lot, error) {
+func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration) (leaseBatch, error) {
 	e := s.engine()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -189,20 +189,20 @@ func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration)
 	}
 	s.mu.Lock()
 	if w.queued {
-		s.dequeue(w)
+		s.dequeueLocked(w)
 		s.mu.Unlock()
-		return lot{}, why
+		return leaseBatch{}, why
 	}
 	s.mu.Unlock()
-	if why != nil { // served in the same moment: somebody else shall have it
-		s.giveBack(w.got)
-		return lot{}, why
+	if why != nil { // served in the same moment: give it to somebody else
+		s.returnLeases(w.got)
+		return leaseBatch{}, why
 	}
 	return w.got, w.err
 }
 
-// giveBack undoes leases of messages that never reached their caller.
-func (s *subscription) giveBack(got lot) {
+// returnLeases undoes leases of messages that never reached their caller.
+func (s *subscription) returnLeases(got leaseBatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range got.leases {
@@ -210,41 +210,41 @@ func (s *subscription) giveBack(got lot) {
 		if it.state != itemLeased || it.at != got.at {
 			continue // not this caller's any more
 		}
-		s.drop(it)
+		s.dropLocked(it)
 		if it.deliveries > 1 {
 			s.redelivered--
 		}
 		it.deliveries--
-		s.offer(it)
+		s.makeReadyLocked(it)
 	}
-	s.dispatch(time.Now())
+	s.dispatchLocked(time.Now())
 }
 
-// dispatch serves waiting callers in the order they came. Call it with s.mu
+// dispatchLocked serves waiting callers in the order they came. Call it with s.mu
 // held whenever something may have become available.
-func (s *subscription) dispatch(now time.Time) {
-	if s.gone != nil || !s.complete {
+func (s *subscription) dispatchLocked(now time.Time) {
+	if s.unusable != nil || !s.complete {
 		return
 	}
-	s.expire(s.engine().instant(now))
+	s.expireLocked(s.engine().instant(now))
 	for w := s.waiters.first; w != nil; {
 		next := w.next
-		s.fill(w, now)
+		s.fillLocked(w, now)
 		if len(w.got.leases) > 0 {
-			s.dequeue(w)
+			s.dequeueLocked(w)
 			w.wake()
 		} else if w.partition == engine.AllPartitions {
 			break // nothing for anybody
 		}
 		w = next
 	}
-	s.arm()
+	s.armLocked()
 }
 
-// fill leases up to w.max entries to w, from each partition in turn.
-func (s *subscription) fill(w *waiter, now time.Time) {
+// fillLocked leases up to w.max entries to w, from each partition in turn.
+func (s *subscription) fillLocked(w *waiter, now time.Time) {
 	limit := s.topic.config.Load().MaxUnacked
-	lo, n := s.turn, len(s.cursors)
+	lo, n := s.nextPartition, len(s.cursors)
 	if w.partition != engine.AllPartitions {
 		if int(w.partition) >= n {
 			return
@@ -263,7 +263,7 @@ func (s *subscription) fill(w *waiter, now time.Time) {
 			if it.deliveries++; it.deliveries > 1 {
 				s.redelivered++
 			}
-			s.lease(it, w.got.at)
+			s.leaseLocked(it, w.got.at)
 			w.got.leases = append(w.got.leases, leased{it, it.deliveries})
 		}
 		if len(w.got.leases) >= w.max {
@@ -271,7 +271,7 @@ func (s *subscription) fill(w *waiter, now time.Time) {
 		}
 	}
 	if w.partition == engine.AllPartitions {
-		s.turn = (s.turn + 1) % len(s.cursors)
+		s.nextPartition = (s.nextPartition + 1) % len(s.cursors)
 	}
 }
 
@@ -279,7 +279,7 @@ func (s *subscription) fill(w *waiter, now time.Time) {
 func (c *cursor) take(now time.Time) *item {
 	if len(c.ready) > 0 {
 		it := c.ready[0]
-		c.sub.drop(it)
+		c.sub.dropLocked(it)
 		return it
 	}
 	durable := c.part.durable.Load()
@@ -299,7 +299,7 @@ func (c *cursor) take(now time.Time) *item {
 		c.items[entry] = it
 		if due := c.part.delayedUntil(entry, now.UnixMilli()); due > 0 {
 			at := c.sub.engine().instant(now) + instant(time.UnixMilli(due).Sub(now))
-			c.sub.suspend(it, at)
+			c.sub.suspendLocked(it, at)
 			continue
 		}
 		return it
@@ -309,12 +309,12 @@ func (c *cursor) take(now time.Time) *item {
 
 // fetch reads the records of leased items. Damaged ones stay leased and come
 // back later; only when there is nothing else does the caller hear of them.
-func (s *subscription) fetch(got lot, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engine.Delivery, error) {
 	r := reader{e: s.engine()}
 	defer r.close()
 	if len(got.leases) >= iterateFrom {
 		if err := r.iterate(); err != nil {
-			s.giveBack(got)
+			s.returnLeases(got)
 			return nil, err
 		}
 	}
@@ -325,20 +325,20 @@ func (s *subscription) fetch(got lot, req engine.ReceiveRequest) ([]engine.Deliv
 		record, size, err := r.read(l.cur.part, l.entry)
 		switch {
 		case errors.Is(err, cdb.ErrNotFound):
-			s.vanish(l.item)
+			s.forgetTrimmed(l.item)
 			continue
 		case errors.Is(err, engine.ErrCorrupt):
-			s.engine().log.Error("damaged message is not delivered",
+			s.engine().log.Error("message is damaged and is not delivered",
 				"topic", uint64(s.topic.id), "partition", l.cur.part.index, "entry", l.entry, "error", err)
 			damage = err
 			continue
 		case err != nil:
-			s.giveBack(got)
+			s.returnLeases(got)
 			return nil, err
 		}
 		l.size.Store(size)
 		if total += len(record.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
-			s.giveBack(lot{at: got.at, leases: got.leases[i:]})
+			s.returnLeases(leaseBatch{at: got.at, leases: got.leases[i:]})
 			break
 		}
 		out = append(out, engine.Delivery{
@@ -353,12 +353,12 @@ func (s *subscription) fetch(got lot, req engine.ReceiveRequest) ([]engine.Deliv
 	return out, nil
 }
 
-// vanish forgets an item whose message was trimmed.
-func (s *subscription) vanish(it *item) {
+// forgetTrimmed forgets an item whose message was trimmed.
+func (s *subscription) forgetTrimmed(it *item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if it.state == itemLeased || it.state == itemDead {
-		s.drop(it)
+	if it.state == itemLeased || it.state == itemDeadLetter {
+		s.dropLocked(it)
 		delete(it.cur.items, it.entry)
 	}
 }

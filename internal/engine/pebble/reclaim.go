@@ -67,12 +67,12 @@ func (r *reclaimer) run() {
 	start := binary.BigEndian.AppendUint32([]byte{keyMessage}, lo)
 	end := binary.BigEndian.AppendUint32([]byte{keyMessage}, hi)
 	if err := r.e.db.Compact(r.ctx, start, after(end), false); err != nil && r.ctx.Err() == nil {
-		r.e.log.Error("reclaim disk space", "error", err)
+		r.e.log.Error("compaction that gives disk space back failed; it is tried again after further deletions", "error", err)
 	}
 }
 
-// freed notes that messages of these eras go with the group.
-func (t *topic) freed(g *group, bytes int64, eras []uint32) {
+// noteFreedLocked notes that messages of these eras go with the group.
+func (t *topic) noteFreedLocked(g *group, bytes int64, eras []uint32) {
 	if len(eras) == 0 || bytes == 0 {
 		return
 	}

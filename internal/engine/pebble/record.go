@@ -25,7 +25,18 @@ const (
 	hasProducer   = 1 << 4
 	hasSequence   = 1 << 5
 	hasDeliverAt  = 1 << 6
+	hasDedup      = 1 << 7 // since format 2, see impliedDedup
 )
+
+// impliedDedup is the deduplication key of a record that does not spell one
+// out: the producer and the sequence, when there are both. Format 1 knew no
+// other, and most messages of format 2 need no other.
+func impliedDedup(m *engine.Message) engine.DedupKey {
+	if m.Producer == "" || !m.HasSequence {
+		return engine.DedupKey{}
+	}
+	return engine.DedupKey{Producer: m.Producer, Sequence: m.Sequence}
+}
 
 // draft is a message made ready for its place in the log.
 type draft struct {
@@ -74,6 +85,11 @@ func prepare(m *engine.Message, scratch []byte) draft {
 		d.flags |= hasDeliverAt
 		p.int(m.DeliverAt)
 	}
+	if m.Dedup != impliedDedup(m) {
+		d.flags |= hasDedup
+		p.str(m.Dedup.Producer)
+		p.uint(m.Dedup.Sequence)
+	}
 	d.fields = p
 	d.sum = crc32.Update(crc32.Update(0, castagnoli, d.fields), castagnoli, m.Payload)
 	return d
@@ -100,7 +116,7 @@ type recordHead struct {
 // verify checks a stored record against its checksum.
 func verify(key, value []byte) (recordHead, error) {
 	if len(value) < recordHeaderLen {
-		return recordHead{}, corrupt(key, "record is too short")
+		return recordHead{}, corrupt(key, "record is too short for its header")
 	}
 	sum := crc32.Update(0, castagnoli, value[recordHeaderLen:])
 	sum = crc32.Update(crc32.Update(sum, castagnoli, key), castagnoli, value[4:recordHeaderLen])
@@ -153,8 +169,13 @@ func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
 	if flags&hasDeliverAt != 0 {
 		r.DeliverAt = u.int()
 	}
+	if flags&hasDedup != 0 {
+		r.Dedup = engine.DedupKey{Producer: u.str(), Sequence: u.uint()}
+	} else {
+		r.Dedup = impliedDedup(&r.Message)
+	}
 	if u.err != nil {
-		return engine.Record{}, corrupt(key, "fields are cut short")
+		return engine.Record{}, corrupt(key, "record ends before its last field")
 	}
 	r.Payload = u.rest
 	return r, nil

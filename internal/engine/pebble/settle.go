@@ -26,21 +26,21 @@ func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, set
 	if err != nil {
 		return err
 	}
-	if err := t.knows(settlements); err != nil {
+	if err := t.checkIDs(settlements); err != nil {
 		return err
 	}
-	var sizes map[place]int64 // of messages whose lease did not say
+	var sizes map[entryRef]int64 // of messages whose lease did not say
 	for {
-		if err := s.use(); err != nil {
+		if err := s.lockLoaded(); err != nil {
 			return err
 		}
-		missing := s.unsized(settlements, sizes)
+		missing := s.unsizedLocked(settlements, sizes)
 		if missing == nil {
 			break
 		}
 		s.mu.Unlock()
 		if sizes == nil {
-			sizes = make(map[place]int64)
+			sizes = make(map[entryRef]int64)
 		}
 		for _, at := range missing {
 			if sizes[at], err = at.part.size(at.entry); err != nil {
@@ -48,7 +48,7 @@ func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, set
 			}
 		}
 	}
-	g, err := s.settle(settlements, sizes)
+	g, err := s.settleLocked(settlements, sizes)
 	s.mu.Unlock()
 	if err != nil || g == nil {
 		return err
@@ -56,14 +56,14 @@ func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, set
 	return g.wait(ctx)
 }
 
-// place is an entry of a partition.
-type place struct {
+// entryRef is an entry of a partition.
+type entryRef struct {
 	part  *partition
 	entry uint64
 }
 
-// knows checks that the topic has, or had, every message named.
-func (t *topic) knows(settlements []engine.Settlement) error {
+// checkIDs checks that the topic has, or had, every message named.
+func (t *topic) checkIDs(settlements []engine.Settlement) error {
 	for i := range settlements {
 		id := settlements[i].ID
 		if id.Topic != t.id {
@@ -83,8 +83,8 @@ func (t *topic) knows(settlements []engine.Settlement) error {
 	return nil
 }
 
-// unsized lists the messages to acknowledge whose size nobody knows yet.
-func (s *subscription) unsized(settlements []engine.Settlement, sizes map[place]int64) (missing []place) {
+// unsizedLocked lists the messages to acknowledge whose size nobody knows yet.
+func (s *subscription) unsizedLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (missing []entryRef) {
 	for i := range settlements {
 		if settlements[i].Action != engine.Ack {
 			continue
@@ -94,7 +94,7 @@ func (s *subscription) unsized(settlements []engine.Settlement, sizes map[place]
 		if it := c.items[id.Entry]; it != nil && it.size.Load() > 0 || c.isAcked(id.Entry) {
 			continue
 		}
-		at := place{c.part, id.Entry}
+		at := entryRef{c.part, id.Entry}
 		if _, ok := sizes[at]; !ok {
 			missing = append(missing, at)
 		}
@@ -102,19 +102,19 @@ func (s *subscription) unsized(settlements []engine.Settlement, sizes map[place]
 	return missing
 }
 
-// settle applies the settlements and returns the group to wait for, nil when
-// there is nothing to wait for. The caller holds s.mu.
-func (s *subscription) settle(settlements []engine.Settlement, sizes map[place]int64) (*group, error) {
+// settleLocked applies the settlements and returns the group to wait for, nil
+// when there is nothing to wait for. The caller holds s.mu.
+func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (*group, error) {
 	wall := time.Now()
 	now := s.engine().instant(wall)
-	s.expire(now)
-	defer s.dispatch(wall)
+	s.expireLocked(now)
+	defer s.dispatchLocked(wall)
 	durable := false
 	for i := range settlements {
 		st := &settlements[i]
 		c := s.cursors[st.ID.Partition]
 		if st.Action == engine.Extend {
-			s.extend(c.items[st.ID.Entry], now, st.Delay)
+			s.extendLocked(c.items[st.ID.Entry], now, st.Delay)
 			continue
 		}
 		floor, acked := st.ID.Entry+1, int64(0)
@@ -124,23 +124,23 @@ func (s *subscription) settle(settlements []engine.Settlement, sizes map[place]i
 				return nil, err
 			}
 		}
-		g, err := s.engine().commit.enter()
+		g, err := s.engine().commit.lockGroup()
 		if err != nil {
 			return nil, err
 		}
 		switch st.Action {
 		case engine.Ack:
-			s.ackOne(g, c, st.ID.Entry, sizes)
+			s.ackOneLocked(g, c, st.ID.Entry, sizes)
 		case engine.AckTo:
 			c.moveTo(g, floor, acked)
 		case engine.Nack:
-			s.nack(g, c.items[st.ID.Entry], now, st.Delay)
+			s.nackLocked(g, c.items[st.ID.Entry], now, st.Delay)
 		}
 		if st.Action != engine.Nack {
 			durable = true
-			s.topic.settled(g, wall.UnixMilli())
+			s.topic.scheduleAfterAckLocked(g, wall.UnixMilli())
 		}
-		s.engine().commit.leave()
+		s.engine().commit.unlockAndCommit()
 	}
 	if durable {
 		return s.changed, nil
@@ -148,11 +148,11 @@ func (s *subscription) settle(settlements []engine.Settlement, sizes map[place]i
 	return nil, nil
 }
 
-func (s *subscription) ackOne(g *group, c *cursor, entry uint64, sizes map[place]int64) {
+func (s *subscription) ackOneLocked(g *group, c *cursor, entry uint64, sizes map[entryRef]int64) {
 	if c.isAcked(entry) {
 		return
 	}
-	size, ok := sizes[place{c.part, entry}]
+	size, ok := sizes[entryRef{c.part, entry}]
 	if !ok {
 		if it := c.items[entry]; it != nil {
 			size = it.size.Load()
@@ -186,23 +186,23 @@ func (c *cursor) ackedAt(floor uint64) (int64, error) {
 	return acked, nil
 }
 
-func (s *subscription) nack(g *group, it *item, now instant, delay time.Duration) {
-	if it == nil || it.state == itemDead {
+func (s *subscription) nackLocked(g *group, it *item, now instant, delay time.Duration) {
+	if it == nil || it.state == itemDeadLetter {
 		return
 	}
 	switch {
 	case it.state == itemLeased:
-		s.drop(it)
-		s.returned(g, it, now, delay)
+		s.dropLocked(it)
+		s.returnedLocked(g, it, now, delay)
 	case it.deliveries > 0 && delay > 0:
-		s.drop(it)
-		s.suspend(it, now+instant(delay))
+		s.dropLocked(it)
+		s.suspendLocked(it, now+instant(delay))
 	}
 }
 
-// extend keeps an item for its consumer. When the lease has ended but nobody
-// else has the message yet, the consumer gets it back.
-func (s *subscription) extend(it *item, now instant, d time.Duration) {
+// extendLocked keeps an item for its consumer. When the lease has ended but
+// nobody else has the message yet, the consumer gets it back.
+func (s *subscription) extendLocked(it *item, now instant, d time.Duration) {
 	if it == nil || it.deliveries == 0 || it.state != itemLeased && it.state != itemReady {
 		return
 	}
@@ -212,8 +212,8 @@ func (s *subscription) extend(it *item, now instant, d time.Duration) {
 	if d <= 0 {
 		d = engine.DefaultLease
 	}
-	s.drop(it)
-	s.lease(it, now+instant(d))
+	s.dropLocked(it)
+	s.leaseLocked(it, now+instant(d))
 }
 
 // size returns the stored bytes of an entry; 0 when it is trimmed already.

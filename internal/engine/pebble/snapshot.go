@@ -56,9 +56,9 @@ func (j *journal) restoreSnapshot() error {
 	return storeError(iter.Error())
 }
 
-// settledSnapshot returns the latest durable snapshot, waiting for one that is
+// durableSnapshot returns the latest durable snapshot, waiting for one that is
 // about to take its place: its records are gone from view already.
-func (j *journal) settledSnapshot(ctx context.Context) (snapshot, error) {
+func (j *journal) durableSnapshot(ctx context.Context) (snapshot, error) {
 	j.snapMu.Lock()
 	saving := j.saving
 	j.snapMu.Unlock()
@@ -78,15 +78,15 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 		return err
 	}
 	defer j.e.leave()
-	if j.e.guard.nearlyEmpty() {
+	if j.e.disk.critical() {
 		return engine.ErrDiskFull
 	}
 	j.saveMu.Lock()
 	defer j.saveMu.Unlock()
 	if end := j.end(); position > end {
-		return fmt.Errorf("%w: journal %q ends at %d, before the snapshot's %d", engine.ErrInvalid, j.name, end, position)
+		return fmt.Errorf("%w: a snapshot of journal %q at position %d, which ends at %d", engine.ErrInvalid, j.name, position, end)
 	}
-	current, err := j.settledSnapshot(ctx)
+	current, err := j.durableSnapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -112,11 +112,11 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 
 // install makes a written snapshot the latest one and drops what it replaces.
 func (j *journal) install(s snapshot) (*group, error) {
-	g, err := j.e.commit.enter()
+	g, err := j.e.commit.lockGroup()
 	if err != nil {
 		return nil, err
 	}
-	defer j.e.commit.leave()
+	defer j.e.commit.unlockAndCommit()
 	g.set(snapshotKey(j.id), packSnapshot(s))
 	g.deleteRange(chunkKey(j.id, 0, 0), chunkKey(j.id, s.id, 0))
 	g.deleteRange(recordKey(j.id, 0), recordKey(j.id, s.position+1))
@@ -136,11 +136,11 @@ func (j *journal) install(s snapshot) (*group, error) {
 
 // discard removes the chunks of a snapshot that was not finished.
 func (j *journal) discard(id uint64) {
-	g, err := j.e.commit.enter()
+	g, err := j.e.commit.lockGroup()
 	if err != nil {
 		return
 	}
-	defer j.e.commit.leave()
+	defer j.e.commit.unlockAndCommit()
 	g.deleteRange(chunkKey(j.id, id, 0), chunkKey(j.id, id+1, 0))
 }
 
@@ -173,11 +173,11 @@ func (w *snapshotWriter) flush() error {
 	if len(w.buf) == 0 {
 		return nil
 	}
-	g, err := w.j.e.commit.join(w.ctx, len(w.buf)+64)
+	g, err := w.j.e.commit.lockWithRoom(w.ctx, len(w.buf)+64)
 	if err != nil {
 		return err
 	}
-	defer w.j.e.commit.leave()
+	defer w.j.e.commit.unlockAndCommit()
 	g.set(chunkKey(w.j.id, w.id, w.chunks), w.buf)
 	w.chunks++
 	w.buf = w.buf[:0]
@@ -192,13 +192,13 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 	// The view keeps the chunks alive when a later snapshot replaces them; it
 	// may show that snapshot already, and then we look again.
 	for {
-		snap, err := j.settledSnapshot(ctx)
+		snap, err := j.durableSnapshot(ctx)
 		if err != nil || snap.id == 0 {
 			j.e.leave()
 			return 0, nil, err
 		}
 		r := &snapshotReader{j: j, snap: snap, view: j.e.db.NewSnapshot()}
-		if again, err := j.settledSnapshot(ctx); err == nil && again == snap {
+		if again, err := j.durableSnapshot(ctx); err == nil && again == snap {
 			return snap.position, r, nil
 		}
 		_ = r.view.Close()
@@ -243,7 +243,7 @@ func (r *snapshotReader) load() error {
 		return storeError(err)
 	}
 	defer closer.Close()
-	body, err := unseal(key, value)
+	body, err := checkChecksum(key, value)
 	if err != nil {
 		return err
 	}

@@ -66,12 +66,12 @@ func (t *topic) subscriptionNames() []string {
 }
 
 func (s *subscription) describe() (engine.SubscriptionStats, error) {
-	if err := s.use(); err != nil {
+	if err := s.lockLoaded(); err != nil {
 		return engine.SubscriptionStats{}, err
 	}
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.dispatch(now)
+	s.dispatchLocked(now)
 	stats := engine.SubscriptionStats{
 		Name:        s.name,
 		Config:      s.config,

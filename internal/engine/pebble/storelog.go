@@ -25,13 +25,13 @@ func (l storeLogger) Fatalf(format string, args ...any) {
 func (e *Engine) events() *cdb.EventListener {
 	return &cdb.EventListener{
 		BackgroundError: func(err error) {
-			e.log.Error("store: background work failed", "error", err)
+			e.log.Error("store: a flush or compaction failed and is tried again", "error", err)
 		},
 		DataCorruption: func(info cdb.DataCorruptionInfo) {
-			e.log.Error("store: damaged file", "detail", info.String())
+			e.log.Error("store: a file is damaged", "detail", info.String())
 		},
 		WriteStallBegin: func(info cdb.WriteStallBeginInfo) {
-			e.log.Warn("store: writes stall", "detail", info.String())
+			e.log.Warn("store: writes wait until flushes and compactions catch up", "detail", info.String())
 		},
 	}
 }

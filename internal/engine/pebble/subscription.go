@@ -9,28 +9,29 @@ import (
 	"freshet/internal/engine"
 )
 
-// subscription is a loaded subscription.
+// subscription is a loaded subscription. Its methods whose names end in Locked,
+// and all methods of its cursors, are called with mu held.
 type subscription struct {
-	topic *topic
-	id    uint32
-	name  string
-	born  *group // the group that created it; nil when it was loaded
+	topic     *topic
+	id        uint32
+	name      string
+	createdBy *group // the group that created it; nil when it was loaded
 
 	acked atomic.Int64 // bytes ever acknowledged, over all cursors
 
-	mu          sync.Mutex
-	config      engine.SubscriptionConfig
-	cursors     []*cursor
-	complete    bool     // blocks and counts are read from the store
-	gone        error    // deleted or unloaded: what to tell callers
-	changed     *group   // the last group that a cursor was written to
-	timers      itemHeap // leased and waiting items, by time
-	leased      int
-	dead        int // items on their way to the dead letter topic
-	delayed     int // waiting items that were never delivered
-	redelivered uint64
-	turn        int // partition to look at first
-	waiters     waiterList
+	mu            sync.Mutex
+	config        engine.SubscriptionConfig
+	cursors       []*cursor
+	complete      bool     // blocks and counts are read from the store
+	unusable      error    // deleted or unloaded: what to tell callers
+	changed       *group   // the last group that a cursor was written to
+	timers        itemHeap // leased and waiting items, by time
+	leased        int
+	deadLetters   int // items on their way to the dead letter topic
+	delayed       int // waiting items that were never delivered
+	redelivered   uint64
+	nextPartition int // partition to look at first
+	waiters       waiterList
 
 	armed atomic.Int64 // instant when the clock wakes it, 0 for never; changed under clock.mu
 	index int          // in the clock's heap
@@ -41,7 +42,8 @@ func (s *subscription) engine() *Engine { return s.topic.e }
 // restoreCursor takes one stored cursor.
 func (s *subscription) restoreCursor(key []byte, part uint32, body []byte) error {
 	if int64(part) >= int64(len(s.cursors)) || len(body) != cursorLen {
-		return corrupt(key, "cursor is not one")
+		return corrupt(key, fmt.Sprintf("cursor of subscription %q has %d bytes and is for partition %d; want %d bytes and one of %d partitions",
+			s.name, len(body), part, cursorLen, len(s.cursors)))
 	}
 	c := s.cursors[part]
 	if floor := binary.LittleEndian.Uint64(body); floor >= c.floor {
@@ -66,7 +68,8 @@ func (tt *topicTable) redeliveredOf(id engine.TopicID, sub uint32) uint64 {
 	return tt.redelivered[redeliveredKey{id, sub}]
 }
 
-// newSubscription makes a subscription with every cursor at the start of its partition.
+// newSubscription makes a subscription with every cursor at the start of its
+// partition.
 func (t *topic) newSubscription(id uint32, name string, config engine.SubscriptionConfig, parts []*partition) *subscription {
 	s := &subscription{topic: t, id: id, name: name, config: config, index: -1}
 	for _, p := range parts {
@@ -81,15 +84,16 @@ func (s *subscription) addCursor(p *partition) {
 	s.cursors = append(s.cursors, c)
 }
 
-// use locks the subscription with everything loaded. The caller unlocks it.
-func (s *subscription) use() error {
+// lockLoaded locks the subscription with everything loaded. The caller unlocks
+// it.
+func (s *subscription) lockLoaded() error {
 	s.mu.Lock()
-	if s.gone != nil {
+	if s.unusable != nil {
 		s.mu.Unlock()
-		return s.gone
+		return s.unusable
 	}
 	if !s.complete {
-		if err := s.loadAcks(); err != nil {
+		if err := s.loadAcksLocked(); err != nil {
 			s.mu.Unlock()
 			return fmt.Errorf("load subscription %q of topic %d: %w", s.name, s.topic.id, err)
 		}
@@ -98,7 +102,7 @@ func (s *subscription) use() error {
 	return nil
 }
 
-func (s *subscription) loadAcks() error {
+func (s *subscription) loadAcksLocked() error {
 	t := s.topic
 	for _, c := range s.cursors {
 		c.blocks, c.counts, c.above = nil, nil, 0
@@ -109,7 +113,7 @@ func (s *subscription) loadAcks() error {
 		if int(part) >= len(s.cursors) {
 			return nil
 		}
-		return s.cursors[part].restoreBlock(binary.BigEndian.Uint64(key[cursorKeyLen:]), body)
+		return s.cursors[part].restoreBlock(key, body)
 	})
 	if err != nil {
 		return err
@@ -129,8 +133,8 @@ func (s *subscription) loadAcks() error {
 	})
 }
 
-// drop takes an item out of whatever heap it is in.
-func (s *subscription) drop(it *item) {
+// dropLocked takes an item out of whatever heap it is in.
+func (s *subscription) dropLocked(it *item) {
 	switch it.state {
 	case itemLeased:
 		s.timers.remove(it, byTime)
@@ -142,21 +146,21 @@ func (s *subscription) drop(it *item) {
 		}
 	case itemReady:
 		it.cur.ready.remove(it, byEntry)
-	case itemDead:
-		s.dead--
+	case itemDeadLetter:
+		s.deadLetters--
 	}
 	it.state = itemLoose
 }
 
-// lease puts a loose item under a lease until at.
-func (s *subscription) lease(it *item, at instant) {
+// leaseLocked puts a loose item under a lease until at.
+func (s *subscription) leaseLocked(it *item, at instant) {
 	it.state, it.at = itemLeased, at
 	s.timers.push(it, byTime)
 	s.leased++
 }
 
-// suspend makes a loose item wait until at.
-func (s *subscription) suspend(it *item, at instant) {
+// suspendLocked makes a loose item wait until at.
+func (s *subscription) suspendLocked(it *item, at instant) {
 	it.state, it.at = itemWaiting, at
 	s.timers.push(it, byTime)
 	if it.deliveries == 0 {
@@ -164,8 +168,8 @@ func (s *subscription) suspend(it *item, at instant) {
 	}
 }
 
-// offer makes a loose item ready for the next caller.
-func (s *subscription) offer(it *item) {
+// makeReadyLocked makes a loose item ready for the next caller.
+func (s *subscription) makeReadyLocked(it *item) {
 	it.state = itemReady
 	it.cur.ready.push(it, byEntry)
 }
@@ -175,31 +179,31 @@ func (s *subscription) offer(it *item) {
 func (s *subscription) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiters.n > 0 || s.dead > 0 || len(s.timers) > s.delayed
+	return s.waiters.n > 0 || s.deadLetters > 0 || len(s.timers) > s.delayed
 }
 
 // unload makes the object unusable and returns its count of redeliveries.
 func (s *subscription) unload() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone = engine.ErrNoSubscription
+	s.unusable = engine.ErrNoSubscription
 	s.engine().clock.disarm(s)
 	return s.redelivered
 }
 
-// retire ends the subscription: waiting callers get err, and the group writes
-// nothing more about it. The caller holds s.mu and committer.mu.
-func (s *subscription) retire(g *group, err error) {
-	s.gone = err
+// retireLocked ends the subscription: waiting callers get err, and the group
+// writes nothing more about it. The caller holds s.mu and committer.mu.
+func (s *subscription) retireLocked(g *group, err error) {
+	s.unusable = err
 	for _, c := range s.cursors {
 		c.cancelSlots(g)
 	}
 	for w := s.waiters.first; w != nil; w = s.waiters.first {
-		s.dequeue(w)
+		s.dequeueLocked(w)
 		w.err = err
 		w.wake()
 	}
-	s.timers, s.leased, s.delayed, s.dead = nil, 0, 0, 0
+	s.timers, s.leased, s.delayed, s.deadLetters = nil, 0, 0, 0
 	for _, c := range s.cursors {
 		for _, it := range c.items {
 			it.state = itemLoose // whoever holds one has nothing to give back

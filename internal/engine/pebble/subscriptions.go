@@ -18,7 +18,7 @@ func checkSubscription(name string, c engine.SubscriptionConfig) error {
 	case c.Lease < 0:
 		return fmt.Errorf("%w: a lease must not be negative", engine.ErrInvalid)
 	case c.MaxDeliveries > 0 && c.DeadLetterTopic == 0:
-		return fmt.Errorf("%w: a limit of deliveries needs a dead letter topic", engine.ErrInvalid)
+		return fmt.Errorf("%w: a subscription with MaxDeliveries needs a DeadLetterTopic", engine.ErrInvalid)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 	if exists {
 		return nil, engine.ErrSubscriptionExists
 	}
-	targets, err := t.resolve(at, target{stay: true})
+	targets, err := t.resolveLocked(at, target{stay: true})
 	if err != nil {
 		return nil, err
 	}
@@ -62,19 +62,19 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 	defer t.mu.Unlock()
 	s := t.newSubscription(t.nextSub, name, config, *t.parts.Load())
 	s.complete = true // there is nothing to load
-	g, err := t.e.commit.enter()
+	g, err := t.e.commit.lockGroup()
 	if err != nil {
 		return nil, err
 	}
-	defer t.e.commit.leave()
+	defer t.e.commit.unlockAndCommit()
 	if t.deleted.Load() {
 		return nil, engine.ErrNoTopic
 	}
 	t.nextSub++
-	s.born = g
+	s.createdBy = g
 	for i, c := range s.cursors {
 		if at := targets[i]; !at.stay {
-			c.floor, c.acked = at.resolve(c.part)
+			c.floor, c.acked = at.resolveLocked(c.part)
 			c.next = c.floor
 		}
 		s.acked.Add(c.acked)
@@ -84,7 +84,7 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 	}
 	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: *t.config.Load(), nextSub: t.nextSub}))
 	g.set(subKey(t.id, name), packSub(s.id, config))
-	g.hold(t)
+	g.pin(t)
 	t.subs[name] = s
 	return g, nil
 }
@@ -96,18 +96,18 @@ func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, n
 	}
 	config.Properties = maps.Clone(config.Properties)
 	return e.change(ctx, id, name, func(s *subscription) (*group, error) {
-		if err := s.use(); err != nil {
+		if err := s.lockLoaded(); err != nil {
 			return nil, err
 		}
 		defer s.mu.Unlock()
-		g, err := e.commit.enter()
+		g, err := e.commit.lockGroup()
 		if err != nil {
 			return nil, err
 		}
-		defer e.commit.leave()
+		defer e.commit.unlockAndCommit()
 		s.config = config
 		g.set(subKey(id, name), packSub(s.id, config))
-		g.hold(s.topic)
+		g.pin(s.topic)
 		return g, nil
 	})
 }
@@ -120,15 +120,15 @@ func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name
 		defer t.mu.Unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.gone != nil {
-			return nil, s.gone
+		if s.unusable != nil {
+			return nil, s.unusable
 		}
-		g, err := e.commit.enter()
+		g, err := e.commit.lockGroup()
 		if err != nil {
 			return nil, err
 		}
-		defer e.commit.leave()
-		s.retire(g, engine.ErrNoSubscription)
+		defer e.commit.unlockAndCommit()
+		s.retireLocked(g, engine.ErrNoSubscription)
 		e.clock.disarm(s)
 		delete(t.subs, name)
 		g.delete(subKey(id, name))
@@ -136,9 +136,9 @@ func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name
 			prefix := ownedKey(kind, id, s.id)
 			g.deleteRange(prefix, after(prefix))
 		}
-		g.hold(t)
+		g.pin(t)
 		g.after = append(g.after, func() { e.topics.forgetSub(id, s.id) })
-		t.settled(g, time.Now().UnixMilli())
+		t.scheduleAfterAckLocked(g, time.Now().UnixMilli())
 		return g, nil
 	})
 }

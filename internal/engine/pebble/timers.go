@@ -19,17 +19,17 @@ func (e *Engine) instant(now time.Time) instant {
 // clock wakes subscriptions when a lease ends or a delay is over: one goroutine
 // and one heap for all of them.
 type clock struct {
-	e     *Engine
-	mu    sync.Mutex
-	subs  wakeHeap
-	nudge chan struct{}
-	stop  chan struct{}
-	ended chan struct{}
+	e      *Engine
+	mu     sync.Mutex
+	subs   wakeHeap
+	wakeup chan struct{}
+	stop   chan struct{}
+	ended  chan struct{}
 }
 
 func (c *clock) start(e *Engine) {
 	c.e = e
-	c.nudge = make(chan struct{}, 1)
+	c.wakeup = make(chan struct{}, 1)
 	c.stop = make(chan struct{})
 	c.ended = make(chan struct{})
 	go c.run()
@@ -40,9 +40,10 @@ func (c *clock) close() {
 	<-c.ended
 }
 
-// arm sees to it that the subscription wakes in time for its first timer. It
-// may wake early, when that timer has gone since. The caller holds s.mu.
-func (s *subscription) arm() {
+// armLocked sees to it that the subscription wakes in time for its first
+// timer. It may wake early, when that timer has gone since. The caller holds
+// s.mu.
+func (s *subscription) armLocked() {
 	if len(s.timers) == 0 {
 		return
 	}
@@ -63,7 +64,7 @@ func (s *subscription) arm() {
 	}
 	if s.index == 0 {
 		select {
-		case c.nudge <- struct{}{}:
+		case c.wakeup <- struct{}{}:
 		default:
 		}
 	}
@@ -101,7 +102,7 @@ func (c *clock) run() {
 		c.mu.Unlock()
 		for _, s := range due {
 			s.mu.Lock()
-			s.dispatch(now)
+			s.dispatchLocked(now)
 			s.mu.Unlock()
 		}
 		if len(due) > 0 {
@@ -110,7 +111,7 @@ func (c *clock) run() {
 		timer.Reset(sleep)
 		select {
 		case <-timer.C:
-		case <-c.nudge:
+		case <-c.wakeup:
 		case <-c.stop:
 			return
 		}
@@ -141,46 +142,48 @@ func (h *wakeHeap) Pop() any {
 	return s
 }
 
-// expire ends the leases and delays whose time has come. The caller holds s.mu.
-func (s *subscription) expire(now instant) {
+// expireLocked ends the leases and delays whose time has come. The caller
+// holds s.mu.
+func (s *subscription) expireLocked(now instant) {
 	for len(s.timers) > 0 && s.timers[0].at <= now {
 		it := s.timers[0]
 		wasLeased := it.state == itemLeased
-		s.drop(it)
+		s.dropLocked(it)
 		if wasLeased {
-			s.returned(nil, it, now, 0)
+			s.returnedLocked(nil, it, now, 0)
 		} else {
-			s.offer(it)
+			s.makeReadyLocked(it)
 		}
 	}
 }
 
-// returned takes a loose item back from a consumer that did not acknowledge it.
-// With a group, the caller holds committer.mu.
-func (s *subscription) returned(g *group, it *item, now instant, delay time.Duration) {
+// returnedLocked takes a loose item back from a consumer that did not
+// acknowledge it. With a group, the caller holds committer.mu.
+func (s *subscription) returnedLocked(g *group, it *item, now instant, delay time.Duration) {
 	if s.config.MaxDeliveries > 0 && it.deliveries >= s.config.MaxDeliveries {
-		it.state = itemDead
-		s.dead++
-		s.engine().dead.bury(it)
+		it.state = itemDeadLetter
+		s.deadLetters++
+		s.engine().deadLetters.enqueue(it)
 		return
 	}
-	s.remember(g, it)
+	s.saveDeliveriesLocked(g, it)
 	if delay > 0 {
-		s.suspend(it, now+instant(delay))
+		s.suspendLocked(it, now+instant(delay))
 	} else {
-		s.offer(it)
+		s.makeReadyLocked(it)
 	}
 }
 
-// remember stores how often the item was delivered, so that the count survives
-// a restart. Nobody waits for it: what is lost is a count, not a message.
-func (s *subscription) remember(g *group, it *item) {
+// saveDeliveriesLocked stores how often the item was delivered, so that the
+// count survives a restart. Nobody waits for it: what is lost is a count, not
+// a message.
+func (s *subscription) saveDeliveriesLocked(g *group, it *item) {
 	if g == nil {
 		var err error
-		if g, err = s.engine().commit.enter(); err != nil {
+		if g, err = s.engine().commit.lockGroup(); err != nil {
 			return
 		}
-		defer s.engine().commit.leave()
+		defer s.engine().commit.unlockAndCommit()
 	}
 	c := it.cur
 	if c.counts == nil {
@@ -190,5 +193,5 @@ func (s *subscription) remember(g *group, it *item) {
 	var body packer
 	body.uint(uint64(it.deliveries))
 	g.set(cursorEntryKey(ofCount, s.topic.id, s.id, c.part.index, it.entry), body)
-	g.hold(s.topic)
+	g.pin(s.topic)
 }

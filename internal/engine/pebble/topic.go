@@ -18,13 +18,13 @@ import (
 // a group that has not completed yet. So what a load reads from the store is
 // always durable.
 type topic struct {
-	e     *Engine
-	id    engine.TopicID
-	ready chan struct{} // closed when loaded, or err is set
-	err   error
-	born  *group // the group that created it, until that is durable
-	pins  atomic.Int32
-	used  atomic.Bool // since the last look for idle topics
+	e         *Engine
+	id        engine.TopicID
+	ready     chan struct{} // closed when loaded, or err is set
+	err       error
+	createdBy *group // the group that created it, until that is durable
+	pins      atomic.Int32
+	used      atomic.Bool // since the last look for idle topics
 
 	config  atomic.Pointer[engine.TopicConfig] // changed under committer.mu
 	parts   atomic.Pointer[[]*partition]       // changed under committer.mu
@@ -40,12 +40,12 @@ type topic struct {
 	waiting map[*subscription]struct{} // subscriptions somebody waits on
 
 	dedup dedup
-	tail  bell // rung when any partition grows
+	tail  broadcast // sent when any partition grows
 
 	// guarded by committer.mu
-	heldBy  *group
-	trimDue int64 // epoch milliseconds in the due index, 0 for none
-	stored  int64 // bytes written and not trimmed
+	pinnedBy *group
+	trimDue  int64 // epoch milliseconds in the due index, 0 for none
+	stored   int64 // bytes written and not trimmed
 }
 
 // topicTable holds the loaded topics.
@@ -73,7 +73,8 @@ func (tt *topicTable) acquire(ctx context.Context, id engine.TopicID) (*topic, e
 	return t, err
 }
 
-// open is acquire that also creates a topic when create is given and there is none.
+// open is acquire that also creates a topic when create is given and there is
+// none.
 func (tt *topicTable) open(ctx context.Context, id engine.TopicID, create *engine.TopicConfig) (*topic, bool, error) {
 	tt.mu.RLock()
 	t := tt.m[id]
@@ -114,8 +115,8 @@ func (t *topic) usable(ctx context.Context) error {
 	if t.err != nil {
 		return t.err
 	}
-	if t.born != nil {
-		if err := t.born.wait(ctx); err != nil {
+	if t.createdBy != nil {
+		if err := t.createdBy.wait(ctx); err != nil {
 			return err
 		}
 	}
@@ -138,7 +139,7 @@ func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 		tt.m[id] = t
 		mine = true
 		if len(tt.m) > tt.e.opts.MaxLoaded {
-			tt.e.keeper.crowded()
+			tt.e.trimmer.requestEviction()
 		}
 	}
 	t.pins.Add(1)
@@ -168,7 +169,8 @@ func (t *topic) release() { t.pins.Add(-1) }
 // load fills the topic from the store, or as a new one from create.
 func (t *topic) load(create *engine.TopicConfig) (created bool) {
 	if create != nil {
-		// A key that does not exist is found out sooner than a range without keys.
+		// A key that does not exist is found out sooner than a range without
+		// keys.
 		if _, err := t.e.get(topicKey(ofConfig, t.id)); errors.Is(err, cdb.ErrNotFound) {
 			t.err = t.create(*create)
 			return t.err == nil
@@ -192,14 +194,14 @@ func (t *topic) create(config engine.TopicConfig) error {
 	}
 	t.parts.Store(&parts)
 	t.config.Store(&config)
-	g, err := t.e.commit.enter()
+	g, err := t.e.commit.lockGroup()
 	if err != nil {
 		return err
 	}
-	defer t.e.commit.leave()
+	defer t.e.commit.unlockAndCommit()
 	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: config}))
-	g.hold(t)
-	t.born = g
+	g.pin(t)
+	t.createdBy = g
 	return nil
 }
 
@@ -235,7 +237,7 @@ func (r *topicRestorer) take(t *topic, key, body []byte) error {
 		return r.config(t, body)
 	}
 	if r.parts == nil {
-		return corrupt(key, "the topic's configuration is missing")
+		return corrupt(key, "configuration of the topic is missing")
 	}
 	switch kind {
 	case ofDue:
@@ -252,7 +254,7 @@ func (r *topicRestorer) take(t *topic, key, body []byte) error {
 	}
 	n := binary.BigEndian.Uint32(rest)
 	if int64(n) >= int64(len(r.parts)) {
-		return corrupt(key, "there is no such partition")
+		return corrupt(key, fmt.Sprintf("key is for partition %d of a topic with %d partitions", n, len(r.parts)))
 	}
 	switch p := r.parts[n]; kind {
 	case ofHead:
@@ -335,17 +337,17 @@ func (t *topic) subscription(ctx context.Context, name string) (*subscription, e
 	if s == nil {
 		return nil, engine.ErrNoSubscription
 	}
-	if s.born != nil {
-		if err := s.born.wait(ctx); err != nil {
+	if s.createdBy != nil {
+		if err := s.createdBy.wait(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// evictable says whether nothing would be lost by unloading the topic. The
+// evictableLocked says whether nothing would be lost by unloading the topic. The
 // caller holds the table's lock, so no new pin can appear.
-func (t *topic) evictable() bool {
+func (t *topic) evictableLocked() bool {
 	if t.pins.Load() != 0 || t.deleted.Load() {
 		return false
 	}
@@ -389,7 +391,7 @@ func (tt *topicTable) evict() {
 func (tt *topicTable) unload(t *topic) {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
-	if t.used.Load() || tt.m[t.id] != t || !t.evictable() {
+	if t.used.Load() || tt.m[t.id] != t || !t.evictableLocked() {
 		return
 	}
 	delete(tt.m, t.id)

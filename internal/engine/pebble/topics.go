@@ -33,7 +33,7 @@ func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engi
 	if err := checkTopicConfig(config); err != nil {
 		return err
 	}
-	if e.guard.full() {
+	if e.disk.full() {
 		return engine.ErrDiskFull
 	}
 	t, created, err := e.topics.open(ctx, id, &config)
@@ -94,11 +94,11 @@ func (t *topic) configure(config engine.TopicConfig) (*group, error) {
 		}
 		t.mu.RUnlock()
 	}
-	g, err := t.e.commit.enter()
+	g, err := t.e.commit.lockGroup()
 	if err != nil {
 		return nil, err
 	}
-	defer t.e.commit.leave()
+	defer t.e.commit.unlockAndCommit()
 	if t.deleted.Load() {
 		return nil, engine.ErrNoTopic
 	}
@@ -106,8 +106,8 @@ func (t *topic) configure(config engine.TopicConfig) (*group, error) {
 	t.parts.Store(&grown)
 	t.config.Store(&config)
 	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: config, nextSub: t.nextSub}))
-	g.hold(t)
-	t.schedule(g, time.Now().Add(t.e.opts.TrimDelay).UnixMilli())
+	g.pin(t)
+	t.scheduleTrimLocked(g, time.Now().Add(t.e.opts.TrimDelay).UnixMilli())
 	return g, nil
 }
 
@@ -126,9 +126,9 @@ func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
 	if err != nil {
 		return err
 	}
-	t.tail.wake()
+	t.tail.send()
 	for _, p := range *t.parts.Load() {
-		p.tail.wake()
+		p.tail.send()
 	}
 	return g.wait(ctx)
 }
@@ -146,18 +146,18 @@ func (t *topic) remove() (*group, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
-	g, err := t.e.commit.enter()
+	g, err := t.e.commit.lockGroup()
 	if err != nil {
 		return nil, err
 	}
-	defer t.e.commit.leave()
+	defer t.e.commit.unlockAndCommit()
 	t.deleted.Store(true)
 	for _, s := range t.subs {
-		s.retire(g, engine.ErrNoTopic)
+		s.retireLocked(g, engine.ErrNoTopic)
 		t.e.clock.disarm(s)
 	}
 	eras := t.eras()
-	t.freed(g, t.stored, eras)
+	t.noteFreedLocked(g, t.stored, eras)
 	for _, era := range eras {
 		prefix := eraTopicKey(era, t.id)
 		g.deleteRange(prefix, after(prefix))
@@ -167,7 +167,7 @@ func (t *topic) remove() (*group, error) {
 	if t.trimDue != 0 {
 		g.delete(dueKey(t.trimDue, t.id))
 	}
-	g.hold(t)
+	g.pin(t)
 	var ids []uint32
 	for _, s := range t.subs {
 		ids = append(ids, s.id)
@@ -210,7 +210,8 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 	return ids, storeError(iter.Error())
 }
 
-// listed says whether a stored topic may be seen: a new one only once it is durable.
+// listed says whether a stored topic may be seen: a new one only once it is
+// durable.
 func (tt *topicTable) listed(id engine.TopicID) bool {
 	tt.mu.RLock()
 	t := tt.m[id]
@@ -223,5 +224,5 @@ func (tt *topicTable) listed(id engine.TopicID) bool {
 	default:
 		return true // being loaded, so it was durable before
 	}
-	return !t.deleted.Load() && (t.born == nil || t.born.durable())
+	return !t.deleted.Load() && (t.createdBy == nil || t.createdBy.durable())
 }

@@ -55,14 +55,14 @@ func TestDeletionLeavesNoKeys(t *testing.T) {
 	must(e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
 	later := time.Now().Add(time.Hour).UnixMilli()
 	for i := range uint64(6) {
-		_, err := e.Append(ctx, 1, 1, []engine.Message{{Producer: "p", Sequence: i, HasSequence: true}, {DeliverAt: later}})
+		_, err := e.Append(ctx, 1, 1, []engine.Message{{Dedup: engine.DedupKey{Producer: "p", Sequence: i}}, {DeliverAt: later}})
 		must(err)
 	}
 	got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 4, Partition: 1})
 	must(err)
 	must(e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}, {ID: got[2].ID}, {ID: got[1].ID, Action: engine.Nack}}))
 	full := keyCounts(t, e)
-	for _, kind := range []byte{ofConfig, ofEra, ofDelay, ofDue, ofSub, ofCursor, ofAcks, ofProducer} {
+	for _, kind := range []byte{ofConfig, ofEra, ofDelay, ofDue, ofSub, ofCursor, ofAcks, ofDedup} {
 		if full[string([]byte{keyTopic, kind})] == 0 {
 			t.Errorf("no key of kind %c: %v", kind, full)
 		}

@@ -25,33 +25,33 @@ func (e *Engine) trim(id engine.TopicID) error {
 	t.admin.Lock()
 	defer t.admin.Unlock()
 	now := time.Now()
-	if err := t.expireBacklog(now); err != nil {
+	if err := t.expireBacklogLocked(now); err != nil {
 		return err
 	}
-	plan, err := t.planTrim(now)
+	plan, err := t.planTrimLocked(now)
 	if err != nil {
 		return err
 	}
-	g, err := e.commit.enter()
+	g, err := e.commit.lockGroup()
 	if err != nil {
 		return err
 	}
-	defer e.commit.leave()
+	defer e.commit.unlockAndCommit()
 	if t.deleted.Load() {
 		return nil
 	}
 	for _, c := range plan.cuts {
-		c.apply(g)
+		c.applyLocked(g)
 	}
-	t.unschedule(g)
+	t.unscheduleTrimLocked(g)
 	if plan.due != 0 {
-		t.schedule(g, max(plan.due, now.Add(e.opts.TrimDelay).UnixMilli()))
+		t.scheduleTrimLocked(g, max(plan.due, now.Add(e.opts.TrimDelay).UnixMilli()))
 	}
 	return nil
 }
 
-// expireBacklog settles messages that are too old or too many.
-func (t *topic) expireBacklog(now time.Time) error {
+// expireBacklogLocked settles messages that are too old or too many.
+func (t *topic) expireBacklogLocked(now time.Time) error {
 	config := t.config.Load()
 	evict := config.BacklogEvict && config.BacklogBytes > 0
 	if config.TTL <= 0 && !evict {
@@ -92,20 +92,20 @@ func (t *topic) expireBacklog(now time.Time) error {
 type cut struct {
 	part      *partition
 	to        uint64
-	cum       int64 // bytes ever written before to
-	delays    bool  // some entries may be in the index of delayed ones
-	producers [][]byte
+	cum       int64    // bytes ever written before to
+	delays    bool     // some entries may be in the index of delayed ones
+	dedupKeys [][]byte // index keys that go with the entries
 }
 
-// apply writes the cut into the group. The caller holds committer.mu.
-func (c *cut) apply(g *group) {
+// applyLocked writes the cut into the group. The caller holds committer.mu.
+func (c *cut) applyLocked(g *group) {
 	p, id := c.part, c.part.topic.id
-	eras := p.cutEras(g, p.first.Load(), c.to)
-	p.topic.freed(g, c.cum-p.firstCum.Load(), eras)
+	eras := p.cutErasLocked(g, p.first.Load(), c.to)
+	p.topic.noteFreedLocked(g, c.cum-p.firstCum.Load(), eras)
 	if c.delays {
 		g.deleteRange(delayKey(id, p.index, 0), delayKey(id, p.index, c.to))
 	}
-	for _, key := range c.producers {
+	for _, key := range c.dedupKeys {
 		g.delete(key)
 	}
 	p.undelay(c.to)
@@ -114,7 +114,7 @@ func (c *cut) apply(g *group) {
 	p.first.Store(c.to)
 	head := headValue{first: c.to, cum: c.cum, lastPublish: p.publish}
 	g.set(partitionKey(ofHead, id, p.index), packHead(head))
-	g.hold(p.topic)
+	g.pin(p.topic)
 }
 
 type trimPlan struct {
@@ -128,8 +128,8 @@ func (plan *trimPlan) again(at int64) {
 	}
 }
 
-// planTrim decides what retention lets go. The caller holds topic.admin.
-func (t *topic) planTrim(now time.Time) (*trimPlan, error) {
+// planTrimLocked decides what retention lets go. The caller holds topic.admin.
+func (t *topic) planTrimLocked(now time.Time) (*trimPlan, error) {
 	config, plan := t.config.Load(), new(trimPlan)
 	parts := *t.parts.Load()
 	floors := t.settledFloors(parts)
@@ -149,7 +149,7 @@ func (t *topic) planTrim(now time.Time) (*trimPlan, error) {
 			// Every partition gives up its share of what is too much.
 			excess = int64(float64(total-config.RetainBytes)*float64(settled[i])/float64(total)) + 1
 		}
-		if err := t.planPartition(plan, p, floors[i], excess, config, now); err != nil {
+		if err := t.planPartitionLocked(plan, p, floors[i], excess, config, now); err != nil {
 			return nil, err
 		}
 	}
@@ -174,7 +174,7 @@ func (t *topic) settledFloors(parts []*partition) []uint64 {
 	return floors
 }
 
-func (t *topic) planPartition(plan *trimPlan, p *partition, floor uint64, excess int64, config *engine.TopicConfig, now time.Time) error {
+func (t *topic) planPartitionLocked(plan *trimPlan, p *partition, floor uint64, excess int64, config *engine.TopicConfig, now time.Time) error {
 	first := p.first.Load()
 	to := first
 	var err error
@@ -198,7 +198,7 @@ func (t *topic) planPartition(plan *trimPlan, p *partition, floor uint64, excess
 	}
 	c := &cut{part: p, delays: p.hasDelays.Load()}
 	if config.Deduplicate && to > first {
-		if to, err = t.planDedup(plan, c, first, to, now); err != nil {
+		if to, err = t.planDedupLocked(plan, c, first, to, now); err != nil {
 			return err
 		}
 	}
@@ -256,9 +256,9 @@ func (p *partition) firstBeyond(cum int64) (uint64, error) {
 // once, since each takes its own delete.
 const dedupRound = 10_000
 
-// planDedup holds back messages inside the window in which duplicates must be
-// found, and lists the index keys that go with the others.
-func (t *topic) planDedup(plan *trimPlan, c *cut, first, to uint64, now time.Time) (uint64, error) {
+// planDedupLocked holds back messages inside the window in which duplicates
+// must be found, and lists the index keys that go with the others.
+func (t *topic) planDedupLocked(plan *trimPlan, c *cut, first, to uint64, now time.Time) (uint64, error) {
 	window := t.e.opts.DedupWindow
 	old, err := c.part.firstAt(now.Add(-window).UnixMilli() + 1)
 	if err != nil {
@@ -282,11 +282,11 @@ func (t *topic) planDedup(plan *trimPlan, c *cut, first, to uint64, now time.Tim
 		if err != nil {
 			return first, err
 		}
-		if !sequenced(&r.Message) {
+		if r.Dedup.IsZero() {
 			continue
 		}
-		if id, found, err := t.original(&r.Message); err == nil && found && id == r.ID {
-			c.producers = append(c.producers, producerKey(t.id, r.Producer, r.Sequence))
+		if id, found, err := t.original(r.Dedup); err == nil && found && id == r.ID {
+			c.dedupKeys = append(c.dedupKeys, dedupKey(t.id, r.Dedup))
 		}
 	}
 	return to, nil

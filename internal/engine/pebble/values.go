@@ -12,18 +12,18 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal puts a checksum over key and body in front of body.
-func seal(key, body []byte) []byte {
+// addChecksum puts a checksum over key and body in front of body.
+func addChecksum(key, body []byte) []byte {
 	sum := crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, body)
 	value := make([]byte, 4, 4+len(body))
 	binary.LittleEndian.PutUint32(value, sum)
 	return append(value, body...)
 }
 
-// unseal checks what seal wrote and returns the body.
-func unseal(key, value []byte) ([]byte, error) {
+// checkChecksum checks what addChecksum wrote and returns the body.
+func checkChecksum(key, value []byte) ([]byte, error) {
 	if len(value) < 4 {
-		return nil, corrupt(key, "value is too short")
+		return nil, corrupt(key, "value is too short for its checksum")
 	}
 	body := value[4:]
 	sum := crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, body)
@@ -57,7 +57,8 @@ func (p *packer) bool(b bool) {
 	}
 }
 
-// unpacker reads them back. After the first fault everything is zero and err is set.
+// unpacker reads them back. After the first fault everything is zero and err
+// is set.
 type unpacker struct {
 	rest []byte
 	err  error
@@ -65,7 +66,7 @@ type unpacker struct {
 
 func (u *unpacker) fail() {
 	if u.err == nil {
-		u.err = fmt.Errorf("%w: value is cut short", engine.ErrCorrupt)
+		u.err = fmt.Errorf("%w: value ends before its last field", engine.ErrCorrupt)
 	}
 	u.rest = nil
 }

@@ -99,7 +99,7 @@ func TestServedWhileLeaving(t *testing.T) {
 		for p := s.cursors[0].part; p.durable.Load() == uint64(round); {
 			runtime.Gosched()
 		}
-		s.dispatch(time.Now())
+		s.dispatchLocked(time.Now())
 		s.mu.Unlock()
 		if err := <-appended; err != nil {
 			t.Fatal(err)
@@ -151,8 +151,8 @@ func TestDeletedWhileHeld(t *testing.T) {
 		if err := remove(); err != nil {
 			t.Fatal(err)
 		}
-		s.giveBack(got)
-		s.vanish(got.leases[0].item)
+		s.returnLeases(got)
+		s.forgetTrimmed(got.leases[0].item)
 		if s.leased != 0 || len(s.timers) != 0 || len(s.cursors[0].ready) != 0 {
 			t.Errorf("topic %d: %d leased, %d timers, %d ready", id, s.leased, len(s.timers), len(s.cursors[0].ready))
 		}

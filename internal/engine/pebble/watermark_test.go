@@ -99,7 +99,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		call("journal", func() error { _, err := j.Append(ctx, 0, []byte("r")); return err })
 		call("conflict", func() error { _, err := j.Append(ctx, 5); _ = err; return nil })
 		sendOnce := func() error {
-			_, err := e.Append(ctx, 3, 0, []engine.Message{{Producer: "p", HasSequence: true}})
+			_, err := e.Append(ctx, 3, 0, []engine.Message{{Dedup: engine.DedupKey{Producer: "p"}}})
 			return err
 		}
 		call("send once", sendOnce)

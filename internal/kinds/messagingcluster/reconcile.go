@@ -14,6 +14,7 @@ import (
 	"freshet/api/generated/clientset/versioned"
 	listers "freshet/api/generated/listers/api/v1alpha1"
 	"freshet/api/v1alpha1"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/placement"
 	"freshet/internal/reconcile"
 	"freshet/internal/reconcile/conditions"
@@ -21,23 +22,12 @@ import (
 	"freshet/internal/reconcile/owners"
 )
 
-// Spec is what the data plane has to know of a cluster.
-type Spec struct {
-	UID          string
-	Organization string
-	Instance     string
-	InstanceType string
-	Name         string
-	Host         string // the name it answers at
-	Engine       string
-}
-
 // Plane runs clusters.
 type Plane interface {
 	// Provision opens the cluster, or brings an open one up to date, and reports
 	// each part that has come up. Calling it again with the same spec changes
 	// nothing.
-	Provision(ctx context.Context, spec Spec, report func(Part)) error
+	Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error
 	// Destroy closes the cluster and removes its data; one that is not there is fine.
 	Destroy(ctx context.Context, uid string) error
 }
@@ -128,7 +118,7 @@ func (c *Controller) provision(ctx context.Context, cluster *object, instance *v
 	spec, err := c.spec(cluster, instance)
 	if err == nil {
 		var unwritten error
-		err = c.plane.Provision(ctx, spec, func(part Part) {
+		err = c.plane.Provision(ctx, spec, func(part provision.Part) {
 			if unwritten == nil && !conditions.IsReady(cluster.Status.Conditions, cluster.Generation) {
 				unwritten = c.progress(ctx, cluster, part)
 			}
@@ -157,16 +147,16 @@ func (c *Controller) failed(ctx context.Context, cluster *object, reason string,
 
 var errNoMember = errors.New("its pool member is no longer in the server's configuration: put it back under pools, or delete the cluster")
 
-func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance) (Spec, error) {
+func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance) (provision.Spec, error) {
 	_, member, ok := c.plan.Member(cluster.Spec.PoolMemberRef)
 	if !ok {
-		return Spec{}, errNoMember
+		return provision.Spec{}, errNoMember
 	}
 	host := ""
 	if len(cluster.Spec.ServiceEndpoints) > 0 {
 		host = cluster.Spec.ServiceEndpoints[0].DNSName
 	}
-	return Spec{
+	return provision.Spec{
 		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
 		InstanceType: instance.Spec.Type, Name: cluster.Name, Host: host, Engine: member.Engine,
 	}, nil

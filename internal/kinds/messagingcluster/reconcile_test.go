@@ -14,6 +14,7 @@ import (
 	"freshet/api/generated/clientset/versioned"
 	typed "freshet/api/generated/clientset/versioned/typed/api/v1alpha1"
 	"freshet/api/v1alpha1"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/kinds/kindstest"
 	"freshet/internal/kinds/messagingcluster"
 )
@@ -23,11 +24,11 @@ type plane struct {
 	mu        sync.Mutex
 	fail      error
 	tries     int
-	running   map[string]messagingcluster.Spec
+	running   map[string]provision.Spec
 	destroyed []string
 }
 
-func (p *plane) Provision(_ context.Context, spec messagingcluster.Spec, report func(messagingcluster.Part)) error {
+func (p *plane) Provision(_ context.Context, spec provision.Spec, report func(provision.Part)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tries++
@@ -35,7 +36,7 @@ func (p *plane) Provision(_ context.Context, spec messagingcluster.Spec, report 
 		return p.fail
 	}
 	if _, ok := p.running[spec.UID]; !ok {
-		for _, part := range []messagingcluster.Part{messagingcluster.Storage, messagingcluster.Metadata, messagingcluster.Broker, messagingcluster.Proxy} {
+		for _, part := range []provision.Part{provision.Storage, provision.Metadata, provision.Broker, provision.Proxy} {
 			report(part)
 		}
 	}
@@ -75,7 +76,7 @@ func start(t *testing.T, fail error) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plane{fail: fail, running: map[string]messagingcluster.Spec{}}
+	p := &plane{fail: fail, running: map[string]provision.Spec{}}
 	t.Cleanup(kindstest.Run(t, client, messagingcluster.New(kindstest.Plan(), p)))
 	_, err = client.CloudV1alpha1().MessagingInstances("acme").Create(t.Context(),
 		&v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, metav1.CreateOptions{})

@@ -7,30 +7,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/reconcile/conditions"
-)
-
-// Part is a piece of a cluster that comes up by itself.
-type Part string
-
-// The parts of a cluster.
-const (
-	Storage  Part = "storage"
-	Metadata Part = "metadata"
-	Broker   Part = "broker"
-	Proxy    Part = "proxy"
 )
 
 // components are the parts of a cluster, each with a condition of its own, and
 // what of the data plane has to run for it.
 var components = []struct {
 	condition string
-	part      Part
+	part      provision.Part
 }{
-	{"MetadataReady", Metadata},
-	{"StorageReady", Storage},
-	{"BrokerReady", Broker},
-	{"ProxyReady", Proxy},
+	{"MetadataReady", provision.Metadata},
+	{"StorageReady", provision.Storage},
+	{"BrokerReady", provision.Broker},
+	{"ProxyReady", provision.Proxy},
 }
 
 const (
@@ -48,7 +38,7 @@ const (
 
 // conditionsOf writes one condition per component and Ready last. What up does
 // not know of a component stays as it is.
-func conditionsOf(cluster *object, up map[Part]bool, ready v1alpha1.Condition) []v1alpha1.Condition {
+func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Condition) []v1alpha1.Condition {
 	old := cluster.Status.Conditions
 	wanted := make([]v1alpha1.Condition, 0, len(components)+1)
 	for _, component := range components {
@@ -83,10 +73,10 @@ func (c *Controller) notReady(ctx context.Context, cluster *object, reason, mess
 }
 
 // progress shows a part that has come up while the others are still on the way.
-func (c *Controller) progress(ctx context.Context, cluster *object, part Part) error {
+func (c *Controller) progress(ctx context.Context, cluster *object, part provision.Part) error {
 	ready, _ := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	status := *cluster.Status.DeepCopy()
-	status.Conditions = conditionsOf(cluster, map[Part]bool{part: true}, ready)
+	status.Conditions = conditionsOf(cluster, map[provision.Part]bool{part: true}, ready)
 	return c.write(ctx, cluster, status)
 }
 
@@ -106,8 +96,8 @@ func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInsta
 	return status
 }
 
-var allUp = map[Part]bool{
-	Metadata: true, Storage: true, Broker: true, Proxy: true,
+var allUp = map[provision.Part]bool{
+	provision.Metadata: true, provision.Storage: true, provision.Broker: true, provision.Proxy: true,
 }
 
 // write stores a changed status and keeps the object current for the next write.

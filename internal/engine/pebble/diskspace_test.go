@@ -19,7 +19,7 @@ func TestDiskFull(t *testing.T) {
 		fs := vfs.NewMem()
 		free := func(n uint64) {
 			fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40, UsedBytes: 1<<40 - n})
-			time.Sleep(2 * guardInterval)
+			time.Sleep(2 * diskCheckInterval)
 		}
 		free(10 << 20)
 		e, err := Open("store", Options{FS: fs, MinFreeBytes: 1 << 20})
@@ -94,7 +94,7 @@ func TestReserve(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := guard{e: &Engine{opts: Options{MinFreeBytes: tc.set}}}
+			d := diskSpace{e: &Engine{opts: Options{MinFreeBytes: tc.set}}}
 			if got := d.reserve(tc.disk); got != tc.want {
 				t.Errorf("%d bytes, want %d", got, tc.want)
 			}

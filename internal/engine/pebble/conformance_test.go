@@ -10,7 +10,7 @@ import (
 	"freshet/internal/engine/enginetest"
 )
 
-func TestLaw(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
 	enginetest.Run(t, enginetest.Options{}, func(testing.TB) enginetest.Store {
 		return &memoryStore{fs: vfs.NewCrashableMem()}

@@ -1,0 +1,29 @@
+// Package provision is what the resource API and the data plane say to each
+// other about a messaging cluster: what should run (Spec), and which parts of it
+// are up (Part).
+//
+// It holds these values only. dataplane runs clusters by them; the reconciler of
+// the MessagingCluster kind writes them down without reaching an engine.
+package provision
+
+// Spec is what the data plane has to know of a cluster.
+type Spec struct {
+	UID          string
+	Organization string
+	Instance     string
+	InstanceType string
+	Name         string
+	Host         string // the name it answers at
+	Engine       string
+}
+
+// Part is a piece of a cluster that comes up by itself.
+type Part string
+
+// The parts of a cluster, in the order in which they come up.
+const (
+	Storage  Part = "storage"  // the engine's store is open
+	Metadata Part = "metadata" // the registry has replayed its journal
+	Broker   Part = "broker"   // topics and subscriptions are known
+	Proxy    Part = "proxy"    // requests find the cluster
+)

@@ -1,0 +1,108 @@
+package pebble
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// failStopFS is the file system as Pebble sees it, with the fail-stop model: when
+// the write-ahead log, the manifest or the directory cannot be written or synced,
+// it fails the engine, and the goroutine that tried never comes back.
+//
+// Pebble would take the error too, but not well: it panics on some paths with
+// its own locks held or let go, which ends the process, and whoever retries an
+// fsync after a failure believes in data that is gone. A goroutine that waits
+// for ever harms nobody: callers were told of the failure by then.
+//
+// Tables are exempt: Pebble writes them anew when that fails.
+type failStopFS struct {
+	vfs.FS
+	e      *Engine
+	active atomic.Bool // while the store is open; before and after, errors are returned
+}
+
+// check fails the engine when there is an error, and then does not return.
+func (f *failStopFS) check(what, name string, err error) error {
+	if err == nil || !f.active.Load() {
+		return err
+	}
+	f.e.fail(fmt.Errorf("%s %s: %w", what, name, err))
+	select {}
+}
+
+// mustNotFail says whether the engine fails with the file.
+func (f *failStopFS) mustNotFail(name string) bool {
+	base := f.PathBase(name)
+	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST") || strings.HasPrefix(base, "marker.")
+}
+
+// Unwrap implements vfs.FS.
+func (f *failStopFS) Unwrap() vfs.FS { return f.FS }
+
+// Create implements vfs.FS.
+func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, category)
+	return f.wrap("create", name, file, err)
+}
+
+// ReuseForWrite implements vfs.FS.
+func (f *failStopFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.ReuseForWrite(oldname, newname, category)
+	return f.wrap("create", newname, file, err)
+}
+
+// OpenDir implements vfs.FS.
+func (f *failStopFS) OpenDir(name string) (vfs.File, error) {
+	file, err := f.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &failStopFile{file, f, name}, nil
+}
+
+func (f *failStopFS) wrap(what, name string, file vfs.File, err error) (vfs.File, error) {
+	if !f.mustNotFail(name) {
+		return file, err
+	}
+	if err := f.check(what, name, err); err != nil {
+		return nil, err
+	}
+	return &failStopFile{file, f, name}, nil
+}
+
+// failStopFile is a file that the engine fails with.
+type failStopFile struct {
+	vfs.File
+	fs   *failStopFS
+	name string
+}
+
+func (f *failStopFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, f.fs.check("write", f.name, err)
+}
+
+func (f *failStopFile) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(p, off)
+	return n, f.fs.check("write", f.name, err)
+}
+
+func (f *failStopFile) Sync() error {
+	return f.fs.check("sync", f.name, f.File.Sync())
+}
+
+func (f *failStopFile) SyncData() error {
+	return f.fs.check("sync", f.name, f.File.SyncData())
+}
+
+func (f *failStopFile) SyncTo(length int64) (bool, error) {
+	full, err := f.File.SyncTo(length)
+	return full, f.fs.check("sync", f.name, err)
+}
+
+func (f *failStopFile) Close() error {
+	return f.fs.check("close", f.name, f.File.Close())
+}
