@@ -23,6 +23,7 @@ import (
 	"freshet/internal/auditapi"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
+	"freshet/internal/surface"
 )
 
 // house is the API over a real trail, with an administrator, a reader, somebody
@@ -32,12 +33,6 @@ type house struct {
 	api    *auditapi.API
 	log    *audit.Log
 	tokens map[string]string
-}
-
-type verifier struct{ *identity.Verifier }
-
-func (v verifier) VerifyToken(ctx context.Context, token string) (*identity.Principal, error) {
-	return v.Verify(ctx, token, identitytest.IssuerURL)
 }
 
 func newHouse(t *testing.T) *house {
@@ -70,7 +65,10 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.api = auditapi.New(auditapi.Options{Trail: log, Verifier: verifier{world.Verifier}, Policy: policy})
+	h.api = auditapi.New(auditapi.Options{
+		Trail: log, Audiences: []string{identitytest.IssuerURL},
+		Options: surface.Options{Authenticator: surface.AuthenticatorFunc(world.Verifier.Verify), Authorizer: policy, Auditor: log},
+	})
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, r := range []audit.Record{
 		{Organization: "acme", Verb: "create", Resource: "apikeys", Decision: audit.Allowed},
@@ -210,7 +208,7 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	if w.Code != 200 || !strings.HasPrefix(w.Body.String(), "openapi: 3.1") {
 		t.Errorf("the document: %d %.40q", w.Code, w.Body)
 	}
-	off := auditapi.New(auditapi.Options{Verifier: verifierOf(h), Policy: access.NewPolicy()})
+	off := auditapi.New(auditapi.Options{Options: surface.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
 	w = httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/records", http.NoBody)
 	r.Header.Set("Authorization", "Bearer root")
@@ -223,11 +221,9 @@ func TestOtherPathsAndMethods(t *testing.T) {
 // anybody takes every token for the system administrator's.
 type anybody struct{}
 
-func (anybody) VerifyToken(context.Context, string) (*identity.Principal, error) {
+func (anybody) Authenticate(context.Context, string, ...string) (*identity.Principal, error) {
 	return &identity.Principal{Name: "root", System: true}, nil
 }
-
-func verifierOf(*house) auditapi.Verifier { return anybody{} }
 
 var document = sync.OnceValues(func() (*openapi3.T, error) {
 	return openapi3.NewLoader().LoadFromFile("../../api/openapi/audit.yaml")
@@ -274,7 +270,7 @@ func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{"", "limit=5", "since=2026-01-01T00:00:00Z&until=x", "verb=%00&verb", "decision=deny&organization=%2e%2e", "limit=-0"} {
 		f.Add(seed)
 	}
-	api := auditapi.New(auditapi.Options{Verifier: anybody{}, Policy: access.NewPolicy()})
+	api := auditapi.New(auditapi.Options{Options: surface.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
 	f.Fuzz(func(t *testing.T, query string) {
 		r := httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/records", http.NoBody)
 		r.URL.RawQuery = query

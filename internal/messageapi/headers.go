@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -170,7 +171,7 @@ func finishHeaders(h http.Header, m *messaging.Message, after int64) error {
 // checkText demands UTF-8, since all of it must fit into JSON again, and a key
 // that fits into a header again, wherever it came from.
 func checkText(m *messaging.Message) error {
-	if ok, _ := headerValue(m.Key); !ok {
+	if ok, _ := brokerhttp.HeaderValue(m.Key); !ok {
 		return errs.Newf(errs.Invalid, "%w: key holds a control character", messaging.ErrMessage)
 	}
 	ok := utf8.ValidString(m.Key) && utf8.ValidString(m.Producer) && utf8.ValidString(m.IdempotencyKey)
@@ -326,8 +327,8 @@ func writeProperties(h http.Header, properties []messaging.Property) {
 	exact := true
 	for i := range properties {
 		p := &properties[i]
-		name, sameName := headerName(p.Key)
-		value, sameValue := headerValue(p.Value)
+		name, sameName := brokerhttp.HeaderName(p.Key)
+		value, sameValue := brokerhttp.HeaderValue(p.Value)
 		exact = exact && sameName && sameValue
 		if name && value {
 			h[headerPropertyStart+p.Key] = []string{p.Value}
@@ -344,38 +345,4 @@ func writeProperties(h http.Header, properties []messaging.Property) {
 	if b, err := web.MarshalJSON(object); err == nil {
 		h[headerProperties] = []string{base64.StdEncoding.EncodeToString(b)}
 	}
-}
-
-// headerName reports whether a property's key can be part of a header's name,
-// and whether nothing of it is lost there.
-func headerName(key string) (ok, exact bool) {
-	exact = true
-	for i := range len(key) {
-		c := key[i]
-		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-		case 'A' <= c && c <= 'Z':
-			exact = false
-		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
-		default:
-			return false, false
-		}
-	}
-	return true, exact
-}
-
-// headerValue reports whether a value can be sent in a header, and whether
-// every client reads it the same: bytes past ASCII are taken for Latin-1 by
-// some, and blanks at the ends are dropped.
-func headerValue(s string) (ok, exact bool) {
-	exact = s == "" || s[0] != ' ' && s[len(s)-1] != ' '
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ' || c == 0x7f:
-			return false, false
-		case c > '~':
-			exact = false
-		}
-	}
-	return true, exact
 }

@@ -29,7 +29,7 @@ func TestLoad(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			report, err := loadtest.Run(ctx, loadtest.Options{
-				BaseURL: func() string { return w.server.URL }, Token: w.token, Topic: "load", Subscription: "s",
+				BaseURL: func() string { return w.Server.URL }, Token: w.Token, Topic: "load", Subscription: "s",
 				Partitions: partitions, Producers: 64, Consumers: 64, Messages: messages, PayloadBytes: 200,
 			})
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -62,8 +63,9 @@ func TestErrorsOnTheWire(t *testing.T) {
 			t.Parallel()
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest(http.MethodGet, "/subjects", nil)
-			r = r.WithContext(web.WithRecord(r.Context(), &web.Record{RequestID: "r1"}))
-			writeError(w, r, c.err)
+			r.Header.Set(web.RequestIDHeader, "r1")
+			serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { writeError(w, r, c.err) })
+			web.Middleware(serve, slog.New(slog.DiscardHandler), nil).ServeHTTP(w, r)
 			var body struct {
 				Code    int    `json:"error_code"`
 				Message string `json:"message"`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"freshet/internal/audit"
 	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
@@ -212,7 +214,9 @@ func (a *auditor) Record(r audit.Record) { a.records = append(a.records, r) }
 func TestChangesAndDenialsAreRecorded(t *testing.T) {
 	t.Parallel()
 	a := &auditor{house: house{registry: newRegistry(t, schemas.Options{})}}
-	h := registryapi.New(registryapi.Options{Resolver: a, Authenticator: a, Authorizer: a, Auditor: a})
+	h := web.Middleware(registryapi.New(registryapi.Options{
+		Resolver: a, Options: surface.Options{Authenticator: a, Authorizer: a, Auditor: a},
+	}), slog.New(slog.DiscardHandler), nil)
 	for _, c := range []struct {
 		method, path, token, body string
 		want                      string // verb resource decision status scope
@@ -237,7 +241,6 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 		a.records = nil
 		req := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 		req.Header.Set("Authorization", "Bearer "+c.token)
-		req = req.WithContext(web.WithRecord(req.Context(), &web.Record{}))
 		h.ServeHTTP(httptest.NewRecorder(), req)
 		got := ""
 		for _, r := range a.records {
@@ -252,9 +255,9 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 
 func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 	t.Parallel()
-	gate := web.NewGate(1, 1<<20)
+	limiter := web.NewLimiter(1, 1<<20)
 	a := house{registry: newRegistry(t, schemas.Options{})}
-	h := registryapi.New(registryapi.Options{Resolver: a, Authenticator: a, Authorizer: a, Gate: gate})
+	h := registryapi.New(registryapi.Options{Resolver: a, Options: surface.Options{Authenticator: a, Authorizer: a, Limiter: limiter}})
 	ask := func() *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/subjects", nil)
 		r.Header.Set("Authorization", "Bearer admin")
@@ -262,14 +265,14 @@ func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	if err := gate.Enter(); err != nil {
+	if err := limiter.Enter(); err != nil {
 		t.Fatal(err)
 	}
 	w := ask()
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.HasPrefix(w.Body.String(), `{"error_code":503,`) {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
-	gate.Leave()
+	limiter.Leave()
 	if w := ask(); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
@@ -23,20 +25,24 @@ type house struct {
 	registry *schemas.Registry
 }
 
+// audiences are those of the one registry there is.
+var audiences = []string{"east"}
+
 func (h house) Resolve(r *http.Request) (registryapi.Target, error) {
 	if strings.HasPrefix(r.Host, "nowhere.") {
 		return registryapi.Target{}, errs.New(errs.NotFound, "no cluster answers to this host")
 	}
 	return registryapi.Target{
-		Registry: h.registry,
-		Scope:    access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
+		Registry:  h.registry,
+		Scope:     access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
+		Audiences: audiences,
 	}, nil
 }
 
 // Authenticate knows three tokens.
-func (house) Authenticate(_ context.Context, token string, target access.Scope) (*identity.Principal, error) {
-	if target.Cluster != "east" {
-		return nil, fmt.Errorf("authenticated for %+v", target)
+func (house) Authenticate(_ context.Context, token string, given ...string) (*identity.Principal, error) {
+	if !slices.Equal(given, audiences) {
+		return nil, fmt.Errorf("authenticated for %q, want %q", given, audiences)
 	}
 	switch token {
 	case "admin", "reader", "writer", "nobody":
@@ -91,8 +97,8 @@ func newRegistry(t testing.TB, opts schemas.Options) *schemas.Registry {
 func newHandler(registry *schemas.Registry) http.Handler {
 	h := house{registry: registry}
 	return registryapi.New(registryapi.Options{
-		Resolver: h, Authenticator: h, Authorizer: h,
-		CORS: web.CORS{Origins: []string{"*"}},
+		Resolver: h,
+		Options:  surface.Options{Authenticator: h, Authorizer: h, CORS: web.CORS{Origins: []string{"*"}}},
 	})
 }
 

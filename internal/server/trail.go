@@ -7,7 +7,7 @@ import (
 
 	"freshet/internal/audit"
 	"freshet/internal/auditapi"
-	"freshet/internal/web"
+	"freshet/internal/surface"
 )
 
 // openTrail opens the audit trail; it is closed late, so that it sees the end.
@@ -33,12 +33,12 @@ func (s *server) record(r audit.Record) {
 	}
 }
 
-// Record implements the Auditor of messageapi and registryapi.
+// Record implements surface.Auditor.
 func (s *server) Record(r audit.Record) { s.record(r) }
 
 // auditTrail is the surface that the trail is read through.
-func (s *server) auditTrail(cors web.CORS) http.Handler {
-	opts := auditapi.Options{Verifier: s.people, Policy: s.people.policy, CORS: cors}
+func (s *server) auditTrail(options surface.Options) http.Handler {
+	opts := auditapi.Options{Options: options, Audiences: s.people.audiences}
 	if s.trail != nil {
 		opts.Trail = s.trail
 	}

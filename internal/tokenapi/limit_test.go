@@ -171,7 +171,7 @@ func TestSourceDecidesTheAddress(t *testing.T) {
 func BenchmarkToken(b *testing.B) {
 	f := newFixture(b, func(o *tokenapi.Options) {
 		o.Limits = tokenapi.Limits{Client: tokenapi.Rate{PerSecond: 1e9, Burst: 1e9}, Address: tokenapi.Rate{PerSecond: 1e9, Burst: 1e9}}
-		o.Audit = nil
+		o.Auditor = nil
 	})
 	body := jsonBody(f.fields(base))
 	for b.Loop() {

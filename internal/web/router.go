@@ -119,9 +119,6 @@ func follow[T any](branches *[]branch[T], values []string) *node[T] {
 	return next
 }
 
-// Routes lists every route in the order they were given.
-func (t *Router[T]) Routes() []*Route[T] { return t.routes }
-
 // Find returns the route of a path, nil when there is none.
 func (t *Router[T]) Find(method string, p *Path) *Route[T] { return t.root.find(method, p, 0) }
 

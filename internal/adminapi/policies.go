@@ -1,4 +1,4 @@
-package messageapi
+package adminapi
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 )
@@ -33,7 +34,7 @@ func value[T any](field func(*messaging.Policies) **T) func(*messaging.Policies,
 		}
 		v := new(T)
 		if err := json.Unmarshal(raw, v); err != nil {
-			return badBody("%w", err)
+			return brokerhttp.BadBody("%w", err)
 		}
 		*field(p) = v
 		return nil
@@ -59,8 +60,8 @@ func validateField(p *messaging.Policies) **bool { return &p.ValidatePayload }
 func updatesField(p *messaging.Policies) **bool  { return &p.AllowSchemaUpdates }
 func maxTopicsField(p *messaging.Policies) **int { return &p.MaxTopics }
 func clustersOf(p *messaging.Policies) []string  { return p.Clusters }
-func (c *call) unackedLimit() any                { return c.broker().Limits().MaxUnacked }
-func (c *call) messageLimit() any                { return c.broker().Limits().MessageBytes }
+func (c *call) unackedLimit() any                { return c.Broker().Limits().MaxUnacked }
+func (c *call) messageLimit() any                { return c.Broker().Limits().MessageBytes }
 func (c *call) ownCluster() any                  { return c.clusterNames()[:1] }
 
 // policies is every leaf.
@@ -95,17 +96,15 @@ func policyRoutes() []route {
 			pattern := level.path + "/" + level.leaf
 			change := func(c *call) error { return c.setPolicy(p) }
 			routes = append(routes,
-				route{method: http.MethodGet, pattern: pattern, needs: need(level.resource, "describe"), handle: func(c *call) error { return c.getPolicy(p) }},
-				route{method: http.MethodPost, pattern: pattern, needs: need(level.resource, "update"), handle: change},
-				route{method: http.MethodPut, pattern: pattern, needs: need(level.resource, "update"), handle: change},
-				route{method: http.MethodDelete, pattern: pattern, needs: need(level.resource, "update"), handle: func(c *call) error { return c.clearPolicy(p) }},
+				get(pattern, need(level.resource, "describe"), func(c *call) error { return c.getPolicy(p) }),
+				post(pattern, need(level.resource, "update"), change),
+				put(pattern, need(level.resource, "update"), change),
+				remove(pattern, need(level.resource, "update"), func(c *call) error { return c.clearPolicy(p) }),
 			)
 		}
 	}
-	return append(routes, route{
-		method: http.MethodGet, pattern: namespacePath + "/backlogQuotaMap", needs: need("namespaces", "describe"),
-		handle: func(c *call) error { return c.getPolicy(quotaPolicy()) },
-	})
+	return append(routes, get(namespacePath+"/backlogQuotaMap", need("namespaces", "describe"),
+		func(c *call) error { return c.getPolicy(quotaPolicy()) }))
 }
 
 func quotaPolicy() *policy {
@@ -114,22 +113,22 @@ func quotaPolicy() *policy {
 			return &policies[i]
 		}
 	}
-	panic("messageapi: the backlog quota is missing from the table of policies")
+	panic("adminapi: the backlog quota is missing from the table of policies")
 }
 
 // getPolicy shows a policy. Of a namespace it is what is in force; of a topic
 // what is set there, unless applied=true asks for what is in force.
 func (c *call) getPolicy(p *policy) error {
-	if c.topic.Local != "" {
-		t, err := c.broker().Topic(c.r.Context(), c.topic)
+	if c.Topic.Local != "" {
+		t, err := c.Broker().Topic(c.R.Context(), c.Topic)
 		if err != nil {
 			return err
 		}
 		if v := p.get(t.Policies); v != nil || !c.flag("applied") {
-			return c.json(http.StatusOK, v)
+			return c.JSON(http.StatusOK, v)
 		}
 	}
-	ns, err := c.broker().Namespace(c.r.Context(), c.namespace)
+	ns, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -137,24 +136,24 @@ func (c *call) getPolicy(p *policy) error {
 	if v == nil {
 		v = p.standard(c)
 	}
-	return c.json(http.StatusOK, v)
+	return c.JSON(http.StatusOK, v)
 }
 
 func (c *call) setPolicy(p *policy) error {
 	var raw json.RawMessage
-	ok, err := c.decode(&raw, maxAdminBody)
+	ok, err := c.Decode(&raw, maxAdminBody)
 	if err != nil {
 		return err
 	}
 	if !ok && p.query != "" {
-		if text := c.r.URL.Query().Get(p.query); text != "" {
+		if text := c.R.URL.Query().Get(p.query); text != "" {
 			raw, ok = json.RawMessage(text), true
 		}
 	}
 	if !ok {
-		return badBody("it must hold the new value")
+		return brokerhttp.BadBody("it must hold the new value")
 	}
-	if kind := c.r.URL.Query().Get("backlogQuotaType"); kind != "" && kind != quotaBySize {
+	if kind := c.R.URL.Query().Get("backlogQuotaType"); kind != "" && kind != quotaBySize {
 		return errs.Newf(errs.Invalid, "%w: backlog quota %q is not supported, only %s", messaging.ErrPolicy, kind, quotaBySize)
 	}
 	return c.changePolicy(func(policies *messaging.Policies) error { return p.set(policies, raw) })
@@ -165,8 +164,8 @@ func (c *call) clearPolicy(p *policy) error {
 }
 
 func (c *call) changePolicy(change func(*messaging.Policies) error) error {
-	if c.topic.Local != "" {
-		return c.done(c.broker().UpdateTopic(c.r.Context(), c.topic, change))
+	if c.Topic.Local != "" {
+		return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, change))
 	}
 	return c.done(c.updateNamespace(change))
 }
@@ -201,7 +200,7 @@ func unmarshal(raw json.RawMessage, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return badBody("%w", err)
+		return brokerhttp.BadBody("%w", err)
 	}
 	return nil
 }
@@ -239,7 +238,7 @@ func setQuota(p *messaging.Policies, raw json.RawMessage) error {
 		size = body.Limit
 	}
 	if size == nil {
-		return badBody("limitSize is missing")
+		return brokerhttp.BadBody("limitSize is missing")
 	}
 	p.BacklogQuota = &messaging.BacklogQuota{Bytes: *size, Action: body.Policy}
 	return nil

@@ -1,10 +1,10 @@
-package messageapi
+package adminapi
 
 import (
 	"errors"
 	"net/http"
 
-	"freshet/internal/access"
+	"freshet/internal/brokerhttp"
 	"freshet/internal/messaging"
 )
 
@@ -17,10 +17,10 @@ type schemaBody struct {
 
 func (c *call) schemaOf() (messaging.Schema, error) {
 	var body schemaBody
-	if ok, err := c.decode(&body, maxAdminBody); err != nil {
+	if ok, err := c.Decode(&body, maxAdminBody); err != nil {
 		return messaging.Schema{}, err
 	} else if !ok {
-		return messaging.Schema{}, badBody("it must be an object with type and schema")
+		return messaging.Schema{}, brokerhttp.BadBody("it must be an object with type and schema")
 	}
 	return messaging.Schema{Type: messaging.SchemaType(body.Type), Text: body.Schema, Properties: body.Properties}, nil
 }
@@ -36,13 +36,11 @@ func (c *call) addSchema() error {
 		return err
 	}
 	// Where only administrators may add versions, managing is what it takes.
-	_, denied := c.api.opts.Policy.Authorize(c.r.Context(), c.principal, access.Permission("messaging.schemas.manage"), c.scope())
-	administrator := denied == nil || c.granted("messaging.schemas.manage")
-	v, err := c.broker().AddSchema(c.r.Context(), c.topic, s, administrator)
+	v, err := c.Broker().AddSchema(c.R.Context(), c.Topic, s, c.Has("messaging.schemas.manage"))
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, struct {
+	return c.JSON(http.StatusOK, struct {
 		Version version `json:"version"`
 	}{version{v}})
 }
@@ -63,27 +61,27 @@ func renderSchema(v *messaging.SchemaVersion) schemaResponse {
 }
 
 func (c *call) latestSchema() error {
-	v, err := c.broker().LatestSchema(c.r.Context(), c.topic)
+	v, err := c.Broker().LatestSchema(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, renderSchema(&v))
+	return c.JSON(http.StatusOK, renderSchema(&v))
 }
 
 func (c *call) schemaVersion() error {
-	n, err := c.number(0, "version")
+	n, err := c.number("version")
 	if err != nil {
 		return err
 	}
-	v, err := c.broker().SchemaByVersion(c.r.Context(), c.topic, n)
+	v, err := c.Broker().SchemaByVersion(c.R.Context(), c.Topic, n)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, renderSchema(&v))
+	return c.JSON(http.StatusOK, renderSchema(&v))
 }
 
 func (c *call) listSchemas() error {
-	all, err := c.broker().Schemas(c.r.Context(), c.topic)
+	all, err := c.Broker().Schemas(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -93,15 +91,15 @@ func (c *call) listSchemas() error {
 	for i := range all {
 		out.List[i] = renderSchema(&all[i])
 	}
-	return c.json(http.StatusOK, out)
+	return c.JSON(http.StatusOK, out)
 }
 
 func (c *call) deleteSchema() error {
-	v, err := c.broker().DeleteSchema(c.r.Context(), c.topic, c.flag("force"))
+	v, err := c.Broker().DeleteSchema(c.R.Context(), c.Topic, c.flag("force"))
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, version{v})
+	return c.JSON(http.StatusOK, version{v})
 }
 
 func (c *call) testSchema() error {
@@ -109,12 +107,12 @@ func (c *call) testSchema() error {
 	if err != nil {
 		return err
 	}
-	strategy, err := c.broker().TestSchema(c.r.Context(), c.topic, s)
+	strategy, err := c.Broker().TestSchema(c.R.Context(), c.Topic, s)
 	if err != nil && !errors.Is(err, messaging.ErrIncompatibleSchema) {
 		return err
 	}
 	// Quirk: 202, as in Pulsar.
-	return c.json(http.StatusAccepted, struct {
+	return c.JSON(http.StatusAccepted, struct {
 		Compatibility bool               `json:"compatibility"`
 		Strategy      messaging.Strategy `json:"schemaCompatibilityStrategy"`
 	}{err == nil, strategy})
@@ -125,16 +123,16 @@ func (c *call) findSchema() error {
 	if err != nil {
 		return err
 	}
-	v, err := c.broker().FindSchema(c.r.Context(), c.topic, s)
+	v, err := c.Broker().FindSchema(c.R.Context(), c.Topic, s)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, version{v})
+	return c.JSON(http.StatusOK, version{v})
 }
 
 // schemaMetadata lists versions without their texts.
 func (c *call) schemaMetadata() error {
-	all, err := c.broker().Schemas(c.r.Context(), c.topic)
+	all, err := c.Broker().Schemas(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -150,7 +148,7 @@ func (c *call) schemaMetadata() error {
 	for i := range all {
 		list[i] = info{all[i].Version, all[i].Type, all[i].At}
 	}
-	return c.json(http.StatusOK, struct {
+	return c.JSON(http.StatusOK, struct {
 		Info  info   `json:"info"`
 		Index []info `json:"index"`
 	}{list[len(list)-1], list})

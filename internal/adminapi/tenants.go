@@ -1,10 +1,11 @@
-package messageapi
+package adminapi
 
 import (
 	"net/http"
 	"slices"
 
 	"freshet/internal/access"
+	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -23,16 +24,16 @@ type visible struct {
 // see prepares to show things of one kind: those who may list all of them see
 // all, others what they may describe.
 func (c *call) see(resource string) (*visible, error) {
-	err := c.authorize(access.Permission("messaging." + resource + ".list"))
+	err := c.Authorize(access.Permission("messaging." + resource + ".list"))
 	if err != nil && errs.KindOf(err) != errs.Denied {
 		return nil, err
 	}
 	return &visible{c: c, all: err == nil, why: err}, nil
 }
 
-// names reports whether the thing that the fields of sub name may be seen.
-func (v *visible) allows(sub call, wanted ...access.Permission) bool {
-	return v.all || sub.authorize(wanted...) == nil
+// allows reports whether the thing that the fields of sub name may be seen.
+func (v *visible) allows(sub brokerhttp.Call, wanted ...access.Permission) bool {
+	return v.all || sub.Authorize(wanted...) == nil
 }
 
 // none is the error of a list of which nothing may be seen.
@@ -44,10 +45,10 @@ func (v *visible) none(shown int) error {
 }
 
 // beneath is the call on something smaller.
-func (c *call) beneath(tenant string, ns names.Namespace, topic names.Topic) call {
-	return call{
-		api: c.api, w: c.w, r: c.r, cluster: c.cluster, principal: c.principal,
-		tenant: tenant, namespace: ns, topic: topic,
+func (c *call) beneath(tenant string, ns names.Namespace, topic names.Topic) brokerhttp.Call {
+	return brokerhttp.Call{
+		R: c.R, Options: c.Options, Cluster: c.Cluster, Principal: c.Principal,
+		Tenant: tenant, Namespace: ns, Topic: topic,
 	}
 }
 
@@ -55,20 +56,20 @@ func (c *call) beneath(tenant string, ns names.Namespace, topic names.Topic) cal
 // cluster of one machine standalone, and so do many scripts.
 func (c *call) clusterNames() []string {
 	list := []string{"standalone"}
-	if name := c.cluster.Scope.Cluster; name != "" && name != "standalone" {
+	if name := c.Cluster.Scope.Cluster; name != "" && name != "standalone" {
 		list = []string{name, "standalone"}
 	}
 	return list
 }
 
-func (c *call) listClusters() error { return c.json(http.StatusOK, c.clusterNames()[:1]) }
+func (c *call) listClusters() error { return c.JSON(http.StatusOK, c.clusterNames()[:1]) }
 
 func (c *call) listTenants() error {
 	seen, err := c.see("tenants")
 	if err != nil {
 		return err
 	}
-	all, err := c.broker().Tenants(c.r.Context())
+	all, err := c.Broker().Tenants(c.R.Context())
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (c *call) listTenants() error {
 	if err := seen.none(len(list)); err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, list)
+	return c.JSON(http.StatusOK, list)
 }
 
 // tenantBody is Pulsar's TenantInfo.
@@ -91,7 +92,7 @@ type tenantBody struct {
 }
 
 func (c *call) getTenant() error {
-	t, err := c.broker().Tenant(c.r.Context(), c.tenant)
+	t, err := c.Broker().Tenant(c.R.Context(), c.Tenant)
 	if err != nil {
 		return err
 	}
@@ -102,14 +103,14 @@ func (c *call) getTenant() error {
 	if len(body.AllowedClusters) == 0 {
 		body.AllowedClusters = c.clusterNames()[:1]
 	}
-	return c.json(http.StatusOK, body)
+	return c.JSON(http.StatusOK, body)
 }
 
 // tenantOf reads a tenant out of the body. No body at all means the defaults;
 // one without clusters, or with others than this, is refused as in Pulsar.
 func (c *call) tenantOf() (messaging.Tenant, error) {
 	var body tenantBody
-	ok, err := c.decode(&body, maxAdminBody)
+	ok, err := c.Decode(&body, maxAdminBody)
 	if err != nil {
 		return messaging.Tenant{}, err
 	}
@@ -124,7 +125,7 @@ func (c *call) tenantOf() (messaging.Tenant, error) {
 			return messaging.Tenant{}, errs.Newf(errs.Precondition, "%w: cluster %q does not exist", messaging.ErrPolicy, cluster)
 		}
 	}
-	return messaging.Tenant{Name: c.tenant, AdminRoles: body.AdminRoles, AllowedClusters: body.AllowedClusters}, nil
+	return messaging.Tenant{Name: c.Tenant, AdminRoles: body.AdminRoles, AllowedClusters: body.AllowedClusters}, nil
 }
 
 func (c *call) createTenant() error {
@@ -132,7 +133,7 @@ func (c *call) createTenant() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.broker().CreateTenant(c.r.Context(), t))
+	return c.done(c.Broker().CreateTenant(c.R.Context(), t))
 }
 
 func (c *call) updateTenant() error {
@@ -140,12 +141,12 @@ func (c *call) updateTenant() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.broker().UpdateTenant(c.r.Context(), t))
+	return c.done(c.Broker().UpdateTenant(c.R.Context(), t))
 }
 
 func (c *call) deleteTenant() error {
 	if c.flag("force") {
-		return errForce
+		return brokerhttp.WithStatus(http.StatusMethodNotAllowed, errForce)
 	}
-	return c.done(c.broker().DeleteTenant(c.r.Context(), c.tenant))
+	return c.done(c.Broker().DeleteTenant(c.R.Context(), c.Tenant))
 }

@@ -1,9 +1,10 @@
-package messageapi
+package adminapi
 
 import (
 	"net/http"
 	"strings"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
@@ -16,7 +17,7 @@ func (c *call) streamTopics() error {
 		return err
 	}
 	if ns != nil {
-		c.namespace, c.tenant = *ns, ns.Tenant
+		c.Namespace, c.Tenant = *ns, ns.Tenant
 	}
 	seen, err := c.see("topics")
 	if err != nil {
@@ -26,23 +27,23 @@ func (c *call) streamTopics() error {
 		Kind string        `json:"kind"`
 		Data []streamTopic `json:"data"`
 	}{"StreamTopicList", []streamTopic{}}
-	err = c.broker().Topics(c.r.Context(), ns, func(t messaging.Topic) bool {
+	err = c.Broker().Topics(c.R.Context(), ns, func(t messaging.Topic) bool {
 		if seen.allows(c.beneath(t.Name.Namespace.Tenant, t.Name.Namespace, t.Name), need("topics", "describe", "produce", "consume")...) {
 			list.Data = append(list.Data, renderStreamTopic(t.Name, t.Partitions))
 		}
 		return true
 	})
 	// A filter that fits nothing finds nothing.
-	if err != nil && (ns == nil || statusOf(err, stream) != http.StatusNotFound) {
+	if err != nil && (ns == nil || brokerhttp.StatusOf(err, brokerhttp.AdminCalls) != http.StatusNotFound) {
 		return err
 	}
-	return c.json(http.StatusOK, list)
+	return c.JSON(http.StatusOK, list)
 }
 
 // namespaceFilter reads tenant/namespace, tenant.namespace, or the namespace of
 // the tenant public.
 func (c *call) namespaceFilter() (*names.Namespace, error) {
-	text := c.r.URL.Query().Get("namespace")
+	text := c.R.URL.Query().Get("namespace")
 	if text == "" {
 		return nil, nil
 	}
@@ -55,7 +56,7 @@ func (c *call) namespaceFilter() (*names.Namespace, error) {
 	}
 	ns, err := names.NewNamespace(tenant, name)
 	if err != nil {
-		return nil, badQuery("namespace: %w", err)
+		return nil, brokerhttp.BadQuery("namespace: %w", err)
 	}
 	return &ns, nil
 }
@@ -67,30 +68,30 @@ func (c *call) createStreamTopic() error {
 		PartitionsCount *int32            `json:"partitions_count"`
 		Properties      map[string]string `json:"properties"`
 	}
-	if ok, err := c.decode(&body, maxAdminBody); err != nil {
+	if ok, err := c.Decode(&body, maxAdminBody); err != nil {
 		return err
 	} else if !ok || body.TopicName == "" {
-		return badBody("topic_name is missing")
+		return brokerhttp.BadBody("topic_name is missing")
 	}
 	topic, err := parseStreamName(body.TopicName)
 	if err != nil {
-		return status(http.StatusBadRequest, nameError(err))
+		return brokerhttp.WithStatus(http.StatusBadRequest, brokerhttp.NameError(err))
 	}
-	c.topic, c.namespace, c.tenant = topic, topic.Namespace, topic.Namespace.Tenant
-	if err := c.authorize(need("topics", "create")...); err != nil {
+	c.Topic, c.Namespace, c.Tenant = topic, topic.Namespace, topic.Namespace.Tenant
+	if err := c.Authorize(need("topics", "create")...); err != nil {
 		return err
 	}
 	partitions := int32(0)
 	if body.PartitionsCount != nil {
 		if partitions = *body.PartitionsCount; partitions < 1 {
-			return badBody("partitions_count must be at least 1")
+			return brokerhttp.BadBody("partitions_count must be at least 1")
 		}
 	}
-	err = c.broker().CreateTopic(c.r.Context(), topic, partitions, body.Properties)
+	err = c.Broker().CreateTopic(c.R.Context(), topic, partitions, body.Properties)
 	if err != nil {
-		return statusIf(err, messaging.ErrPartitionCount, http.StatusBadRequest)
+		return brokerhttp.WithStatusIf(err, messaging.ErrPartitionCount, http.StatusBadRequest)
 	}
-	return c.json(http.StatusOK, renderStreamTopic(topic, partitions))
+	return c.JSON(http.StatusOK, renderStreamTopic(topic, partitions))
 }
 
 // parseStreamName reads a bare topic, tenant.namespace.topic or a full name.

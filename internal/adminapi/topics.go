@@ -1,4 +1,4 @@
-package messageapi
+package adminapi
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -14,16 +15,16 @@ import (
 
 func (c *call) createTopic() error {
 	var properties map[string]string
-	if _, err := c.decode(&properties, maxAdminBody); err != nil {
+	if _, err := c.Decode(&properties, maxAdminBody); err != nil {
 		return err
 	}
-	return c.done(c.broker().CreateTopic(c.r.Context(), c.topic, 0, properties))
+	return c.done(c.Broker().CreateTopic(c.R.Context(), c.Topic, 0, properties))
 }
 
 // partitionsBody reads a number of partitions: a bare integer, or Pulsar's
 // object of application/vnd.partitioned-topic-metadata+json.
 func (c *call) partitionsBody() (int32, map[string]string, error) {
-	b, err := c.body(maxAdminBody)
+	b, err := c.Body(maxAdminBody)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -32,17 +33,17 @@ func (c *call) partitionsBody() (int32, map[string]string, error) {
 		Properties map[string]string `json:"properties"`
 	}
 	if bytes.HasPrefix(bytes.TrimSpace(b), []byte("{")) {
-		if _, err := decodeJSON(b, &body); err != nil {
+		if _, err := brokerhttp.DecodeJSON(b, &body); err != nil {
 			return 0, nil, err
 		}
-	} else if ok, err := decodeJSON(b, &body.Partitions); err != nil {
+	} else if ok, err := brokerhttp.DecodeJSON(b, &body.Partitions); err != nil {
 		return 0, nil, err
 	} else if !ok {
-		return 0, nil, badBody("it must be the number of partitions")
+		return 0, nil, brokerhttp.BadBody("it must be the number of partitions")
 	}
 	n, err := strconv.ParseInt(body.Partitions.String(), 10, 32)
 	if err != nil {
-		return 0, nil, badBody("the number of partitions must be an integer")
+		return 0, nil, brokerhttp.BadBody("the number of partitions must be an integer")
 	}
 	return int32(n), body.Properties, nil
 }
@@ -54,10 +55,10 @@ func (c *call) createPartitioned() error {
 	}
 	if n <= 0 {
 		// Quirk: 406 for a count that cannot be, as in Pulsar.
-		return status(http.StatusNotAcceptable, errs.Newf(errs.Invalid, "%w: must be more than 0", messaging.ErrPartitionCount))
+		return brokerhttp.WithStatus(http.StatusNotAcceptable, errs.Newf(errs.Invalid, "%w: must be more than 0", messaging.ErrPartitionCount))
 	}
-	err = c.broker().CreateTopic(c.r.Context(), c.topic, n, properties)
-	return c.done(statusIf(err, messaging.ErrPartitionCount, http.StatusNotAcceptable))
+	err = c.Broker().CreateTopic(c.R.Context(), c.Topic, n, properties)
+	return c.done(brokerhttp.WithStatusIf(err, messaging.ErrPartitionCount, http.StatusNotAcceptable))
 }
 
 func (c *call) growTopic() error {
@@ -65,11 +66,11 @@ func (c *call) growTopic() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.broker().GrowTopic(c.r.Context(), c.topic, n))
+	return c.done(c.Broker().GrowTopic(c.R.Context(), c.Topic, n))
 }
 
 func (c *call) getPartitions() error {
-	t, err := c.broker().Topic(c.r.Context(), c.topic)
+	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (c *call) getPartitions() error {
 	if t.Partition >= 0 {
 		n = 0 // a partition has no partitions
 	}
-	return c.json(http.StatusOK, struct {
+	return c.JSON(http.StatusOK, struct {
 		Partitions int32             `json:"partitions"`
 		Deleted    bool              `json:"deleted"`
 		Properties map[string]string `json:"properties"`
@@ -90,22 +91,22 @@ func (c *call) deletePartitioned() error { return c.delete(true) }
 
 // delete removes a topic when it is of the kind that the call is for.
 func (c *call) delete(partitioned bool) error {
-	t, err := c.broker().Topic(c.r.Context(), c.topic)
+	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
 	if t.Partition < 0 && (t.Partitions > 0) != partitioned {
-		return errs.Newf(errs.Conflict, "%w: %s has %d partitions", messaging.ErrWrongKind, c.topic, t.Partitions)
+		return errs.Newf(errs.Conflict, "%w: %s has %d partitions", messaging.ErrWrongKind, c.Topic, t.Partitions)
 	}
-	return c.done(c.broker().DeleteTopic(c.r.Context(), c.topic, c.flag("force")))
+	return c.done(c.Broker().DeleteTopic(c.R.Context(), c.Topic, c.flag("force")))
 }
 
 func (c *call) topicProperties() error {
-	t, err := c.broker().Topic(c.r.Context(), c.topic)
+	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, orEmpty(t.Policies.Properties))
+	return c.JSON(http.StatusOK, orEmpty(t.Policies.Properties))
 }
 
 func (c *call) setTopicProperties() error {
@@ -113,15 +114,15 @@ func (c *call) setTopicProperties() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.broker().SetProperties(c.r.Context(), c.topic, properties))
+	return c.done(c.Broker().SetProperties(c.R.Context(), c.Topic, properties))
 }
 
 func (c *call) clearTopicProperty() error {
-	key := c.r.URL.Query().Get("key")
+	key := c.R.URL.Query().Get("key")
 	if key == "" {
-		return badQuery("key is missing")
+		return brokerhttp.BadQuery("key is missing")
 	}
-	return c.done(c.broker().UpdateTopic(c.r.Context(), c.topic, func(p *messaging.Policies) error {
+	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
 		delete(p.Properties, key)
 		return nil
 	}))
@@ -129,15 +130,15 @@ func (c *call) clearTopicProperty() error {
 
 // topicPermissions shows what the topic grants and what its namespace does.
 func (c *call) topicPermissions() error {
-	t, err := c.broker().Topic(c.r.Context(), c.topic)
+	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
-	p, err := c.broker().Namespace(c.r.Context(), c.namespace)
+	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, renderPermissions(p.Permissions, t.Policies.Permissions))
+	return c.JSON(http.StatusOK, renderPermissions(p.Permissions, t.Policies.Permissions))
 }
 
 func (c *call) grantTopic() error {
@@ -145,8 +146,8 @@ func (c *call) grantTopic() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.broker().UpdateTopic(c.r.Context(), c.topic, func(p *messaging.Policies) error {
-		grant(p, c.args[0], granted)
+	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
+		grant(p, c.param("role"), granted)
 		return nil
 	}))
 }
@@ -154,11 +155,11 @@ func (c *call) grantTopic() error {
 var errNoGrant = errs.New(errs.Precondition, "permissions are not set at the topic level")
 
 func (c *call) revokeTopic() error {
-	return c.done(c.broker().UpdateTopic(c.r.Context(), c.topic, func(p *messaging.Policies) error {
-		if _, ok := p.Permissions[c.args[0]]; !ok {
+	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
+		if _, ok := p.Permissions[c.param("role")]; !ok {
 			return errNoGrant
 		}
-		delete(p.Permissions, c.args[0])
+		delete(p.Permissions, c.param("role"))
 		return nil
 	}))
 }
@@ -175,58 +176,47 @@ func renderID(id names.MessageID) idBody {
 }
 
 func (c *call) terminate() error {
-	id, err := c.broker().Terminate(c.r.Context(), c.topic)
+	id, err := c.Broker().Terminate(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, renderID(id))
+	return c.JSON(http.StatusOK, renderID(id))
 }
 
 func (c *call) lastMessageID() error {
-	id, err := c.broker().LastMessageID(c.r.Context(), c.topic)
+	id, err := c.Broker().LastMessageID(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, renderID(id))
+	return c.JSON(http.StatusOK, renderID(id))
 }
-
-// number reads the free part of the path as a number.
-func (c *call) number(i int, what string) (int64, error) {
-	n, err := strconv.ParseInt(c.args[i], 10, 64)
-	if err != nil || n < 0 {
-		return 0, errs.Newf(errs.Invalid, "%w: %s must be a number of at least 0", errPathNumber, what)
-	}
-	return n, nil
-}
-
-var errPathNumber = errs.New(errs.Invalid, "path is not valid")
 
 func (c *call) messageIDAt() error {
-	at, err := c.number(0, "timestamp")
+	at, err := c.number("timestamp")
 	if err != nil {
 		return err
 	}
-	id, err := c.broker().MessageIDAt(c.r.Context(), c.topic, time.UnixMilli(at))
+	id, err := c.Broker().MessageIDAt(c.R.Context(), c.Topic, time.UnixMilli(at))
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, renderID(id))
+	return c.JSON(http.StatusOK, renderID(id))
 }
 
 func (c *call) messageAt() error {
-	ledger, err := c.number(0, "ledger")
+	ledger, err := c.number("ledger")
 	if err != nil {
 		return err
 	}
-	entry, err := c.number(1, "entry")
+	entry, err := c.number("entry")
 	if err != nil {
 		return err
 	}
 	id := names.MessageID{Ledger: ledger, Entry: entry, Partition: -1}
-	if _, index, ok := c.topic.Partition(); ok {
+	if _, index, ok := c.Topic.Partition(); ok {
 		id.Partition = index
 	}
-	m, err := c.broker().Message(c.r.Context(), c.topic, id)
+	m, err := c.Broker().Message(c.R.Context(), c.Topic, id)
 	if err != nil {
 		return err
 	}

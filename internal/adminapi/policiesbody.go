@@ -1,4 +1,4 @@
-package messageapi
+package adminapi
 
 import (
 	"encoding/json"

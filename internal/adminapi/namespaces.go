@@ -1,10 +1,11 @@
-package messageapi
+package adminapi
 
 import (
 	"maps"
 	"net/http"
 	"slices"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -15,7 +16,7 @@ func (c *call) listNamespaces() error {
 	if err != nil {
 		return err
 	}
-	all, err := c.broker().Namespaces(c.r.Context(), c.tenant)
+	all, err := c.Broker().Namespaces(c.R.Context(), c.Tenant)
 	if err != nil && !seen.all {
 		err = seen.why // who may see nothing is not told what exists
 	}
@@ -24,46 +25,46 @@ func (c *call) listNamespaces() error {
 	}
 	list := []string{}
 	for _, ns := range all {
-		if seen.allows(c.beneath(c.tenant, ns, names.Topic{}), need("namespaces", "describe")...) {
+		if seen.allows(c.beneath(c.Tenant, ns, names.Topic{}), need("namespaces", "describe")...) {
 			list = append(list, ns.String())
 		}
 	}
 	if err := seen.none(len(list)); err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, list)
+	return c.JSON(http.StatusOK, list)
 }
 
 func (c *call) getNamespace() error {
-	p, err := c.broker().Namespace(c.r.Context(), c.namespace)
+	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, c.renderPolicies(p))
+	return c.JSON(http.StatusOK, c.renderPolicies(p))
 }
 
 func (c *call) createNamespace() error {
 	var body policiesBody
-	if _, err := c.decode(&body, maxAdminBody); err != nil {
+	if _, err := c.Decode(&body, maxAdminBody); err != nil {
 		return err
 	}
 	p, err := body.policies()
 	if err != nil {
 		return err
 	}
-	return c.done(c.broker().CreateNamespace(c.r.Context(), c.namespace, p))
+	return c.done(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p))
 }
 
 func (c *call) deleteNamespace() error {
-	return c.done(c.broker().DeleteNamespace(c.r.Context(), c.namespace, c.flag("force")))
+	return c.done(c.Broker().DeleteNamespace(c.R.Context(), c.Namespace, c.flag("force")))
 }
 
 func (c *call) namespacePermissions() error {
-	p, err := c.broker().Namespace(c.r.Context(), c.namespace)
+	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, renderPermissions(p.Permissions))
+	return c.JSON(http.StatusOK, renderPermissions(p.Permissions))
 }
 
 func renderPermissions(lists ...map[string][]messaging.Action) map[string][]messaging.Action {
@@ -83,12 +84,12 @@ func renderPermissions(lists ...map[string][]messaging.Action) map[string][]mess
 // grantBody reads the actions that a role is to have.
 func (c *call) grantBody() ([]messaging.Action, error) {
 	var granted []messaging.Action
-	ok, err := c.decode(&granted, maxSmallBody)
+	ok, err := c.Decode(&granted, maxSmallBody)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, badBody("it must be an array of actions")
+		return nil, brokerhttp.BadBody("it must be an array of actions, such as [\"produce\", \"consume\"]")
 	}
 	slices.Sort(granted)
 	return slices.Compact(granted), nil
@@ -107,28 +108,28 @@ func (c *call) grantNamespace() error {
 		return err
 	}
 	return c.done(c.updateNamespace(func(p *messaging.Policies) error {
-		grant(p, c.args[0], granted)
+		grant(p, c.param("role"), granted)
 		return nil
 	}))
 }
 
 func (c *call) revokeNamespace() error {
 	return c.done(c.updateNamespace(func(p *messaging.Policies) error {
-		delete(p.Permissions, c.args[0])
+		delete(p.Permissions, c.param("role"))
 		return nil
 	}))
 }
 
 func (c *call) updateNamespace(change func(*messaging.Policies) error) error {
-	return c.broker().UpdateNamespace(c.r.Context(), c.namespace, change)
+	return c.Broker().UpdateNamespace(c.R.Context(), c.Namespace, change)
 }
 
 func (c *call) namespaceProperties() error {
-	p, err := c.broker().Namespace(c.r.Context(), c.namespace)
+	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, orEmpty(p.Properties))
+	return c.JSON(http.StatusOK, orEmpty(p.Properties))
 }
 
 func orEmpty(m map[string]string) map[string]string {
@@ -141,10 +142,10 @@ func orEmpty(m map[string]string) map[string]string {
 // propertiesBody reads a map of properties.
 func (c *call) propertiesBody() (map[string]string, error) {
 	var properties map[string]string
-	if ok, err := c.decode(&properties, maxAdminBody); err != nil {
+	if ok, err := c.Decode(&properties, maxAdminBody); err != nil {
 		return nil, err
 	} else if !ok {
-		return nil, badBody("it must be an object of strings")
+		return nil, brokerhttp.BadBody("it must be an object of strings")
 	}
 	return properties, nil
 }
@@ -199,8 +200,8 @@ func (c *call) list(add func(messaging.Topic, []string) []string) error {
 		return err
 	}
 	list, shown := []string{}, 0
-	err = c.broker().Topics(c.r.Context(), &c.namespace, func(t messaging.Topic) bool {
-		if seen.allows(c.beneath(c.tenant, c.namespace, t.Name), need("topics", "describe", "produce", "consume")...) {
+	err = c.Broker().Topics(c.R.Context(), &c.Namespace, func(t messaging.Topic) bool {
+		if seen.allows(c.beneath(c.Tenant, c.Namespace, t.Name), need("topics", "describe", "produce", "consume")...) {
 			list = add(t, list)
 			shown++
 		}
@@ -215,8 +216,8 @@ func (c *call) list(add func(messaging.Topic, []string) []string) error {
 	if err := seen.none(shown); err != nil {
 		return err
 	}
-	if names.Domain(c.domain) == names.NonPersistent {
+	if names.Domain(c.param("domain")) == names.NonPersistent {
 		list = []string{} // the namespace is there, and has none of these
 	}
-	return c.json(http.StatusOK, list)
+	return c.JSON(http.StatusOK, list)
 }

@@ -1,4 +1,4 @@
-package messageapi
+package brokerhttp
 
 import (
 	"context"
@@ -14,6 +14,16 @@ import (
 	"freshet/internal/web"
 )
 
+// Column says whose status an error leaves with: message calls know one status
+// for all that is wrong with the caller (decision M11).
+type Column uint8
+
+// The columns of the table.
+const (
+	MessageCalls Column = iota
+	AdminCalls
+)
+
 // wire is how an error leaves: as a status of message calls and one of
 // administrative calls.
 type wire struct {
@@ -22,8 +32,9 @@ type wire struct {
 	admin   int
 }
 
-// wires is the table from errors to statuses. Earlier rows win, so an error
-// that wraps two of them is found under the first.
+// wires is the one table from errors to statuses, with a column for each of the
+// two surfaces. Earlier rows win, so an error that wraps two of them is found
+// under the first.
 var wires = []wire{
 	{messaging.ErrNoTenant, 404, 404},
 	{messaging.ErrTenantExists, 409, 409},
@@ -84,11 +95,10 @@ var wires = []wire{
 	{context.DeadlineExceeded, 503, 503},
 	{context.Canceled, 503, 503},
 
-	{errNoRoute, 404, 404},
-	{errPath, 400, 400},
-	{errMethod, 405, 405},
+	{web.ErrPathEncoding, 400, 400},
+	{ErrNoRoute, 404, 404},
+	{ErrMethod, 405, 405},
 	{errNonPersistent, 400, 400},
-	{errForce, 405, 405},
 }
 
 // kinds is the table for errors without a row of their own.
@@ -104,7 +114,11 @@ var kinds = map[errs.Kind]wire{
 	errs.Unavailable:     {message: 503, admin: 503},
 }
 
-var errMethod = errs.New(errs.Invalid, "method is not allowed here")
+// What a surface answers to a path or a method that it does not have.
+var (
+	ErrNoRoute = errs.New(errs.NotFound, "there is nothing at this path")
+	ErrMethod  = errs.New(errs.Invalid, "the method is not allowed on this path; the header Allow lists those that are")
+)
 
 // statusError is an error whose status depends on the call and not only on
 // what went wrong.
@@ -116,30 +130,30 @@ type statusError struct {
 func (e *statusError) Error() string { return e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
 
-// status gives an error a status of its own; nil stays nil.
-func status(code int, err error) error {
+// WithStatus gives an error a status of its own; nil stays nil.
+func WithStatus(code int, err error) error {
 	if err == nil {
 		return nil
 	}
 	return &statusError{status: code, err: err}
 }
 
-// statusIf does so when the error is a certain one.
-func statusIf(err, target error, code int) error {
+// WithStatusIf does so when the error is a certain one.
+func WithStatusIf(err, target error, code int) error {
 	if errors.Is(err, target) {
-		return status(code, err)
+		return WithStatus(code, err)
 	}
 	return err
 }
 
-// statusOf looks an error up.
-func statusOf(err error, s surface) int {
+// StatusOf looks an error up.
+func StatusOf(err error, column Column) int {
 	var own *statusError
 	if errors.As(err, &own) {
 		return own.status
 	}
 	pick := func(w wire) int {
-		if s == messages {
+		if column == MessageCalls {
 			return w.message
 		}
 		return w.admin
@@ -152,36 +166,39 @@ func statusOf(err error, s surface) int {
 	return pick(kinds[errs.KindOf(err)])
 }
 
-// fail answers with an error, unless the response has begun.
-func (c *call) fail(err error) {
-	rec := web.RecordOf(c.r.Context())
+// Fail answers with an error, unless the response has begun.
+func (c *Call) Fail(err error, code int) {
+	rec := web.RecordOf(c.R.Context())
 	rec.Fail(err)
-	code := statusOf(err, c.surface)
-	c.audit(code)
-	if c.began {
+	if c.Began {
 		return
 	}
-	reason := err.Error()
-	if code == http.StatusInternalServerError {
-		reason = "internal error"
-		if rec.RequestID != "" {
-			reason += ", request id " + rec.RequestID
-		}
+	reason := PublicReason(err, code)
+	if code == http.StatusInternalServerError && rec.RequestID != "" {
+		reason += ", request id " + rec.RequestID
 	}
-	h := c.w.Header()
+	h := c.W.Header()
 	switch code {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", challenge(err))
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", "1")
 	case http.StatusMethodNotAllowed:
-		if c.allow != "" {
-			h.Set("Allow", c.allow)
+		if c.Allow != "" {
+			h.Set("Allow", c.Allow)
 		}
 	}
-	web.Discard(c.r)
-	body := append([]byte(`{"reason":`), quote(reason)...)
-	web.WriteBody(c.w, code, contentJSON, append(body, '}'))
+	web.Discard(c.R)
+	body := append([]byte(`{"reason":`), Quote(reason)...)
+	web.WriteBody(c.W, code, contentJSON, append(body, '}'))
+}
+
+// PublicReason is an error's text, unless it is a fault of ours.
+func PublicReason(err error, code int) string {
+	if code == http.StatusInternalServerError {
+		return "internal error"
+	}
+	return err.Error()
 }
 
 // challenge tells the caller what to bring (RFC 6750).
@@ -190,18 +207,16 @@ func challenge(err error) string {
 	case errors.Is(err, identity.ErrNoToken):
 		return `Bearer realm="messages"`
 	case errs.KindOf(err) == errs.Unauthenticated:
-		return `Bearer realm="messages", error="invalid_token", error_description=` + headerQuote(err.Error())
+		return `Bearer realm="messages", error="invalid_token", error_description=` + strconv.QuoteToASCII(err.Error())
 	}
 	return `Bearer realm="messages", error="insufficient_scope"`
 }
 
-// quote writes a JSON string without escaping <, > and &.
-func quote(s string) []byte {
+// Quote writes a JSON string without escaping <, > and &.
+func Quote(s string) []byte {
 	b, err := web.MarshalJSON(s)
 	if err != nil {
 		return []byte(`""`)
 	}
 	return b
 }
-
-func headerQuote(s string) string { return strconv.QuoteToASCII(s) }

@@ -1,4 +1,4 @@
-package messageapi
+package adminapi
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 	"freshet/internal/web"
@@ -40,7 +41,7 @@ type deadLetterPolicy struct {
 // position reads such a body. exclusive bodies may ask to begin behind the id.
 func (c *call) position(exclusive bool) (messaging.Position, map[string]string, error) {
 	latest := messaging.Position{Kind: messaging.Latest}
-	b, err := c.body(maxAdminBody)
+	b, err := c.Body(maxAdminBody)
 	if err != nil {
 		return latest, nil, err
 	}
@@ -57,7 +58,7 @@ func (c *call) position(exclusive bool) (messaging.Position, map[string]string, 
 		return p, nil, err
 	}
 	var body positionBody
-	if _, err := decodeJSON(b, &body); err != nil {
+	if _, err := brokerhttp.DecodeJSON(b, &body); err != nil {
 		return latest, nil, err
 	}
 	p, err := body.position(exclusive)
@@ -74,10 +75,10 @@ func wordPosition(word string) (messaging.Position, error) {
 	case "earliest":
 		return messaging.Position{Kind: messaging.Earliest}, nil
 	}
-	if id, err := parseID([]byte(word)); err == nil {
+	if id, err := brokerhttp.ParseID([]byte(word)); err == nil {
 		return messaging.Position{Kind: messaging.AtID, ID: id}, nil
 	}
-	return messaging.Position{}, badBody("position must be latest, earliest or a message id")
+	return messaging.Position{}, brokerhttp.BadBody("position must be latest, earliest or a message id")
 }
 
 func (b *positionBody) position(exclusive bool) (messaging.Position, error) {
@@ -85,7 +86,7 @@ func (b *positionBody) position(exclusive bool) (messaging.Position, error) {
 		return wordPosition(b.Position)
 	}
 	if b.LedgerID == nil || b.EntryID == nil {
-		return messaging.Position{}, badBody("ledgerId and entryId belong together")
+		return messaging.Position{}, brokerhttp.BadBody("ledgerId and entryId belong together")
 	}
 	id := names.MessageID{Ledger: *b.LedgerID, Entry: *b.EntryID, Partition: -1}
 	if b.PartitionIndex != nil {
@@ -124,23 +125,23 @@ func (c *call) subscribe() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.broker().Subscribe(c.r.Context(), c.topic, c.subscription, at, properties))
+	return c.done(c.Broker().Subscribe(c.R.Context(), c.Topic, c.Subscription, at, properties))
 }
 
 func (c *call) unsubscribe() error {
-	return c.done(c.broker().Unsubscribe(c.r.Context(), c.topic, c.subscription, c.flag("force")))
+	return c.done(c.Broker().Unsubscribe(c.R.Context(), c.Topic, c.Subscription, c.flag("force")))
 }
 
 func (c *call) listSubscriptions() error {
-	list, err := c.broker().Subscriptions(c.r.Context(), c.topic)
+	list, err := c.Broker().Subscriptions(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, list)
+	return c.JSON(http.StatusOK, list)
 }
 
 func (c *call) reset(at messaging.Position) error {
-	return c.done(c.broker().Reset(c.r.Context(), c.topic, c.subscription, at))
+	return c.done(c.Broker().Reset(c.R.Context(), c.Topic, c.Subscription, at))
 }
 
 func (c *call) resetToID() error {
@@ -152,7 +153,7 @@ func (c *call) resetToID() error {
 }
 
 func (c *call) resetToTime() error {
-	at, err := c.number(0, "timestamp")
+	at, err := c.number("timestamp")
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (c *call) resetToTime() error {
 func (c *call) skipAll() error { return c.reset(messaging.Position{Kind: messaging.Latest}) }
 
 func (c *call) skip() error {
-	n, err := c.number(0, "number of messages")
+	n, err := c.number("count")
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (c *call) skip() error {
 
 // before is the time that many seconds ago.
 func (c *call) before() (messaging.Position, error) {
-	seconds, err := c.number(0, "number of seconds")
+	seconds, err := c.number("seconds")
 	if err != nil {
 		return messaging.Position{}, err
 	}
@@ -194,12 +195,12 @@ func (c *call) expireAll() error {
 	if err != nil {
 		return err
 	}
-	list, err := c.broker().Subscriptions(c.r.Context(), c.topic)
+	list, err := c.Broker().Subscriptions(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
 	for _, name := range list {
-		if err := c.broker().Reset(c.r.Context(), c.topic, name, at); err != nil {
+		if err := c.Broker().Reset(c.R.Context(), c.Topic, name, at); err != nil {
 			return err
 		}
 	}
@@ -207,11 +208,11 @@ func (c *call) expireAll() error {
 }
 
 func (c *call) subscriptionProperties() error {
-	p, err := c.broker().SubscriptionProperties(c.r.Context(), c.topic, c.subscription)
+	p, err := c.Broker().SubscriptionProperties(c.R.Context(), c.Topic, c.Subscription)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, orEmpty(p))
+	return c.JSON(http.StatusOK, orEmpty(p))
 }
 
 func (c *call) setSubscriptionProperties() error {
@@ -219,15 +220,15 @@ func (c *call) setSubscriptionProperties() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.broker().SetSubscriptionProperties(c.r.Context(), c.topic, c.subscription, properties))
+	return c.done(c.Broker().SetSubscriptionProperties(c.R.Context(), c.Topic, c.Subscription, properties))
 }
 
 func (c *call) peek() error {
-	n, err := c.number(0, "position")
+	n, err := c.number("position")
 	if err != nil {
 		return err
 	}
-	m, err := c.broker().Peek(c.r.Context(), c.topic, c.subscription, int(min(n, math.MaxInt32)))
+	m, err := c.Broker().Peek(c.R.Context(), c.Topic, c.Subscription, int(min(n, math.MaxInt32)))
 	if err != nil {
 		return err
 	}
@@ -236,8 +237,8 @@ func (c *call) peek() error {
 
 // pulsarMessage answers with a message as Pulsar's admin API shows one.
 func (c *call) pulsarMessage(m *messaging.Received) error {
-	h := c.w.Header()
-	set := func(name, value string) { h[prefixPulsar+name] = []string{value} }
+	h := c.W.Header()
+	set := func(name, value string) { h["X-Pulsar-"+name] = []string{value} }
 	set("Message-ID", strconv.FormatInt(m.ID.Ledger, 10)+":"+strconv.FormatInt(m.ID.Entry, 10))
 	set("Publish-Time", time.UnixMilli(m.PublishTime).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 	set("Sequence-Id", strconv.FormatUint(m.Sequence, 10))
@@ -251,13 +252,13 @@ func (c *call) pulsarMessage(m *messaging.Received) error {
 		set("Producer-Name", m.Producer)
 	}
 	for _, p := range m.Properties {
-		if ok, _ := headerName(p.Key); ok {
-			if ok, _ := headerValue(p.Value); ok {
-				set(nameProperty+p.Key, p.Value)
+		if ok, _ := brokerhttp.HeaderName(p.Key); ok {
+			if ok, _ := brokerhttp.HeaderValue(p.Value); ok {
+				set("Property-"+p.Key, p.Value)
 			}
 		}
 	}
-	c.began = true
-	web.WriteBody(c.w, http.StatusOK, contentBinary, m.Payload)
+	c.Began = true
+	web.WriteBody(c.W, http.StatusOK, "application/octet-stream", m.Payload)
 	return nil
 }

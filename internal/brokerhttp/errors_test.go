@@ -1,4 +1,4 @@
-package messageapi
+package brokerhttp
 
 import (
 	"errors"
@@ -22,18 +22,18 @@ func TestEverySentinelIsMapped(t *testing.T) {
 		identity.ErrNoToken, identity.ErrInvalidToken, identity.ErrTokenExpired, identity.ErrTokenTooEarly, identity.ErrWrongAudience,
 		identity.ErrAccountGone, identity.ErrKeyUnknown, identity.ErrKeyRevoked, identity.ErrKeysUnavailable, access.ErrDenied, access.ErrNobody)
 	for _, err := range all {
-		for _, s := range []surface{messages, admin, stream} {
+		for _, s := range []Column{MessageCalls, AdminCalls} {
 			wrapped := fmt.Errorf("doing something: %w", err)
-			got := statusOf(wrapped, s)
+			got := StatusOf(wrapped, s)
 			isFault := false
 			for _, f := range faults {
 				isFault = isFault || errors.Is(err, f)
 			}
 			if (got == http.StatusInternalServerError) != isFault {
-				t.Errorf("%v leaves with status %d", err, got)
+				t.Errorf("%v leaves with status %d, want a fault: %v", err, got, isFault)
 			}
 			if got < 400 || got > 599 {
-				t.Errorf("%v leaves with status %d", err, got)
+				t.Errorf("%v leaves with status %d, want one of an error", err, got)
 			}
 		}
 	}
@@ -42,17 +42,17 @@ func TestEverySentinelIsMapped(t *testing.T) {
 			t.Errorf("kind %v is not mapped", k)
 		}
 	}
-	if got := statusOf(errors.New("surprise"), messages); got != http.StatusInternalServerError {
-		t.Errorf("an unknown error leaves with status %d", got)
+	if got := StatusOf(errors.New("surprise"), MessageCalls); got != http.StatusInternalServerError {
+		t.Errorf("an unknown error leaves with status %d, want 500", got)
 	}
 }
 
-func TestDenialDependsOnTheSurface(t *testing.T) {
+func TestDenialDependsOnTheColumn(t *testing.T) {
 	t.Parallel()
-	if got := statusOf(access.ErrDenied, messages); got != http.StatusUnauthorized {
-		t.Errorf("on messages %d", got)
+	if got := StatusOf(access.ErrDenied, MessageCalls); got != http.StatusUnauthorized {
+		t.Errorf("message calls answer %d, want 401", got)
 	}
-	if got := statusOf(access.ErrDenied, admin); got != http.StatusForbidden {
-		t.Errorf("on administration %d", got)
+	if got := StatusOf(access.ErrDenied, AdminCalls); got != http.StatusForbidden {
+		t.Errorf("administrative calls answer %d, want 403", got)
 	}
 }

@@ -1,4 +1,4 @@
-package messageapi_test
+package adminapi_test
 
 import (
 	"fmt"
@@ -17,16 +17,16 @@ type step struct {
 }
 
 func (w *world) play(steps []step) {
-	w.t.Helper()
+	w.T.Helper()
 	for _, s := range steps {
-		r := w.call(s.method, "/admin/v2/"+s.path, s.body)
-		if r.status != s.status {
-			w.t.Errorf("%s %s %s: status %d, want %d: %s", s.method, s.path, s.body, r.status, s.status, r.body)
+		r := w.Call(s.method, "/admin/v2/"+s.path, s.body)
+		if r.Status != s.status {
+			w.T.Errorf("%s %s %s: status %d, want %d: %s", s.method, s.path, s.body, r.Status, s.status, r.Body)
 			continue
 		}
-		r.want(s.status)
+		r.Want(s.status)
 		if s.want != "" {
-			r.is(s.want)
+			r.Is(s.want)
 		}
 	}
 }
@@ -142,8 +142,8 @@ func TestPolicies(t *testing.T) {
 				{"GET", path, "", 200, tc.standard},
 			})
 			for _, bad := range tc.bad {
-				if r := w.call("POST", "/admin/v2/"+path, bad); r.status != 400 && r.status != 412 {
-					t.Errorf("%s %s: status %d", path, bad, r.status)
+				if r := w.Call("POST", "/admin/v2/"+path, bad); r.Status != 400 && r.Status != 412 {
+					t.Errorf("%s %s: status %d", path, bad, r.Status)
 				}
 			}
 		}
@@ -260,16 +260,16 @@ func TestSubscriptions(t *testing.T) {
 	url := root + "public/default/t"
 	var ids []string
 	for i := range 5 {
-		ids = append(ids, w.call("POST", url+"/message", fmt.Sprint(i)).want(201).header.Get("X-Msg-Message-String-Id"))
+		ids = append(ids, w.Call("POST", url+"/message", fmt.Sprint(i)).Want(201).Header.Get("X-Msg-Message-String-Id"))
 	}
 	ledger := strings.Split(ids[0], ":")[0]
 	next := func(want string) {
 		t.Helper()
 		if want == "" {
-			w.call("POST", url+"/s/message", `{"timeoutMillis":0}`).want(204)
+			w.Call("POST", url+"/s/message", `{"timeoutMillis":0}`).Want(204)
 			return
 		}
-		w.call("POST", url+"/s/message", `{"timeoutMillis":0}`).want(200).is(want)
+		w.Call("POST", url+"/s/message", `{"timeoutMillis":0}`).Want(200).Is(want)
 	}
 	w.play([]step{{"POST", topic + "/subscription/s/resetcursor", fmt.Sprintf(`{"ledgerId":%s,"entryId":2,"partitionIndex":-1}`, ledger), 204, ""}})
 	next("2")
@@ -305,31 +305,31 @@ func TestSubscriptions(t *testing.T) {
 func TestLooking(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	url := w.ready("t", 0)
+	url := w.Ready("t", 0)
 	start := time.Now().UnixMilli()
 	const topic = "/admin/v2/persistent/public/default/t"
 	for i := range 3 {
-		w.call("POST", url+"/message", fmt.Sprint(i), "X-Msg-Property-n", fmt.Sprint(i), "X-Msg-Partition-Key", "k", "X-Msg-Event-Time", "5").want(201)
+		w.Call("POST", url+"/message", fmt.Sprint(i), "X-Msg-Property-n", fmt.Sprint(i), "X-Msg-Partition-Key", "k", "X-Msg-Event-Time", "5").Want(201)
 	}
-	w.call("GET", topic+"/subscription/s/position/2", "").want(200).is("1").
-		says("X-Pulsar-Property-n", "1", "X-Pulsar-Partition-Key", "k", "X-Pulsar-Event-Time", "1970-01-01T00:00:00.005Z", "Content-Type", "application/octet-stream")
-	w.call("GET", topic+"/subscription/s/position/4", "").want(404)
-	w.call("GET", topic+"/subscription/s/position/0", "").want(400)
-	w.call("GET", topic+"/subscription/none/position/1", "").want(404)
+	w.Call("GET", topic+"/subscription/s/position/2", "").Want(200).Is("1").
+		Says("X-Pulsar-Property-n", "1", "X-Pulsar-Partition-Key", "k", "X-Pulsar-Event-Time", "1970-01-01T00:00:00.005Z", "Content-Type", "application/octet-stream")
+	w.Call("GET", topic+"/subscription/s/position/4", "").Want(404)
+	w.Call("GET", topic+"/subscription/s/position/0", "").Want(400)
+	w.Call("GET", topic+"/subscription/none/position/1", "").Want(404)
 	var id struct{ LedgerID, EntryID, PartitionIndex int64 }
-	w.call("GET", topic+"/lastMessageId", "").want(200).into(&id)
+	w.Call("GET", topic+"/lastMessageId", "").Want(200).Into(&id)
 	if id.EntryID != 2 || id.PartitionIndex != -1 {
 		t.Errorf("last %+v", id)
 	}
-	w.call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID), "").want(200).is("1")
-	w.call("GET", fmt.Sprintf("%s/ledger/%d/entry/9", topic, id.LedgerID), "").want(404)
-	w.call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID+1), "").want(404)
-	w.call("GET", topic+"/ledger/x/entry/1", "").want(400)
-	w.call("GET", fmt.Sprintf("%s/messageid/%d", topic, start), "").want(200).into(&id)
+	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID), "").Want(200).Is("1")
+	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/9", topic, id.LedgerID), "").Want(404)
+	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID+1), "").Want(404)
+	w.Call("GET", topic+"/ledger/x/entry/1", "").Want(400)
+	w.Call("GET", fmt.Sprintf("%s/messageid/%d", topic, start), "").Want(200).Into(&id)
 	if id.EntryID != 0 {
 		t.Errorf("at the start %+v", id)
 	}
-	w.call("GET", topic+"/messageid/99999999999999", "").want(404)
+	w.Call("GET", topic+"/messageid/99999999999999", "").Want(404)
 	var stats struct {
 		MsgInCounter  int64
 		StorageSize   int64
@@ -338,33 +338,33 @@ func TestLooking(t *testing.T) {
 			Type                        string
 		}
 	}
-	w.call("POST", url+"/s/message", "").want(200)
-	w.call("GET", topic+"/stats", "").want(200).into(&stats)
+	w.Call("POST", url+"/s/message", "").Want(200)
+	w.Call("GET", topic+"/stats", "").Want(200).Into(&stats)
 	if s := stats.Subscriptions["s"]; stats.MsgInCounter != 3 || stats.StorageSize == 0 || s.MsgBacklog != 3 || s.UnackedMessages != 1 || s.Type != "Shared" {
 		t.Errorf("stats %+v", stats)
 	}
-	w.call("GET", topic+"/internalStats", "").want(200)
-	w.call("GET", topic+"/partitioned-stats", "").want(404)
-	w.call("POST", topic+"/terminate", "").want(200).into(&id)
+	w.Call("GET", topic+"/internalStats", "").Want(200)
+	w.Call("GET", topic+"/partitioned-stats", "").Want(404)
+	w.Call("POST", topic+"/terminate", "").Want(200).Into(&id)
 	if id.EntryID != 2 {
 		t.Errorf("terminated at %+v", id)
 	}
-	w.call("POST", url+"/message", "x").want(409)
+	w.Call("POST", url+"/message", "x").Want(409)
 
-	w.ready("p", 2)
+	w.Ready("p", 2)
 	const parted = "/admin/v2/persistent/public/default/p"
 	var sum struct {
 		Metadata   struct{ Partitions int }
 		Partitions map[string]struct{ Subscriptions map[string]any }
 	}
-	w.call("GET", parted+"/partitioned-stats", "").want(200).into(&sum)
+	w.Call("GET", parted+"/partitioned-stats", "").Want(200).Into(&sum)
 	if sum.Metadata.Partitions != 2 || len(sum.Partitions["persistent://public/default/p-partition-1"].Subscriptions) != 1 {
 		t.Errorf("partitioned stats %+v", sum)
 	}
-	w.call("GET", parted+"/stats", "").want(404)
-	w.call("GET", parted+"-partition-0/stats", "").want(200)
-	w.call("GET", parted+"/internalStats", "").want(405)
-	w.call("POST", parted+"/terminate", "").want(405)
+	w.Call("GET", parted+"/stats", "").Want(404)
+	w.Call("GET", parted+"-partition-0/stats", "").Want(200)
+	w.Call("GET", parted+"/internalStats", "").Want(405)
+	w.Call("POST", parted+"/terminate", "").Want(405)
 }
 
 func TestSchemas(t *testing.T) {
@@ -401,16 +401,16 @@ func TestSchemas(t *testing.T) {
 		Timestamp int64
 		Data      string
 	}
-	w.call("GET", "/admin/v2/"+base+"schema/0", "").want(200).into(&got)
+	w.Call("GET", "/admin/v2/"+base+"schema/0", "").Want(200).Into(&got)
 	if got.Version != 0 || got.Type != "AVRO" || got.Timestamp == 0 || !strings.Contains(got.Data, `"name":"a"`) {
 		t.Errorf("version 0: %+v", got)
 	}
-	w.call("GET", "/admin/v2/"+base+"schema", "").want(200).into(&got)
+	w.Call("GET", "/admin/v2/"+base+"schema", "").Want(200).Into(&got)
 	if got.Version != 1 {
 		t.Errorf("latest: %+v", got)
 	}
 	var all struct{ GetSchemaResponses []any }
-	w.call("GET", "/admin/v2/"+base+"schemas", "").want(200).into(&all)
+	w.Call("GET", "/admin/v2/"+base+"schemas", "").Want(200).Into(&all)
 	if len(all.GetSchemaResponses) != 2 {
 		t.Errorf("all: %+v", all)
 	}
@@ -434,10 +434,10 @@ func TestPayloadsAreValidatedOnRequest(t *testing.T) {
 		{"POST", "schemas/public/default/t/schema", `{"type":"JSON","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"a\",\"type\":\"string\"}]}"}`, 200, ""},
 	})
 	topic := root + "public/default/t/message"
-	w.call("POST", topic, `{"a":5}`).want(201)
+	w.Call("POST", topic, `{"a":5}`).Want(201)
 	w.play([]step{{"POST", "namespaces/public/default/schemaValidationEnforced", "true", 204, ""}})
-	w.call("POST", topic, `{"a":5}`).want(400)
-	w.call("POST", topic, `{"a":"b"}`).want(201)
+	w.Call("POST", topic, `{"a":5}`).Want(400)
+	w.Call("POST", topic, `{"a":"b"}`).Want(201)
 }
 
 func TestTopicList(t *testing.T) {
@@ -457,24 +457,24 @@ func TestTopicList(t *testing.T) {
 	all := func(topics ...string) string {
 		return `{"kind":"StreamTopicList","data":[` + strings.Join(topics, ",") + `]}`
 	}
-	w.call("GET", list, "").want(200).is(all(wide, internal, plain)).says("Content-Type", "application/json")
-	w.call("GET", list+"?namespace=acme/sales", "").want(200).is(all(wide))
-	w.call("GET", list+"?namespace=acme.sales", "").want(200).is(all(wide))
-	w.call("GET", list+"?namespace=default", "").want(200).is(all(internal, plain))
-	w.call("GET", list+"?namespace=nobody/there", "").want(200).is(all())
-	w.call("GET", list+"?namespace=a%20b", "").want(400)
-	w.as("").call("GET", list, "").want(401)
-	w.as(w.account("nobody")).call("GET", list, "").want(200).is(all())
+	w.Call("GET", list, "").Want(200).Is(all(wide, internal, plain)).Says("Content-Type", "application/json")
+	w.Call("GET", list+"?namespace=acme/sales", "").Want(200).Is(all(wide))
+	w.Call("GET", list+"?namespace=acme.sales", "").Want(200).Is(all(wide))
+	w.Call("GET", list+"?namespace=default", "").Want(200).Is(all(internal, plain))
+	w.Call("GET", list+"?namespace=nobody/there", "").Want(200).Is(all())
+	w.Call("GET", list+"?namespace=a%20b", "").Want(400)
+	w.as("").Call("GET", list, "").Want(401)
+	w.as(w.Account("nobody")).Call("GET", list, "").Want(200).Is(all())
 
-	w.call("POST", list, `{"topic_name":"acme.sales.made.here","partitions_count":2}`).want(200).
-		is(`{"kind":"StreamTopic","topic_name":"acme.sales.made.here","is_internal":false,"partitions_count":2}`)
-	w.call("GET", "/admin/v2/persistent/acme/sales/made.here/partitions", "").want(200)
-	w.call("POST", list, `{"topic_name":"bare"}`).want(200)
-	w.call("POST", list, `{"topic_name":"bare"}`).want(409)
-	w.call("POST", list, `{"topic_name":"no.such.place"}`).want(404)
+	w.Call("POST", list, `{"topic_name":"acme.sales.made.here","partitions_count":2}`).Want(200).
+		Is(`{"kind":"StreamTopic","topic_name":"acme.sales.made.here","is_internal":false,"partitions_count":2}`)
+	w.Call("GET", "/admin/v2/persistent/acme/sales/made.here/partitions", "").Want(200)
+	w.Call("POST", list, `{"topic_name":"bare"}`).Want(200)
+	w.Call("POST", list, `{"topic_name":"bare"}`).Want(409)
+	w.Call("POST", list, `{"topic_name":"no.such.place"}`).Want(404)
 	for _, body := range []string{``, `{}`, `{"topic_name":""}`, `{"topic_name":"x","partitions_count":0}`, `{"topic_name":"x","partitions_count":9999}`, `{"topic_name":" "}`, `[]`} {
-		if r := w.call("POST", list, body); r.status != 400 {
-			t.Errorf("%s: status %d: %s", body, r.status, r.body)
+		if r := w.Call("POST", list, body); r.Status != 400 {
+			t.Errorf("%s: status %d: %s", body, r.Status, r.Body)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package messageapi
+package adminapi
 
 import (
 	"net/http"
@@ -87,7 +87,7 @@ func renderStats(s *messaging.Stats) statsBody {
 }
 
 func (c *call) topicStats() error {
-	s, err := c.broker().Stats(c.r.Context(), c.topic)
+	s, err := c.Broker().Stats(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func (c *call) topicStats() error {
 		// As in Pulsar, a topic with partitions has partitioned-stats only.
 		return messaging.ErrNoTopic
 	}
-	return c.json(http.StatusOK, renderStats(&s))
+	return c.JSON(http.StatusOK, renderStats(&s))
 }
 
 func (c *call) partitionedStats() error {
-	s, err := c.broker().Stats(c.r.Context(), c.topic)
+	s, err := c.Broker().Stats(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -111,19 +111,19 @@ func (c *call) partitionedStats() error {
 		Metadata   map[string]any       `json:"metadata"`
 		Partitions map[string]statsBody `json:"partitions"`
 	}{renderStats(&s), map[string]any{"partitions": s.Topic.Partitions, "deleted": false}, map[string]statsBody{}}
-	if c.r.URL.Query().Get("perPartition") != "false" {
+	if c.R.URL.Query().Get("perPartition") != "false" {
 		for i := range s.Topic.Partitions {
 			one := s.Of(i)
 			one.In, one.Out = messaging.Flow{}, messaging.Flow{} // known of the whole only
 			out.Partitions[s.Topic.Name.WithPartition(i).String()] = renderStats(&one)
 		}
 	}
-	return c.json(http.StatusOK, out)
+	return c.JSON(http.StatusOK, out)
 }
 
 // internalStats shows partitions as the one ledger that each of them is.
 func (c *call) internalStats() error {
-	s, err := c.broker().Stats(c.r.Context(), c.topic)
+	s, err := c.Broker().Stats(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (c *call) internalStats() error {
 			"properties": map[string]any{},
 		}
 	}
-	return c.json(http.StatusOK, map[string]any{
+	return c.JSON(http.StatusOK, map[string]any{
 		"entriesAddedCounter": int64(p.Next), "numberOfEntries": kept, "totalSize": p.Bytes,
 		"currentLedgerEntries": kept, "currentLedgerSize": p.Bytes, "waitingCursorsCount": 0, "pendingAddEntriesCount": 0,
 		"lastConfirmedEntry": place(int64(p.Next) - 1), "state": state,
