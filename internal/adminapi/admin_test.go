@@ -143,7 +143,7 @@ func TestPolicies(t *testing.T) {
 			})
 			for _, bad := range tc.bad {
 				if r := w.Call("POST", "/admin/v2/"+path, bad); r.Status != 400 && r.Status != 412 {
-					t.Errorf("%s %s: status %d", path, bad, r.Status)
+					t.Errorf("%s %s: status %d, want 400, 412", path, bad, r.Status)
 				}
 			}
 		}
@@ -319,7 +319,7 @@ func TestLooking(t *testing.T) {
 	var id struct{ LedgerID, EntryID, PartitionIndex int64 }
 	w.Call("GET", topic+"/lastMessageId", "").Want(200).Into(&id)
 	if id.EntryID != 2 || id.PartitionIndex != -1 {
-		t.Errorf("last %+v", id)
+		t.Errorf("last %+v, want %v, %v", id, 2, -1)
 	}
 	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID), "").Want(200).Is("1")
 	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/9", topic, id.LedgerID), "").Want(404)
@@ -327,7 +327,7 @@ func TestLooking(t *testing.T) {
 	w.Call("GET", topic+"/ledger/x/entry/1", "").Want(400)
 	w.Call("GET", fmt.Sprintf("%s/messageid/%d", topic, start), "").Want(200).Into(&id)
 	if id.EntryID != 0 {
-		t.Errorf("at the start %+v", id)
+		t.Errorf("at the start %+v, want 0", id)
 	}
 	w.Call("GET", topic+"/messageid/99999999999999", "").Want(404)
 	var stats struct {
@@ -341,13 +341,13 @@ func TestLooking(t *testing.T) {
 	w.Call("POST", url+"/s/message", "").Want(200)
 	w.Call("GET", topic+"/stats", "").Want(200).Into(&stats)
 	if s := stats.Subscriptions["s"]; stats.MsgInCounter != 3 || stats.StorageSize == 0 || s.MsgBacklog != 3 || s.UnackedMessages != 1 || s.Type != "Shared" {
-		t.Errorf("stats %+v", stats)
+		t.Errorf("stats %+v, want %v, %v, %v, %v", stats, 3, 3, 1, "Shared")
 	}
 	w.Call("GET", topic+"/internalStats", "").Want(200)
 	w.Call("GET", topic+"/partitioned-stats", "").Want(404)
 	w.Call("POST", topic+"/terminate", "").Want(200).Into(&id)
 	if id.EntryID != 2 {
-		t.Errorf("terminated at %+v", id)
+		t.Errorf("terminated at %+v, want 2", id)
 	}
 	w.Call("POST", url+"/message", "x").Want(409)
 
@@ -359,7 +359,7 @@ func TestLooking(t *testing.T) {
 	}
 	w.Call("GET", parted+"/partitioned-stats", "").Want(200).Into(&sum)
 	if sum.Metadata.Partitions != 2 || len(sum.Partitions["persistent://public/default/p-partition-1"].Subscriptions) != 1 {
-		t.Errorf("partitioned stats %+v", sum)
+		t.Errorf("partitioned stats %+v, want 2, 1", sum)
 	}
 	w.Call("GET", parted+"/stats", "").Want(404)
 	w.Call("GET", parted+"-partition-0/stats", "").Want(200)
@@ -407,12 +407,12 @@ func TestSchemas(t *testing.T) {
 	}
 	w.Call("GET", "/admin/v2/"+base+"schema", "").Want(200).Into(&got)
 	if got.Version != 1 {
-		t.Errorf("latest: %+v", got)
+		t.Errorf("latest: %+v, want 1", got)
 	}
 	var all struct{ GetSchemaResponses []any }
 	w.Call("GET", "/admin/v2/"+base+"schemas", "").Want(200).Into(&all)
 	if len(all.GetSchemaResponses) != 2 {
-		t.Errorf("all: %+v", all)
+		t.Errorf("all: %+v, want 2", all)
 	}
 	w.play([]step{
 		{"DELETE", base + "schema", "", 200, `{"version":2}`},
@@ -474,7 +474,7 @@ func TestTopicList(t *testing.T) {
 	w.Call("POST", list, `{"topic_name":"no.such.place"}`).Want(404)
 	for _, body := range []string{``, `{}`, `{"topic_name":""}`, `{"topic_name":"x","partitions_count":0}`, `{"topic_name":"x","partitions_count":9999}`, `{"topic_name":" "}`, `[]`} {
 		if r := w.Call("POST", list, body); r.Status != 400 {
-			t.Errorf("%s: status %d: %s", body, r.Status, r.Body)
+			t.Errorf("%s: status %d: %s, want 400", body, r.Status, r.Body)
 		}
 	}
 }

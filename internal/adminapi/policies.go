@@ -324,7 +324,7 @@ func setAuto(p *messaging.Policies, raw json.RawMessage) error {
 			return errs.Newf(errs.Invalid, "%w: defaultNumPartitions must be more than 0", messaging.ErrPolicy)
 		}
 	default:
-		return errs.Newf(errs.Invalid, "%w: topicType %s is unknown", messaging.ErrPolicy, strconv.Quote(body.Type))
+		return errs.Newf(errs.Invalid, "%w: topicType %s is unknown; use partitioned or non-partitioned", messaging.ErrPolicy, strconv.Quote(body.Type))
 	}
 	p.AutoTopicCreation = auto
 	return nil

@@ -86,7 +86,7 @@ func (b *positionBody) position(exclusive bool) (messaging.Position, error) {
 		return wordPosition(b.Position)
 	}
 	if b.LedgerID == nil || b.EntryID == nil {
-		return messaging.Position{}, brokerhttp.BadBody("ledgerId and entryId belong together")
+		return messaging.Position{}, brokerhttp.BadBody("ledgerId and entryId must be given together")
 	}
 	id := names.MessageID{Ledger: *b.LedgerID, Entry: *b.EntryID, Partition: -1}
 	if b.PartitionIndex != nil {

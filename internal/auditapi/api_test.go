@@ -26,16 +26,16 @@ import (
 	"freshet/internal/surface"
 )
 
-// house is the API over a real trail, with an administrator, a reader, somebody
+// fixture is the API over a real trail, with an administrator, a reader, somebody
 // without rights, and the system administrator.
-type house struct {
+type fixture struct {
 	t      *testing.T
 	api    *auditapi.API
 	log    *audit.Log
 	tokens map[string]string
 }
 
-func newHouse(t *testing.T) *house {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	log, err := audit.Open(audit.Options{Path: filepath.Join(t.TempDir(), "audit.log")})
 	if err != nil {
@@ -48,7 +48,7 @@ func newHouse(t *testing.T) *house {
 	})
 	world := identitytest.New(t)
 	policy := access.NewPolicy()
-	h := &house{t: t, log: log, tokens: map[string]string{"nobody": ""}}
+	h := &fixture{t: t, log: log, tokens: map[string]string{"nobody": ""}}
 	for name, edit := range map[string]func(*identity.Account){
 		"root":   func(a *identity.Account) { a.System = true },
 		"boss":   func(a *identity.Account) { a.Admin = true },
@@ -89,12 +89,12 @@ type answer struct {
 	Message string         `json:"message"`
 }
 
-func (h *house) get(who, query string) (int, answer) {
+func (h *fixture) get(who, query string) (int, answer) {
 	h.t.Helper()
 	return h.do(http.MethodGet, "/audit/v1alpha1/records?"+query, who)
 }
 
-func (h *house) do(method, target, who string) (int, answer) {
+func (h *fixture) do(method, target, who string) (int, answer) {
 	h.t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)
 	if token := h.tokens[who]; token != "" {
@@ -122,7 +122,7 @@ func ids(records []audit.Record) string {
 
 func TestEverybodySeesWhatIsTheirs(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, c := range []struct {
 		name, who, query string
 		status           int
@@ -164,16 +164,16 @@ func TestEverybodySeesWhatIsTheirs(t *testing.T) {
 	_, a := h.get("boss", "surface=audit")
 	if len(a.Records) != 1 || a.Records[0].Permission != string(access.ReadAudit) || a.Records[0].Status != 403 ||
 		!strings.HasPrefix(a.Records[0].Principal, "viewer@acme.") {
-		t.Errorf("records of denials in acme: %+v", a.Records)
+		t.Errorf("records of denials in acme: %+v, want %v, %v, %v", a.Records, 1, string(access.ReadAudit), 403)
 	}
 	if _, a := h.get("root", "surface=audit"); len(a.Records) != 3 {
-		t.Errorf("records of all denials: %+v", a.Records)
+		t.Errorf("records of all denials: %+v, want 3", a.Records)
 	}
 }
 
 func TestPagesFollowEachOther(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	var got string
 	query := url.Values{"limit": {"1"}, "surface": {"resources"}}
 	for range 5 {
@@ -185,13 +185,13 @@ func TestPagesFollowEachOther(t *testing.T) {
 		query.Set("until", a.Until.Format(time.RFC3339Nano))
 	}
 	if got != "dcba" {
-		t.Errorf("pages hold %q", got)
+		t.Errorf("pages hold %q, want %v", got, "dcba")
 	}
 }
 
 func TestOtherPathsAndMethods(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	for target, want := range map[string]int{
 		"GET /audit":                    404,
 		"GET /audit/v1alpha1/records/x": 404,
@@ -206,7 +206,7 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/openapi.yaml", http.NoBody))
 	if w.Code != 200 || !strings.HasPrefix(w.Body.String(), "openapi: 3.1") {
-		t.Errorf("the document: %d %.40q", w.Code, w.Body)
+		t.Errorf("the document: %d %.40q, want 200", w.Code, w.Body)
 	}
 	off := auditapi.New(auditapi.Options{Options: surface.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
 	w = httptest.NewRecorder()
@@ -214,7 +214,7 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer root")
 	off.ServeHTTP(w, r)
 	if w.Code != http.StatusNotFound {
-		t.Errorf("without a trail: %d %s", w.Code, w.Body)
+		t.Errorf("without a trail: %d %s, want %v", w.Code, w.Body, http.StatusNotFound)
 	}
 }
 
@@ -278,7 +278,7 @@ func FuzzQuery(f *testing.F) {
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, r)
 		if w.Code != http.StatusBadRequest && w.Code != http.StatusNotFound {
-			t.Errorf("%q: %d %s", query, w.Code, w.Body)
+			t.Errorf("%q: %d %s, want %v, %v", query, w.Code, w.Body, http.StatusBadRequest, http.StatusNotFound)
 		}
 		if !json.Valid(w.Body.Bytes()) {
 			t.Errorf("%q: %s", query, w.Body)

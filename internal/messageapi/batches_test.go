@@ -29,11 +29,11 @@ func TestBatches(t *testing.T) {
 		{"payload":"dHdv","encoding":"base64","idempotencyKey":"i"}]}`).Want(207).Into(&sent)
 	for i, status := range []int{201, 201, 201, 404, 201} {
 		if sent.Results[i].Status != status || (status == 404) != (sent.Results[i].Reason != "") {
-			t.Errorf("message %d: %+v", i, sent.Results[i])
+			t.Errorf("message %d: %+v, want %v, %v", i, sent.Results[i], status, (sent.Results[i].Reason != ""))
 		}
 	}
 	if !sent.Results[4].Duplicate || sent.Results[4].MessageID != sent.Results[1].MessageID {
-		t.Errorf("the second of two equal keys: %+v", sent.Results[4])
+		t.Errorf("the second of two equal keys: %+v, want %v", sent.Results[4], sent.Results[1].MessageID)
 	}
 	var got struct {
 		Messages []struct {
@@ -50,10 +50,10 @@ func TestBatches(t *testing.T) {
 		t.Fatalf("got %d messages", len(got.Messages))
 	}
 	if m := got.Messages[0]; m.Encoding != "base64" || m.Payload != "b25l" || m.Key != "k" || m.Properties["A"] != "b" || m.SequenceID != 1 {
-		t.Errorf("first: %+v", m)
+		t.Errorf("first: %+v, want %v, %v, %v, %v, %v", m, "base64", "b25l", "k", "b", 1)
 	}
 	if m := got.Messages[2]; m.Encoding != "json" || fmt.Sprint(m.Payload) != "map[three:3]" {
-		t.Errorf("third: %+v", m)
+		t.Errorf("third: %+v, want %v, %v", m, "json", "map[three:3]")
 	}
 	w.Call("PUT", topic+"/s/messages", fmt.Sprintf(`[%q,"99999:0:-1:0"]`, got.Messages[0].MessageID)).Want(404)
 	w.Call("PUT", topic+"/s/messages", `[]`).Want(400)
@@ -73,7 +73,7 @@ func TestBatches(t *testing.T) {
 		`{"messages":[{"payload":"","schemaVersion":-1}]}`, `{"messages":[{"payload":"","sequenceId":-1}]}`,
 	} {
 		if r := w.Call("POST", topic+"/messages", body); r.Status != 400 {
-			t.Errorf("%s: status %d: %s", body, r.Status, r.Body)
+			t.Errorf("%s: status %d: %s, want 400", body, r.Status, r.Body)
 		}
 	}
 	w.Call("POST", topic+"/messages", `{"messages":[`+strings.Repeat(`{},`, 1000)+`{}]}`).Want(413)
@@ -135,7 +135,7 @@ func TestPartitionsDrainThroughTheParent(t *testing.T) {
 		w.Call("PUT", topic+"/s/message", got.ID()).Want(204)
 	}
 	if len(seen) != 12 {
-		t.Errorf("got %v", seen)
+		t.Errorf("got %v, want 12", seen)
 	}
 	one := topic + "-partition-3"
 	r := w.Call("POST", one+"/message", "direct").Want(201)

@@ -68,7 +68,7 @@ func millis(name string, n int64) (time.Duration, error) {
 const timeoutPrefix = `{"timeoutMillis":`
 
 // parseReceive reads the body of a consuming call. The one that spec 2 shows is
-// read by hand, as it comes with every consume.
+// read by hand, as it comes with every consume: BenchmarkHandler/consume+ack.
 func parseReceive(b []byte) (messaging.ReceiveOptions, error) {
 	if rest, ok := bytes.CutPrefix(b, []byte(timeoutPrefix)); ok && len(rest) > 1 && len(rest) < 10 && rest[len(rest)-1] == '}' {
 		n, digits := int64(0), rest[:len(rest)-1]
@@ -127,7 +127,7 @@ func parseIDs(b []byte, limit int) ([]names.MessageID, settleBody, error) {
 		return nil, body, brokerhttp.BadBody("it must hold a message id")
 	}
 	if len(list) > limit {
-		return nil, body, errs.Newf(errs.TooLarge, "%w: %d message ids, at most %d", messaging.ErrBatch, len(list), limit)
+		return nil, body, errs.Newf(errs.TooLarge, "%w: it has %d message ids, the limit is %d", messaging.ErrBatch, len(list), limit)
 	}
 	ids := make([]names.MessageID, len(list))
 	for i, s := range list {

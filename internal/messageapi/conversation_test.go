@@ -60,7 +60,7 @@ func (w *world) converse(kind, schema, payload string, partitions int, domain st
 		partition = "2" // murmur3 of order-42, modulo three
 	}
 	if parts := strings.Split(text, ":"); len(parts) != 4 || parts[1] != "0" || parts[2] != partition || parts[3] != "0" {
-		w.T.Errorf("id %s", text)
+		w.T.Errorf("id %s, want %v, %v, %v, %v", text, 4, "0", partition, "0")
 	}
 	got := w.Call("POST", topic+"/sub/message", `{"timeoutMillis":3000}`, "Accept", "application/octet-stream", "Content-Type", "application/json").
 		Want(200).Is(payload)
@@ -262,7 +262,7 @@ func TestPropertiesBothWays(t *testing.T) {
 	got.Says("X-Msg-Property-color", "blue", "X-Msg-Property-shape", "round", "X-Msg-Property-plain", "wins")
 	all, err := base64.StdEncoding.DecodeString(got.Header.Get("X-Msg-Properties"))
 	if err != nil || string(all) != `{"Exact":"größe","color":"blue","plain":"wins","shape":"round"}` {
-		t.Errorf("X-Msg-Properties is %s, %v", all, err)
+		t.Errorf("X-Msg-Properties is %s, %v, want %v", all, err, `{"Exact":"größe","color":"blue","plain":"wins","shape":"round"}`)
 	}
 	// What headers carry exactly comes in headers only.
 	w.Call("POST", topic+"/message", "x", "X-Msg-Property-color", "blue").Want(201)
@@ -301,7 +301,7 @@ func TestRedelivery(t *testing.T) {
 		"extend nothing":        `{"ackTimeoutMillis":1000}`,
 	} {
 		if r := w.Call("POST", topic+"/s/message/extend", body); r.Status != 400 {
-			t.Errorf("%s: status %d: %s", name, r.Status, r.Body)
+			t.Errorf("%s: status %d: %s, want 400", name, r.Status, r.Body)
 		}
 	}
 	w.Call("POST", topic+"/s/message/nack", fmt.Sprintf(`{"messageId":%q,"delayMillis":-1}`, second.ID())).Want(400)

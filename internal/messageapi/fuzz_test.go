@@ -61,11 +61,11 @@ func FuzzHeaders(f *testing.F) {
 			return // delayed
 		}
 		if got.Code != http.StatusOK || got.Header().Get("X-Msg-Message-Id") == "" {
-			t.Fatalf("status %d, header %v", got.Code, got.Header())
+			t.Fatalf("status %d, header %v, want %v", got.Code, got.Header(), http.StatusOK)
 		}
 		ack := w.Attempt("PUT", take, http.Header{}, []byte(got.Header().Get("X-Msg-Message-Id")))
 		if ack.Code != http.StatusNoContent {
-			t.Fatalf("acknowledging: status %d: %s", ack.Code, ack.Body)
+			t.Fatalf("acknowledging: status %d: %s, want %v", ack.Code, ack.Body, http.StatusNoContent)
 		}
 	})
 }

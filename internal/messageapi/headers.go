@@ -57,7 +57,7 @@ const (
 )
 
 // Header values that are the same in many responses. They are shared, so
-// nothing may append to them.
+// nothing may append to them: BenchmarkHandler.
 var (
 	valueJSON   = []string{contentJSON}
 	valueBinary = []string{contentBinary}
@@ -163,7 +163,7 @@ func finishHeaders(h http.Header, m *messaging.Message, after int64) error {
 		slices.SortFunc(m.Properties, func(a, b messaging.Property) int { return strings.Compare(a.Key, b.Key) })
 	}
 	if len(m.Properties) > maxProperties {
-		return errs.Newf(errs.Invalid, "%w: more than %d properties", messaging.ErrMessage, maxProperties)
+		return errs.Newf(errs.Invalid, "%w: it has more than %d properties", messaging.ErrMessage, maxProperties)
 	}
 	return checkText(m)
 }
@@ -172,14 +172,14 @@ func finishHeaders(h http.Header, m *messaging.Message, after int64) error {
 // that fits into a header again, wherever it came from.
 func checkText(m *messaging.Message) error {
 	if ok, _ := brokerhttp.HeaderValue(m.Key); !ok {
-		return errs.Newf(errs.Invalid, "%w: key holds a control character", messaging.ErrMessage)
+		return errs.Newf(errs.Invalid, "%w: the key holds a control character", messaging.ErrMessage)
 	}
 	ok := utf8.ValidString(m.Key) && utf8.ValidString(m.Producer) && utf8.ValidString(m.IdempotencyKey)
 	for i := range m.Properties {
 		ok = ok && utf8.ValidString(m.Properties[i].Key) && utf8.ValidString(m.Properties[i].Value)
 	}
 	if !ok {
-		return errs.Newf(errs.Invalid, "%w: key, producer and properties must be UTF-8", messaging.ErrMessage)
+		return errs.Newf(errs.Invalid, "%w: the key, the producer and the properties must be UTF-8", messaging.ErrMessage)
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func readProperties(value string, m *messaging.Message) error {
 }
 
 // fields collects header values, so that a response costs one string and one
-// slice for all of them.
+// slice for all of them: BenchmarkHandler.
 type fields struct {
 	text  []byte
 	names [10]string

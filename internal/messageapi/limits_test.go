@@ -102,7 +102,7 @@ func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
 	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
 	again, err := w.Broker.Receive(t.Context(), name, "s", messaging.ReceiveOptions{})
 	if err != nil || len(again) != 1 || again[0].Redeliveries != 1 {
-		t.Errorf("%d messages, %v", len(again), err)
+		t.Errorf("%d messages, %v, want 1, 1", len(again), err)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			if report.Produced != messages || report.Consumed != messages || len(report.Problems) > 0 {
-				t.Errorf("%+v", report)
+				t.Errorf("%+v, want %v, %v", report, messages, messages)
 			}
 			t.Logf("%d messages in %s, %d redelivered, %d retries", report.Produced, report.Elapsed.Round(time.Millisecond), report.Redelivered, report.Retries)
 		})

@@ -104,7 +104,7 @@ func (l *batchList) UnmarshalJSON(b []byte) error {
 	}
 	for in.More() {
 		if len(*l) == maxBatch {
-			return errs.Newf(errs.TooLarge, "%w: more than %d messages", messaging.ErrBatch, maxBatch)
+			return errs.Newf(errs.TooLarge, "%w: it has more than %d messages", messaging.ErrBatch, maxBatch)
 		}
 		var m batchMessage
 		if err := in.Decode(&m); err != nil {

@@ -157,7 +157,7 @@ func TestWaitingCostsNoGoroutine(t *testing.T) {
 			res := httptest.NewRecorder()
 			w.API.ServeHTTP(res, req)
 			if res.Code != http.StatusNoContent {
-				t.Errorf("status %d", res.Code)
+				t.Errorf("status %d, want %v", res.Code, http.StatusNoContent)
 			}
 		})
 	}
@@ -198,7 +198,7 @@ func (w *world) listen(ctx context.Context, path string, headers ...string) (<-c
 		w.T.Fatal(err)
 	}
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
-		w.T.Fatalf("GET %s: status %d, content type %s", path, res.StatusCode, res.Header.Get("Content-Type"))
+		w.T.Fatalf("GET %s: status %d, content type %s, want 200, text/event-stream", path, res.StatusCode, res.Header.Get("Content-Type"))
 	}
 	events := make(chan event, 100)
 	go func() {
@@ -252,7 +252,7 @@ func TestEvents(t *testing.T) {
 	}
 	first, second := next(t, events), next(t, events)
 	if first.Data.Payload != "line 0\nand more" || first.ID != first.Data.MessageID || first.Name != "message" || second.Data.Payload != "line 1\nand more" {
-		t.Errorf("got %+v and %+v", first, second)
+		t.Errorf("got %+v and %+v, want %v, %v, %v, %v", first, second, "line 0\nand more", first.Data.MessageID, "message", "line 1\nand more")
 	}
 	select {
 	case e := <-events:
@@ -261,7 +261,7 @@ func TestEvents(t *testing.T) {
 	}
 	w.Call("PUT", topic+"/s/message", first.ID).Want(204)
 	if third := next(t, events); third.Data.Payload != "line 2\nand more" {
-		t.Errorf("after an ack came %+v", third)
+		t.Errorf("after an ack came %+v, want %v", third, "line 2\nand more")
 	}
 	// The line breaks: what was not acknowledged is for others at once.
 	cancel()
@@ -325,19 +325,19 @@ func TestTail(t *testing.T) {
 	w.Call("POST", topic+"/message", "two").Want(201)
 	all, _ := w.listen(t.Context(), topic+"/tail?from=earliest&encoding=json")
 	if e := next(t, all); e.Data.Encoding != "json" || fmt.Sprint(e.Data.Payload) != "map[n:1]" || e.ID != first.ID() {
-		t.Errorf("first %+v", e)
+		t.Errorf("first %+v, want %v, %v, %v", e, "json", "map[n:1]", first.ID())
 	}
 	if e := next(t, all); e.Data.Encoding != "base64" || e.Data.Payload != "dHdv" {
-		t.Errorf("second %+v", e)
+		t.Errorf("second %+v, want %v, %v", e, "base64", "dHdv")
 	}
 	behind, _ := w.listen(t.Context(), topic+"/tail?encoding=text", "Last-Event-ID", first.ID())
 	if e := next(t, behind); e.Data.Payload != "two" {
-		t.Errorf("behind the first %+v", e)
+		t.Errorf("behind the first %+v, want %v", e, "two")
 	}
 	end, _ := w.listen(t.Context(), topic+"/tail?encoding=text")
 	w.Call("POST", topic+"/message", "three").Want(201)
 	if e := next(t, end); e.Data.Payload != "three" {
-		t.Errorf("at the end %+v", e)
+		t.Errorf("at the end %+v, want %v", e, "three")
 	}
 	for _, want := range []string{`{"n": 1}`, "two", "three"} { // nobody was disturbed
 		w.Call("POST", topic+"/s/message", "").Want(200).Is(want).Says("X-Msg-Redelivery-Count", "0")

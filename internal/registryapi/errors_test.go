@@ -23,7 +23,7 @@ func TestEverySentinelHasACode(t *testing.T) {
 	for _, sentinel := range schemas.Sentinels() {
 		number, text := numberOf(fmt.Errorf("%w", sentinel), "")
 		if number < 400 || number >= 43000 && number != codeStore || strings.Contains(text, "backend") {
-			t.Errorf("%q has code %d, text %q", sentinel, number, text)
+			t.Errorf("%q has code %d, text %q, want %v", sentinel, number, text, codeStore)
 		}
 		found := 0
 		for _, c := range codes {
@@ -32,7 +32,7 @@ func TestEverySentinelHasACode(t *testing.T) {
 			}
 		}
 		if found != 1 {
-			t.Errorf("%q is %d times in the table", sentinel, found)
+			t.Errorf("%q is %d times in the table, want 1", sentinel, found)
 		}
 	}
 	for _, kind := range errs.Kinds() {

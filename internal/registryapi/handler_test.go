@@ -49,7 +49,7 @@ func TestBodyOfFiveMebibytes(t *testing.T) {
 	frame := len(`{"schema":"\"string\"","metadata":""}`)
 	fits := `{"schema":"\"string\"","metadata":"` + strings.Repeat("x", limit-frame) + `"}`
 	if len(fits) != limit {
-		t.Fatalf("%d bytes", len(fits))
+		t.Fatalf("%d bytes, want %v", len(fits), limit)
 	}
 	for name, c := range map[string]struct {
 		body   io.Reader
@@ -78,7 +78,7 @@ func TestBodyOfFiveMebibytes(t *testing.T) {
 			defer res.Body.Close()
 			body, _ := io.ReadAll(res.Body)
 			if res.StatusCode != c.status || c.status == 413 && !bytes.Contains(body, []byte(`"error_code":413`)) {
-				t.Errorf("status %d: %s", res.StatusCode, body)
+				t.Errorf("status %d: %s, want %v", res.StatusCode, body, c.status)
 			}
 		})
 	}
@@ -110,11 +110,11 @@ func TestImmutableRepliesAreRevalidated(t *testing.T) {
 		}
 		again, body := do(t, http.MethodGet, s.URL+path, nil, "If-None-Match", tag)
 		if again.StatusCode != http.StatusNotModified || body != "" {
-			t.Errorf("%s: %d %q", path, again.StatusCode, body)
+			t.Errorf("%s: %d %q, want %v, %v", path, again.StatusCode, body, http.StatusNotModified, "")
 		}
 		other, _ := do(t, http.MethodGet, s.URL+path, nil, "If-None-Match", `"x"`)
 		if other.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d", path, other.StatusCode)
+			t.Errorf("%s: %d, want %v", path, other.StatusCode, http.StatusOK)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestCancelledRequest(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
 	if w.Code != 500 || !strings.Contains(w.Body.String(), "50002") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("%d %s, want 500", w.Code, w.Body)
 	}
 }
 
@@ -199,7 +199,7 @@ func FuzzRequest(f *testing.F) {
 
 // auditor keeps what it is told.
 type auditor struct {
-	house
+	fixture
 	records []audit.Record
 }
 
@@ -207,7 +207,7 @@ func (a *auditor) Record(r audit.Record) { a.records = append(a.records, r) }
 
 func TestChangesAndDenialsAreRecorded(t *testing.T) {
 	t.Parallel()
-	a := &auditor{house: house{registry: newRegistry(t, schemas.Options{})}}
+	a := &auditor{fixture: fixture{registry: newRegistry(t, schemas.Options{})}}
 	h := web.Middleware(registryapi.New(registryapi.Options{
 		Resolver: a, Options: surface.Options{Authenticator: a, Authorizer: a, Auditor: a},
 	}), slog.New(slog.DiscardHandler), nil)
@@ -250,7 +250,7 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 	t.Parallel()
 	limiter := web.NewLimiter(1, 1<<20)
-	a := house{registry: newRegistry(t, schemas.Options{})}
+	a := fixture{registry: newRegistry(t, schemas.Options{})}
 	h := registryapi.New(registryapi.Options{Resolver: a, Options: surface.Options{Authenticator: a, Authorizer: a, Limiter: limiter}})
 	ask := func() *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/subjects", nil)
@@ -264,10 +264,10 @@ func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 	}
 	w := ask()
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.HasPrefix(w.Body.String(), `{"error_code":503,`) {
-		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+		t.Errorf("%d %v %s, want %v, %v", w.Code, w.Header(), w.Body, http.StatusServiceUnavailable, "1")
 	}
 	limiter.Leave()
 	if w := ask(); w.Code != http.StatusOK {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("%d %s, want %v", w.Code, w.Body, http.StatusOK)
 	}
 }

@@ -19,16 +19,16 @@ import (
 	"freshet/internal/web"
 )
 
-// house is everything behind the handler but the engine and the registry,
+// fixture is everything behind the handler but the engine and the registry,
 // which are the real ones: who holds which token, and what they may do.
-type house struct {
+type fixture struct {
 	registry *schemas.Registry
 }
 
 // audiences are those of the one registry there is.
 var audiences = []string{"east"}
 
-func (h house) Resolve(r *http.Request) (registryapi.Target, error) {
+func (h fixture) Resolve(r *http.Request) (registryapi.Target, error) {
 	if strings.HasPrefix(r.Host, "nowhere.") {
 		return registryapi.Target{}, errs.New(errs.NotFound, "no cluster answers to this host")
 	}
@@ -40,7 +40,7 @@ func (h house) Resolve(r *http.Request) (registryapi.Target, error) {
 }
 
 // Authenticate knows three tokens.
-func (house) Authenticate(_ context.Context, token string, given ...string) (*identity.Principal, error) {
+func (fixture) Authenticate(_ context.Context, token string, given ...string) (*identity.Principal, error) {
 	if !slices.Equal(given, audiences) {
 		return nil, fmt.Errorf("authenticated for %q, want %q", given, audiences)
 	}
@@ -53,7 +53,7 @@ func (house) Authenticate(_ context.Context, token string, given ...string) (*id
 
 // Authorize lets admin do everything; reader and writer live in the namespace
 // team/one, where the writer may also register.
-func (house) Authorize(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error) {
+func (fixture) Authorize(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error) {
 	allowed := access.Decision{Allowed: true, By: access.ByBinding, Role: p.Name, Binding: "house-rules"}
 	verb := permission[strings.LastIndexByte(string(permission), '.')+1:]
 	reads := verb == "describe" || verb == "list"
@@ -95,7 +95,7 @@ func newRegistry(t testing.TB, opts schemas.Options) *schemas.Registry {
 }
 
 func newHandler(registry *schemas.Registry) http.Handler {
-	h := house{registry: registry}
+	h := fixture{registry: registry}
 	return registryapi.New(registryapi.Options{
 		Resolver: h,
 		Options:  surface.Options{Authenticator: h, Authorizer: h, CORS: web.CORS{Origins: []string{"*"}}},

@@ -183,11 +183,11 @@ func decode(t testing.TB, w *httptest.ResponseRecorder) reply {
 func (f *fixture) token(t testing.TB, w *httptest.ResponseRecorder, audience string) *identity.Principal {
 	t.Helper()
 	if w.Code != http.StatusOK {
-		t.Fatalf("status %d: %s", w.Code, w.Body)
+		t.Fatalf("status %d: %s, want %v", w.Code, w.Body, http.StatusOK)
 	}
 	r := decode(t, w)
 	if r.TokenType != "Bearer" || r.ExpiresIn <= 0 {
-		t.Errorf("reply = %+v", r)
+		t.Errorf("reply = %+v, want %v", r, "Bearer")
 	}
 	if w.Header().Get("Cache-Control") != "no-store" {
 		t.Error("the token may be cached")
@@ -226,7 +226,7 @@ func TestEveryWayToAskForAToken(t *testing.T) {
 	for name, w := range tests {
 		t.Run(name, func(t *testing.T) {
 			if p := f.token(t, w, base); p.Name != "ci@acme.127.0.0.1:8080" {
-				t.Errorf("principal = %+v", p)
+				t.Errorf("principal = %+v, want %v", p, "ci@acme.127.0.0.1:8080")
 			}
 			if got := decode(t, w).ExpiresIn; got < 86399 || got > 86400 {
 				t.Errorf("expires_in = %d", got)
@@ -337,11 +337,11 @@ func TestASecretInTheWrongFieldIsNotWrittenDown(t *testing.T) {
 		"grant_type": "client_credentials", "client_id": secret, "client_secret": f.credentials.ClientID, "audience": base,
 	}))
 	if w.Code != 401 {
-		t.Fatalf("status %d", w.Code)
+		t.Fatalf("status %d, want 401", w.Code)
 	}
 	f.noSecrets(t, w, secret)
 	if len(f.records) != 1 || f.records[0].Decision != audit.Denied || f.records[0].Status != 401 || f.records[0].Surface != "token" {
-		t.Errorf("audit = %+v", f.records)
+		t.Errorf("audit = %+v, want %v, %v, %v, %v", f.records, 1, audit.Denied, 401, "token")
 	}
 }
 
@@ -388,7 +388,7 @@ func TestAudiences(t *testing.T) {
 			"client_secret": systemCredentials.ClientSecret.Reveal(), "audience": plane,
 		}))
 		if p := f.token(t, w, plane); !p.System || p.Instance != "prod" {
-			t.Errorf("principal = %+v", p)
+			t.Errorf("principal = %+v, want %v", p, "prod")
 		}
 	})
 }
@@ -398,12 +398,12 @@ func TestIssuedTokensAreAudited(t *testing.T) {
 	f := newFixture(t)
 	f.post("application/json", jsonBody(f.fields(plane)), func(r *http.Request) { r.Header.Set("User-Agent", "test/1") })
 	if len(f.records) != 1 {
-		t.Fatalf("audit = %+v", f.records)
+		t.Fatalf("audit = %+v, want 1", f.records)
 	}
 	r := f.records[0]
 	if r.Principal != "ci@acme.127.0.0.1:8080" || r.Organization != "acme" || r.Decision != audit.Allowed || r.Verb != "create" ||
 		r.Resource != "tokens" || r.Scope != "audience/"+plane || r.UserAgent != "test/1" || r.RequestID == "" || r.Source == "" {
-		t.Errorf("record = %+v", r)
+		t.Errorf("record = %+v, want %v, %v, %v, %v, %v, %v, %v", r, "ci@acme.127.0.0.1:8080", "acme", audit.Allowed, "create", "tokens", "audience/"+plane, "test/1")
 	}
 	if !strings.Contains(f.log.String(), `"principal":"ci@acme.127.0.0.1:8080"`) {
 		t.Errorf("log = %s", f.log.String())

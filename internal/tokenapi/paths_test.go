@@ -30,7 +30,7 @@ func TestDiscoveryAndKeys(t *testing.T) {
 		w := get(path)
 		var doc map[string]any
 		if w.Code != 200 || json.Unmarshal(w.Body.Bytes(), &doc) != nil {
-			t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
+			t.Fatalf("%s: status %d: %s, want 200", path, w.Code, w.Body)
 		}
 		want := map[string]string{
 			"issuer": base, "token_endpoint": base + "/oauth/token", "jwks_uri": base + "/.well-known/jwks.json",
@@ -38,13 +38,13 @@ func TestDiscoveryAndKeys(t *testing.T) {
 		}
 		for name, value := range want {
 			if doc[name] != value {
-				t.Errorf("%s: %s = %v", path, name, doc[name])
+				t.Errorf("%s: %s = %v, want %v", path, name, doc[name], value)
 			}
 		}
 	}
 	for _, path := range []string{"/.well-known/jwks.json", "//.well-known/jwks.json", "/oauth/jwks"} {
 		if w := get(path); w.Code != 200 || !bytes.Equal(w.Body.Bytes(), f.Keys.JWKS()) {
-			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+			t.Errorf("%s: status %d: %s, want 200", path, w.Code, w.Body)
 		}
 	}
 	if err := f.Keys.Rotate(t.Context()); err != nil {
@@ -81,7 +81,7 @@ func TestPathsAndMethodsOfTheSurface(t *testing.T) {
 			r.URL.Path = tc.path
 			w := f.do(r)
 			if got := decode(t, w); w.Code != tc.status || got.Error != tc.code || got.Description == "" {
-				t.Errorf("status %d: %s", w.Code, w.Body)
+				t.Errorf("status %d: %s, want %v, %v", w.Code, w.Body, tc.status, tc.code)
 			}
 			if (tc.status == 405) != (w.Header().Get("Allow") == "POST") {
 				t.Errorf("Allow = %q", w.Header().Get("Allow"))
@@ -90,14 +90,14 @@ func TestPathsAndMethodsOfTheSurface(t *testing.T) {
 	}
 	for _, path := range []string{"/subjects", "/.well-known/other", "/oauthx"} {
 		if w := f.do(httptest.NewRequest(http.MethodGet, path, nil)); w.Code != http.StatusTeapot {
-			t.Errorf("%s: status %d", path, w.Code)
+			t.Errorf("%s: status %d, want %v", path, w.Code, http.StatusTeapot)
 		}
 	}
 	preflight := httptest.NewRequest(http.MethodOptions, "/oauth/token", nil)
 	preflight.Header.Set("Origin", "https://console.example.com")
 	preflight.Header.Set("Access-Control-Request-Method", "POST")
 	if w := f.do(preflight); w.Code != http.StatusNoContent || w.Header().Get("Access-Control-Allow-Origin") == "" {
-		t.Errorf("preflight: status %d, %v", w.Code, w.Header())
+		t.Errorf("preflight: status %d, %v, want %v", w.Code, w.Header(), http.StatusNoContent)
 	}
 }
 

@@ -154,7 +154,7 @@ func FuzzRouter(f *testing.F) {
 		path := &web.Path{}
 		path.Parse(&url.URL{Path: raw, RawPath: raw})
 		if route := router.Find(method, path); route != nil && route.Method != "" && route.Method != method {
-			t.Errorf("found %s for %s", route.Value, method)
+			t.Errorf("found %s for %s, want %v, %v", route.Value, method, "", method)
 		}
 		router.Allowed(path)
 	})

@@ -2,7 +2,6 @@ package brokertest
 
 import (
 	"bytes"
-	"freshet/api/openapi"
 	"io"
 	"net/http"
 	"slices"
@@ -13,6 +12,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+
+	"freshet/api/openapi"
 )
 
 var document = sync.OnceValues(func() (*openapi3.T, error) {
