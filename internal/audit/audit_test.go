@@ -67,7 +67,7 @@ func TestRecordIsOneLineOfJSON(t *testing.T) {
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode = %v, %v", info.Mode(), err)
+		t.Errorf("mode = %v, %v, want %v", info.Mode(), err, 0o600)
 	}
 	if got := tail(t, l, audit.Query{}); len(got) != 1 || got[0].Scope != sample.Scope || got[0].Status != 201 {
 		t.Errorf("Tail = %+v", got)
@@ -133,7 +133,7 @@ func TestRotationKeepsTheLastFilesAndTailReadsThem(t *testing.T) {
 	}
 	names, err := filepath.Glob(path + "*")
 	if err != nil || len(names) != 4 {
-		t.Fatalf("files = %v, %v", names, err)
+		t.Fatalf("files = %v, %v, want 4", names, err)
 	}
 	for _, name := range names {
 		info, err := os.Stat(name)
@@ -147,7 +147,7 @@ func TestRotationKeepsTheLastFilesAndTailReadsThem(t *testing.T) {
 	}
 	for i := 1; i < len(got); i++ {
 		if got[i].Status != got[i-1].Status-1 {
-			t.Fatalf("after %d comes %d: a file is missing or out of order", got[i-1].Status, got[i].Status)
+			t.Fatalf("after %d comes %d: a file is missing or out of order, want %v", got[i-1].Status, got[i].Status, got[i-1].Status-1)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestLogSurvivesReopeningAndHalfALine(t *testing.T) {
 	}
 	l.Record(sample) // lost, but counted
 	if got := l.Stats(); got.Written != 1 || got.Dropped != 1 {
-		t.Errorf("stats = %+v", got)
+		t.Errorf("stats = %+v, want 1, 1", got)
 	}
 	if _, err := l.Tail(context.Background(), audit.Query{}); !errors.Is(err, audit.ErrClosed) {
 		t.Errorf("Tail of a closed log: %v", err)
@@ -208,7 +208,7 @@ func TestAStuckDiskDoesNotStopRequests(t *testing.T) {
 		t.Errorf("%d records took %v", records, took)
 	}
 	if got := l.Stats(); got.Dropped == 0 || got.Queued != 16 {
-		t.Errorf("stats = %+v", got)
+		t.Errorf("stats = %+v, want 16", got)
 	}
 	// The disk comes back: the gap is in the file.
 	lines := make(chan audit.Record, records)
@@ -225,7 +225,7 @@ func TestAStuckDiskDoesNotStopRequests(t *testing.T) {
 	for r := range lines {
 		if r.Verb == "drop" {
 			if r.Count == 0 || r.Surface != "audit" {
-				t.Errorf("gap = %+v", r)
+				t.Errorf("gap = %+v, want %v", r, "audit")
 			}
 			break
 		}
@@ -258,7 +258,7 @@ func TestConcurrentRecordersLoseNothing(t *testing.T) {
 		seen[r.RequestID] = true
 	}
 	if got := l.Stats(); len(seen) != 1000 || got.Written != 1000 || got.Dropped+got.Failed != 0 {
-		t.Errorf("%d of 1000 records, stats %+v", len(seen), got)
+		t.Errorf("%d of 1000 records, stats %+v, want %v, %v, %v", len(seen), got, 1000, 1000, 0)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestNothingThatLooksLikeACredentialIsWritten(t *testing.T) {
 		}
 	}
 	if bytes.Count(data, []byte("\n")) != 6 || !bytes.Contains(data, []byte("[redacted]")) {
-		t.Errorf("log = %s", data)
+		t.Errorf("log = %s, want 6", data)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestRecordHasNoRoomForABody(t *testing.T) {
 		case reflect.String, reflect.Int, reflect.Int64:
 		default:
 			if field.Type != reflect.TypeFor[time.Time]() {
-				t.Errorf("field %s is a %v", field.Name, field.Type)
+				t.Errorf("field %s is a %v, want %v", field.Name, field.Type, reflect.TypeFor[time.Time]())
 			}
 		}
 		for _, word := range []string{"body", "payload", "message", "error", "header", "query", "path", "token", "secret"} {

@@ -75,10 +75,10 @@ func (r *rotated) write() error {
 	}
 	if r.size > 0 && r.size+int64(r.pending.Len()) > r.maxBytes {
 		if err := r.rotate(); err != nil {
-			r.warn(fmt.Errorf("rotate: %w", err)) // better a large file than no record
+			r.warn(fmt.Errorf("rotating the audit log: %w", err)) // better a large file than no record
 		}
 		if r.file == nil {
-			return fmt.Errorf("rotate: the new file cannot be opened")
+			return fmt.Errorf("rotating the audit log: the new file cannot be opened")
 		}
 	}
 	if r.torn {

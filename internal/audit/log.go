@@ -102,7 +102,7 @@ func Open(opts Options) (*Log, error) {
 	}
 	var err error
 	if l.file, err = openRotated(opts.Path, opts.MaxBytes, opts.Keep, l.report); err != nil {
-		return nil, fmt.Errorf("open audit log: %w", err)
+		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
 	go l.write()
 	return l, nil
@@ -232,6 +232,6 @@ func (l *Log) writeQueued(first *Record) {
 
 func (l *Log) report(err error) {
 	if err != nil {
-		l.opts.Log.LogAttrs(context.Background(), slog.LevelError, "audit log failed", slog.String("error", err.Error()))
+		l.opts.Log.LogAttrs(context.Background(), slog.LevelError, "the audit log could not be written; records may be missing", slog.String("error", err.Error()))
 	}
 }

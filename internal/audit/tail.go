@@ -45,11 +45,11 @@ func (l *Log) Tail(ctx context.Context, q Query) ([]Record, error) {
 		return nil, ctx.Err()
 	}
 	if err := l.Flush(ctx); err != nil {
-		return nil, fmt.Errorf("read audit log: %w", err)
+		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
 	files, err := l.file.openAll()
 	if err != nil {
-		return nil, fmt.Errorf("read audit log: %w", err)
+		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
 	defer closeAll(files)
 	if q.Limit <= 0 {
@@ -58,7 +58,7 @@ func (l *Log) Tail(ctx context.Context, q Query) ([]Record, error) {
 	s := scan{query: q, limit: min(q.Limit, MaxLimit), budget: maxScan}
 	for _, file := range files {
 		if err := s.backwards(ctx, file); err != nil {
-			return nil, fmt.Errorf("read audit log: %w", err)
+			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
 		if s.done() {
 			break

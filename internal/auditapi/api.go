@@ -16,48 +16,51 @@ import (
 	"freshet/internal/audit"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
 // Root is where the surface is mounted; everything beneath it is its own.
 const Root = "/audit"
 
-const recordsPath = Root + "/v1alpha1/records"
+const (
+	recordsPath  = Root + "/v1alpha1/records"
+	documentPath = Root + "/v1alpha1/openapi.yaml"
 
-// Verifier tells whose a token is that is good for the resource API.
-type Verifier interface {
-	VerifyToken(ctx context.Context, token string) (*identity.Principal, error)
-}
-
-// Policy tells what a caller may do; a denial is an error of kind Denied.
-type Policy interface {
-	Authorize(ctx context.Context, who *identity.Principal, perm access.Permission, scope access.Scope) (access.Decision, error)
-}
+	surfaceName = "audit" // in records and metrics
+)
 
 // Trail is where the records are; audit.Log is one.
 type Trail interface {
 	Tail(ctx context.Context, q audit.Query) ([]audit.Record, error)
-	Record(r audit.Record)
 }
 
-// Options are what the API works with. Without a trail, which configuration can
-// switch off, there is nothing to read.
+// Options configures the surface; Authenticator and Authorizer are required.
 type Options struct {
-	Trail    Trail
-	Verifier Verifier
-	Policy   Policy
-	CORS     web.CORS
+	surface.Options
+	// Audiences are the names under which tokens are accepted: those of the
+	// resource API.
+	Audiences []string
+	// Trail is nil when the configuration has switched it off; then there is
+	// nothing to read.
+	Trail Trail
 }
 
 // API serves the audit trail.
 type API struct {
-	opts  Options
-	serve http.Handler
+	opts   Options
+	router *web.Router[web.HandlerFunc]
+	serve  http.Handler
 }
 
-// New makes the API.
+// New makes the surface.
 func New(opts Options) *API {
+	opts.Complete("auditapi")
 	a := &API{opts: opts}
+	a.router = web.NewRouter([]web.Route[web.HandlerFunc]{
+		{Method: http.MethodGet, Pattern: recordsPath, Value: a.records},
+		{Method: http.MethodGet, Pattern: documentPath, Value: document},
+	}, nil)
 	a.serve = opts.CORS.Handle(web.Handle(a.handle, writeError))
 	return a
 }
@@ -67,27 +70,32 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeH
 
 var (
 	errNoPath   = errs.New(errs.NotFound, "there is nothing at this path")
-	errMethod   = errs.New(errs.Invalid, "only GET is served here")
-	errSwitched = errs.New(errs.NotFound, "this server keeps no audit trail")
+	errMethod   = errs.New(errs.Invalid, "the method is not allowed on this path; use GET")
+	errSwitched = errs.New(errs.NotFound, "this server keeps no audit trail: it is switched off in its configuration")
 )
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
-	record := web.RecordOf(r.Context())
-	switch r.URL.Path {
-	case recordsPath:
-		record.SetRoute("audit", recordsPath)
-	case Root + "/v1alpha1/openapi.yaml":
-		record.SetRoute("audit", r.URL.Path)
-		web.WriteBody(w, http.StatusOK, "application/yaml", openapi.Document("audit"))
-		return nil
-	default:
-		record.SetRoute("audit", "other")
+	var path web.Path
+	path.Parse(r.URL)
+	route := a.router.Find(web.MethodOf(r), &path)
+	if route == nil {
+		if a.router.Allowed(&path) != "" {
+			w.Header().Set("Allow", "GET, HEAD")
+			return errMethod
+		}
 		return errNoPath
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		return errMethod
-	}
+	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
+	return route.Value(w, r)
+}
+
+// document is open to everybody, as it holds no secret.
+func document(w http.ResponseWriter, _ *http.Request) error {
+	web.WriteBody(w, http.StatusOK, "application/yaml", openapi.Document("audit"))
+	return nil
+}
+
+func (a *API) records(w http.ResponseWriter, r *http.Request) error {
 	query, err := a.admit(r)
 	if err != nil {
 		return err
@@ -104,15 +112,11 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 
 // admit finds out who is asking, for what, and whether they may know.
 func (a *API) admit(r *http.Request) (audit.Query, error) {
-	token, ok := web.BearerToken(r)
-	if !ok {
-		return audit.Query{}, a.denied(r, nil, "", identity.ErrNoToken)
-	}
-	caller, err := a.opts.Verifier.VerifyToken(r.Context(), token)
+	token, _ := web.BearerToken(r)
+	caller, err := a.opts.Authenticate(r, token, a.opts.Audiences...)
 	if err != nil {
 		return audit.Query{}, a.denied(r, nil, "", err)
 	}
-	web.RecordOf(r.Context()).Principal = caller.Name
 	query, err := parseQuery(r.URL.RawQuery)
 	if err != nil {
 		return audit.Query{}, err
@@ -120,7 +124,7 @@ func (a *API) admit(r *http.Request) (audit.Query, error) {
 	if query.Organization == "" && !caller.System {
 		query.Organization = caller.Organization
 	}
-	_, err = a.opts.Policy.Authorize(r.Context(), caller, access.ReadAudit, access.Scope{Organization: query.Organization})
+	_, err = a.opts.Authorizer.Authorize(r.Context(), caller, access.ReadAudit, access.Scope{Organization: query.Organization})
 	if err != nil {
 		return audit.Query{}, a.denied(r, caller, query.Organization, err)
 	}
@@ -129,20 +133,10 @@ func (a *API) admit(r *http.Request) (audit.Query, error) {
 
 // denied records that somebody asked who may not.
 func (a *API) denied(r *http.Request, caller *identity.Principal, organization string, err error) error {
-	kind := errs.KindOf(err)
-	if a.opts.Trail == nil || (kind != errs.Denied && kind != errs.Unauthenticated) {
-		return err
+	if status := statusOf(err); surface.Denied(status) {
+		asked := surface.Asked{Permission: access.ReadAudit, Scope: access.Scope{Organization: organization}}
+		a.opts.Auditor.Record(surface.Record(r, surfaceName, caller, asked, status))
 	}
-	record := audit.Record{
-		Surface: "audit", Verb: "list", Resource: "auditrecords", Organization: organization,
-		Permission: string(access.ReadAudit), Decision: audit.Denied, Status: statusOf(err),
-		Source: r.RemoteAddr, UserAgent: r.UserAgent(), RequestID: web.RecordOf(r.Context()).RequestID,
-	}
-	if caller != nil {
-		record.Principal, record.KeyID = caller.Name, caller.KeyID
-		record.Scope = access.Scope{Organization: organization}.String()
-	}
-	a.opts.Trail.Record(record)
 	return err
 }
 

@@ -23,24 +23,19 @@ import (
 	"freshet/internal/auditapi"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
+	"freshet/internal/surface"
 )
 
-// house is the API over a real trail, with an administrator, a reader, somebody
+// fixture is the API over a real trail, with an administrator, a reader, somebody
 // without rights, and the system administrator.
-type house struct {
+type fixture struct {
 	t      *testing.T
 	api    *auditapi.API
 	log    *audit.Log
 	tokens map[string]string
 }
 
-type verifier struct{ *identity.Verifier }
-
-func (v verifier) VerifyToken(ctx context.Context, token string) (*identity.Principal, error) {
-	return v.Verify(ctx, token, identitytest.IssuerURL)
-}
-
-func newHouse(t *testing.T) *house {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	log, err := audit.Open(audit.Options{Path: filepath.Join(t.TempDir(), "audit.log")})
 	if err != nil {
@@ -53,7 +48,7 @@ func newHouse(t *testing.T) *house {
 	})
 	world := identitytest.New(t)
 	policy := access.NewPolicy()
-	h := &house{t: t, log: log, tokens: map[string]string{"nobody": ""}}
+	h := &fixture{t: t, log: log, tokens: map[string]string{"nobody": ""}}
 	for name, edit := range map[string]func(*identity.Account){
 		"root":   func(a *identity.Account) { a.System = true },
 		"boss":   func(a *identity.Account) { a.Admin = true },
@@ -70,7 +65,10 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.api = auditapi.New(auditapi.Options{Trail: log, Verifier: verifier{world.Verifier}, Policy: policy})
+	h.api = auditapi.New(auditapi.Options{
+		Trail: log, Audiences: []string{identitytest.IssuerURL},
+		Options: surface.Options{Authenticator: surface.AuthenticatorFunc(world.Verifier.Verify), Authorizer: policy, Auditor: log},
+	})
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, r := range []audit.Record{
 		{Organization: "acme", Verb: "create", Resource: "apikeys", Decision: audit.Allowed},
@@ -91,12 +89,12 @@ type answer struct {
 	Message string         `json:"message"`
 }
 
-func (h *house) get(who, query string) (int, answer) {
+func (h *fixture) get(who, query string) (int, answer) {
 	h.t.Helper()
 	return h.do(http.MethodGet, "/audit/v1alpha1/records?"+query, who)
 }
 
-func (h *house) do(method, target, who string) (int, answer) {
+func (h *fixture) do(method, target, who string) (int, answer) {
 	h.t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)
 	if token := h.tokens[who]; token != "" {
@@ -124,7 +122,7 @@ func ids(records []audit.Record) string {
 
 func TestEverybodySeesWhatIsTheirs(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, c := range []struct {
 		name, who, query string
 		status           int
@@ -166,16 +164,16 @@ func TestEverybodySeesWhatIsTheirs(t *testing.T) {
 	_, a := h.get("boss", "surface=audit")
 	if len(a.Records) != 1 || a.Records[0].Permission != string(access.ReadAudit) || a.Records[0].Status != 403 ||
 		!strings.HasPrefix(a.Records[0].Principal, "viewer@acme.") {
-		t.Errorf("records of denials in acme: %+v", a.Records)
+		t.Errorf("records of denials in acme: %+v, want %v, %v, %v", a.Records, 1, string(access.ReadAudit), 403)
 	}
 	if _, a := h.get("root", "surface=audit"); len(a.Records) != 3 {
-		t.Errorf("records of all denials: %+v", a.Records)
+		t.Errorf("records of all denials: %+v, want 3", a.Records)
 	}
 }
 
 func TestPagesFollowEachOther(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	var got string
 	query := url.Values{"limit": {"1"}, "surface": {"resources"}}
 	for range 5 {
@@ -187,13 +185,13 @@ func TestPagesFollowEachOther(t *testing.T) {
 		query.Set("until", a.Until.Format(time.RFC3339Nano))
 	}
 	if got != "dcba" {
-		t.Errorf("pages hold %q", got)
+		t.Errorf("pages hold %q, want %v", got, "dcba")
 	}
 }
 
 func TestOtherPathsAndMethods(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	for target, want := range map[string]int{
 		"GET /audit":                    404,
 		"GET /audit/v1alpha1/records/x": 404,
@@ -208,26 +206,24 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/openapi.yaml", http.NoBody))
 	if w.Code != 200 || !strings.HasPrefix(w.Body.String(), "openapi: 3.1") {
-		t.Errorf("the document: %d %.40q", w.Code, w.Body)
+		t.Errorf("the document: %d %.40q, want 200", w.Code, w.Body)
 	}
-	off := auditapi.New(auditapi.Options{Verifier: verifierOf(h), Policy: access.NewPolicy()})
+	off := auditapi.New(auditapi.Options{Options: surface.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
 	w = httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/records", http.NoBody)
 	r.Header.Set("Authorization", "Bearer root")
 	off.ServeHTTP(w, r)
 	if w.Code != http.StatusNotFound {
-		t.Errorf("without a trail: %d %s", w.Code, w.Body)
+		t.Errorf("without a trail: %d %s, want %v", w.Code, w.Body, http.StatusNotFound)
 	}
 }
 
 // anybody takes every token for the system administrator's.
 type anybody struct{}
 
-func (anybody) VerifyToken(context.Context, string) (*identity.Principal, error) {
+func (anybody) Authenticate(context.Context, string, ...string) (*identity.Principal, error) {
 	return &identity.Principal{Name: "root", System: true}, nil
 }
-
-func verifierOf(*house) auditapi.Verifier { return anybody{} }
 
 var document = sync.OnceValues(func() (*openapi3.T, error) {
 	return openapi3.NewLoader().LoadFromFile("../../api/openapi/audit.yaml")
@@ -274,7 +270,7 @@ func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{"", "limit=5", "since=2026-01-01T00:00:00Z&until=x", "verb=%00&verb", "decision=deny&organization=%2e%2e", "limit=-0"} {
 		f.Add(seed)
 	}
-	api := auditapi.New(auditapi.Options{Verifier: anybody{}, Policy: access.NewPolicy()})
+	api := auditapi.New(auditapi.Options{Options: surface.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
 	f.Fuzz(func(t *testing.T, query string) {
 		r := httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/records", http.NoBody)
 		r.URL.RawQuery = query
@@ -282,7 +278,7 @@ func FuzzQuery(f *testing.F) {
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, r)
 		if w.Code != http.StatusBadRequest && w.Code != http.StatusNotFound {
-			t.Errorf("%q: %d %s", query, w.Code, w.Body)
+			t.Errorf("%q: %d %s, want %v, %v", query, w.Code, w.Body, http.StatusBadRequest, http.StatusNotFound)
 		}
 		if !json.Valid(w.Body.Bytes()) {
 			t.Errorf("%q: %s", query, w.Body)

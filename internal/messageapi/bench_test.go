@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"freshet/internal/access"
+	"freshet/internal/brokerhttp/brokertest"
 	"freshet/internal/engine/pebble"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
 	"freshet/internal/messageapi"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
@@ -104,8 +106,8 @@ func request(method, path, token, body string, headers string) []byte {
 // benchWorld is the surface over a store on disk, with its server and 64
 // connections to it, and the same to a bare handler.
 type benchWorld struct {
-	broker     *messaging.Broker
-	token      string
+	Broker     *messaging.Broker
+	Token      string
 	real, bare []*connection
 }
 
@@ -127,19 +129,13 @@ func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *bench
 	if err := broker.Subscribe(b.Context(), benchTopic, "s", messaging.Position{Kind: messaging.Earliest}, nil); err != nil {
 		b.Fatal(err)
 	}
-	people := identitytest.New(b)
-	account, _ := people.Account(organization, "boss", func(a *identity.Account) { a.Admin = true })
+	identities := identitytest.New(b)
+	account, _ := identities.Account(organization, "boss", func(a *identity.Account) { a.Admin = true })
 	audience := identity.InstanceAudience(organization, instance)
-	cluster := messageapi.Cluster{
-		Broker: broker, Scope: access.Scope{Organization: organization, Instance: instance, Cluster: "prod"}, Audiences: []string{audience},
-	}
-	api := messageapi.New(messageapi.Options{
-		Resolve:  func(*http.Request) (messageapi.Cluster, error) { return cluster, nil },
-		Verifier: people.Verifier, Policy: access.NewPolicy(),
-	})
-	mux := http.NewServeMux()
-	api.Mount(mux)
-	w := &benchWorld{broker: broker, token: people.Token(account, audience)}
+	api := messageapi.New(messageapi.Options{Resolver: brokertest.Resolver(broker), Options: surface.Options{
+		Authenticator: surface.AuthenticatorFunc(identities.Verifier.Verify), Authorizer: access.NewPolicy(),
+	}})
+	w := &benchWorld{Broker: broker, Token: identities.Token(account, audience)}
 	serve := func(h http.Handler) (list []*connection) {
 		server := httptest.NewServer(h)
 		b.Cleanup(server.Close)
@@ -148,7 +144,7 @@ func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *bench
 		}
 		return list
 	}
-	w.real, w.bare = serve(web.Middleware(mux, quiet, nil)), serve(bare)
+	w.real, w.bare = serve(web.Middleware(api, quiet, nil)), serve(bare)
 	return w
 }
 
@@ -232,7 +228,7 @@ func bareProduce(w http.ResponseWriter, r *http.Request) {
 func BenchmarkProduce(b *testing.B) {
 	w := newBenchWorld(b, 0, bareProduce)
 	payload := string(bytes.Repeat([]byte("x"), benchPayload))
-	req := request(http.MethodPost, root+"persistent/public/default/bench/message", w.token, payload, produceHeaders)
+	req := request(http.MethodPost, root+"persistent/public/default/bench/message", w.Token, payload, produceHeaders)
 	compare(b, w, func() {}, func(c *connection, _ bool) error {
 		status, _, err := c.send(req, "")
 		if err == nil && status != http.StatusCreated {
@@ -269,14 +265,14 @@ func BenchmarkConsumeAck(b *testing.B) {
 	payload := bytes.Repeat([]byte("x"), benchPayload)
 	w := newBenchWorld(b, 0, bareConsume(payload))
 	path := root + "persistent/public/default/bench/s/message"
-	take := request(http.MethodPost, path, w.token, `{"timeoutMillis":3000}`, "Accept: application/octet-stream\r\nContent-Type: application/json\r\n")
+	take := request(http.MethodPost, path, w.Token, `{"timeoutMillis":3000}`, "Accept: application/octet-stream\r\nContent-Type: application/json\r\n")
 	batch := make([]messaging.Message, 512)
 	for i := range batch {
 		batch[i] = messaging.Message{Payload: payload, SchemaVersion: messaging.NoSchema}
 	}
 	fill := func() {
 		for range benchConnections * benchSlice / len(batch) {
-			if _, err := w.broker.ProduceBatch(b.Context(), benchTopic, batch); err != nil {
+			if _, err := w.Broker.ProduceBatch(b.Context(), benchTopic, batch); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -286,7 +282,7 @@ func BenchmarkConsumeAck(b *testing.B) {
 		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("consuming: status %d, %w", status, err)
 		}
-		status, _, err = c.send(request(http.MethodPut, path, w.token, id, "Accept: application/json\r\nContent-Type: application/json\r\n"), "")
+		status, _, err = c.send(request(http.MethodPut, path, w.Token, id, "Accept: application/json\r\nContent-Type: application/json\r\n"), "")
 		if err != nil || status != http.StatusNoContent {
 			return fmt.Errorf("acknowledging: status %d, %w", status, err)
 		}
@@ -305,23 +301,23 @@ func (d *discard) FlushError() error           { return nil }
 // BenchmarkHandler measures one call without a network, for its allocations.
 func BenchmarkHandler(b *testing.B) {
 	w := newWorld(b, messaging.Options{})
-	w.checked = false
-	topic := w.ready("t", 0)
+	w.Checked = false
+	topic := w.Ready("t", 0)
 	payload := bytes.Repeat([]byte("x"), benchPayload)
 	call := func(method, path string, body []byte) http.Header {
 		req := httptest.NewRequestWithContext(b.Context(), method, path, bytes.NewReader(body))
-		req.Header.Set("Authorization", "Bearer "+w.token)
+		req.Header.Set("Authorization", "Bearer "+w.Token)
 		req.Header.Set("Accept", "application/json")
 		req.Header.Set("Content-Type", "application/octet-stream")
 		res := &discard{http.Header{}}
-		w.api.ServeHTTP(res, req)
+		w.API.ServeHTTP(res, req)
 		return res.header
 	}
 	b.Run("nothing", func(b *testing.B) { // what the harness costs
 		b.ReportAllocs()
 		for b.Loop() {
 			req := httptest.NewRequestWithContext(b.Context(), http.MethodPost, topic+"/message", bytes.NewReader(payload))
-			req.Header.Set("Authorization", "Bearer "+w.token)
+			req.Header.Set("Authorization", "Bearer "+w.Token)
 			req.Header.Set("Accept", "application/json")
 			req.Header.Set("Content-Type", "application/octet-stream")
 			(&discard{http.Header{}}).Header().Set("X", "y")

@@ -2,15 +2,11 @@ package messageapi
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"math"
 	"net/http"
-	"strings"
 	"time"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -19,57 +15,8 @@ import (
 // Bounds of bodies, in bytes. That of a payload is the broker's.
 const (
 	maxSmallBody = 64 << 10 // options, one id
-	maxAdminBody = 2 << 20  // policies, properties, schemas
 	idBytes      = 512      // of one id in a batch
 )
-
-var errBody = errs.New(errs.Invalid, "request body is not valid")
-
-func badBody(format string, args ...any) error {
-	return errs.Newf(errs.Invalid, "%w: %w", errBody, fmt.Errorf(format, args...))
-}
-
-// body reads the whole body.
-func (c *call) body(limit int64) ([]byte, error) {
-	if c.r.ContentLength == 0 {
-		return nil, nil
-	}
-	b, held, err := c.api.opts.Gate.ReadBody(c.r, limit)
-	c.held += held
-	return b, err
-}
-
-// decode reads a JSON body into v. It reports false when there is none: empty,
-// blank or null, as some clients send where they mean nothing.
-func (c *call) decode(v any, limit int64) (bool, error) {
-	b, err := c.body(limit)
-	if err != nil {
-		return false, err
-	}
-	return decodeJSON(b, v)
-}
-
-func decodeJSON(b []byte, v any) (bool, error) {
-	b = bytes.TrimSpace(b)
-	if len(b) == 0 || string(b) == "null" {
-		return false, nil
-	}
-	in := json.NewDecoder(bytes.NewReader(b))
-	if err := in.Decode(v); err != nil {
-		if errors.Is(err, messaging.ErrBatch) {
-			return false, err
-		}
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return false, badBody("it is not JSON: %w", err)
-		}
-		return false, badBody("%w", err)
-	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return false, badBody("there is more than one JSON value")
-	}
-	return true, nil
-}
 
 // receiveBody are the options of consuming calls.
 type receiveBody struct {
@@ -94,12 +41,12 @@ func (b *receiveBody) options() (messaging.ReceiveOptions, error) {
 			return opts, err
 		}
 		if opts.Lease == 0 {
-			return opts, badBody("ackTimeoutMillis must be more than 0")
+			return opts, brokerhttp.BadBody("ackTimeoutMillis must be more than 0")
 		}
 	}
 	if b.MaxMessages != nil {
 		if *b.MaxMessages < 1 || *b.MaxMessages > math.MaxInt32 {
-			return opts, badBody("maxMessages must be at least 1")
+			return opts, brokerhttp.BadBody("maxMessages must be at least 1")
 		}
 		opts.Max = int(*b.MaxMessages)
 	}
@@ -110,7 +57,7 @@ func (b *receiveBody) options() (messaging.ReceiveOptions, error) {
 // there is, which is bounded further down.
 func millis(name string, n int64) (time.Duration, error) {
 	if n < 0 {
-		return 0, badBody("%s must not be negative", name)
+		return 0, brokerhttp.BadBody("%s must not be negative", name)
 	}
 	if n > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64, nil
@@ -121,7 +68,7 @@ func millis(name string, n int64) (time.Duration, error) {
 const timeoutPrefix = `{"timeoutMillis":`
 
 // parseReceive reads the body of a consuming call. The one that spec 2 shows is
-// read by hand, as it comes with every consume.
+// read by hand, as it comes with every consume: BenchmarkHandler/consume+ack.
 func parseReceive(b []byte) (messaging.ReceiveOptions, error) {
 	if rest, ok := bytes.CutPrefix(b, []byte(timeoutPrefix)); ok && len(rest) > 1 && len(rest) < 10 && rest[len(rest)-1] == '}' {
 		n, digits := int64(0), rest[:len(rest)-1]
@@ -137,40 +84,10 @@ func parseReceive(b []byte) (messaging.ReceiveOptions, error) {
 		}
 	}
 	var body receiveBody
-	if _, err := decodeJSON(b, &body); err != nil {
+	if _, err := brokerhttp.DecodeJSON(b, &body); err != nil {
 		return messaging.ReceiveOptions{}, err
 	}
 	return body.options()
-}
-
-// parseID reads one message id: base64 or string form, bare or as a JSON
-// string. Clients send all of these (contract section 1.1).
-func parseID(b []byte) (names.MessageID, error) {
-	text := strings.TrimSpace(string(b))
-	if strings.HasPrefix(text, `"`) {
-		var s string
-		if len(text) > 1 && strings.IndexByte(text, '\\') < 0 && strings.IndexByte(text[1:], '"') == len(text)-2 {
-			s = text[1 : len(text)-1]
-		} else if err := json.Unmarshal([]byte(text), &s); err != nil {
-			return names.MessageID{}, badID(names.ErrMessageID)
-		}
-		text = strings.TrimSpace(s)
-	}
-	var id names.MessageID
-	var err error
-	if strings.IndexByte(text, ':') >= 0 {
-		id, err = names.ParseMessageID(text)
-	} else {
-		id, err = names.DecodeMessageID(text)
-	}
-	if err != nil {
-		return id, badID(err)
-	}
-	return id, nil
-}
-
-func badID(err error) error {
-	return errs.Newf(errs.Invalid, "%w: %w", messaging.ErrMessageID, err)
 }
 
 // settleBody is the body of calls on ids that have more to say than the id.
@@ -187,18 +104,18 @@ func parseIDs(b []byte, limit int) ([]names.MessageID, settleBody, error) {
 	var body settleBody
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
-		return nil, body, badBody("it must hold a message id")
+		return nil, body, brokerhttp.BadBody("it must hold a message id")
 	}
 	switch b[0] {
 	default:
-		id, err := parseID(b)
+		id, err := brokerhttp.ParseID(b)
 		return []names.MessageID{id}, body, err
 	case '[':
-		if _, err := decodeJSON(b, &body.MessageIDs); err != nil {
+		if _, err := brokerhttp.DecodeJSON(b, &body.MessageIDs); err != nil {
 			return nil, body, err
 		}
 	case '{':
-		if _, err := decodeJSON(b, &body); err != nil {
+		if _, err := brokerhttp.DecodeJSON(b, &body); err != nil {
 			return nil, body, err
 		}
 	}
@@ -207,15 +124,15 @@ func parseIDs(b []byte, limit int) ([]names.MessageID, settleBody, error) {
 		list = append(list, body.MessageID)
 	}
 	if len(list) == 0 {
-		return nil, body, badBody("it must hold a message id")
+		return nil, body, brokerhttp.BadBody("it must hold a message id")
 	}
 	if len(list) > limit {
-		return nil, body, errs.Newf(errs.TooLarge, "%w: %d message ids, at most %d", messaging.ErrBatch, len(list), limit)
+		return nil, body, errs.Newf(errs.TooLarge, "%w: it has %d message ids, the limit is %d", messaging.ErrBatch, len(list), limit)
 	}
 	ids := make([]names.MessageID, len(list))
 	for i, s := range list {
 		var err error
-		if ids[i], err = parseID([]byte(s)); err != nil {
+		if ids[i], err = brokerhttp.ParseID([]byte(s)); err != nil {
 			return nil, body, err
 		}
 	}

@@ -2,12 +2,11 @@ package messageapi
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
-	"freshet/internal/errs"
+	"freshet/internal/brokerhttp"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 	"freshet/internal/web"
@@ -16,7 +15,7 @@ import (
 // consume is POST …/{subscription}/message. It answers at the first message
 // there is, and costs no goroutine but the connection's while it waits.
 func (c *call) consume() error {
-	body, err := c.body(maxSmallBody)
+	body, err := c.Body(maxSmallBody)
 	if err != nil {
 		return err
 	}
@@ -27,22 +26,22 @@ func (c *call) consume() error {
 		}
 		opts.Max = 1
 	}
-	received, err := c.broker().Receive(c.r.Context(), c.topic, c.subscription, opts)
+	received, err := c.Broker().Receive(c.R.Context(), c.Topic, c.Subscription, opts)
 	if err != nil {
 		return err
 	}
 	if len(received) == 0 {
-		c.noContent()
+		c.NoContent()
 		return nil
 	}
 	return c.handOver(received, func() error {
 		m := &received[0]
-		h := c.w.Header()
+		h := c.W.Header()
 		writeHeaders(h, m)
 		h["Content-Type"] = valueBinary
-		c.began = true
-		c.w.WriteHeader(http.StatusOK)
-		_, err := c.w.Write(m.Payload)
+		c.Began = true
+		c.W.WriteHeader(http.StatusOK)
+		_, err := c.W.Write(m.Payload)
 		return err
 	})
 }
@@ -51,19 +50,19 @@ func (c *call) consume() error {
 // the client has left, they go back at once for somebody else.
 func (c *call) handOver(received []messaging.Received, write func() error) error {
 	defer c.boundWriting(received)()
-	err := c.r.Context().Err()
+	err := c.R.Context().Err()
 	if err == nil {
 		err = c.stillAllowed()
 	}
 	if err == nil {
 		if err = write(); err == nil {
-			err = flush(c.w)
+			err = flush(c.W)
 		}
 	}
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, c.broker().GiveBack(c.topic, c.subscription, received))
+	return errors.Join(err, c.Broker().GiveBack(c.Topic, c.Subscription, received))
 }
 
 // quickWrite is what a connection takes without anybody reading at the other
@@ -80,15 +79,10 @@ func (c *call) boundWriting(received []messaging.Received) (lift func()) {
 	if size <= quickWrite {
 		return func() {}
 	}
-	control := http.NewResponseController(c.w)
+	control := http.NewResponseController(c.W)
 	// Not every writer has deadlines; then the server's own apply.
 	_ = control.SetWriteDeadline(time.Now().Add(c.api.opts.WriteTimeout))
 	return func() { _ = control.SetWriteDeadline(time.Time{}) }
-}
-
-func (c *call) noContent() {
-	c.began = true
-	c.w.WriteHeader(http.StatusNoContent)
 }
 
 // consumeBatch is POST …/{subscription}/messages, an extension.
@@ -97,7 +91,7 @@ func (c *call) consumeBatch() error {
 		receiveBody
 		Encoding string `json:"encoding"`
 	}
-	if _, err := c.decode(&body, maxSmallBody); err != nil {
+	if _, err := c.Decode(&body, maxSmallBody); err != nil {
 		return err
 	}
 	wanted, err := parseEncoding(body.Encoding)
@@ -111,12 +105,12 @@ func (c *call) consumeBatch() error {
 	if body.MaxMessages == nil {
 		opts.Max = defaultBatch
 	}
-	received, err := c.broker().Receive(c.r.Context(), c.topic, c.subscription, opts)
+	received, err := c.Broker().Receive(c.R.Context(), c.Topic, c.Subscription, opts)
 	if err != nil {
 		return err
 	}
 	if len(received) == 0 {
-		c.noContent()
+		c.NoContent()
 		return nil
 	}
 	return c.handOver(received, func() error {
@@ -130,12 +124,12 @@ func (c *call) consumeBatch() error {
 		if err != nil {
 			return err
 		}
-		h := c.w.Header()
+		h := c.W.Header()
 		h["Content-Type"] = valueJSON
 		h["Content-Length"] = []string{strconv.Itoa(len(b))}
-		c.began = true
-		c.w.WriteHeader(http.StatusOK)
-		_, err = c.w.Write(b)
+		c.Began = true
+		c.W.WriteHeader(http.StatusOK)
+		_, err = c.W.Write(b)
 		return err
 	})
 }
@@ -144,14 +138,14 @@ const defaultBatch = 100
 
 // ack is PUT …/{subscription}/message.
 func (c *call) ack() error {
-	body, err := c.body(maxSmallBody)
+	body, err := c.Body(maxSmallBody)
 	if err != nil {
 		return err
 	}
 	if len(body) == 0 {
-		return badBody("it must hold a message id")
+		return brokerhttp.BadBody("it must hold a message id")
 	}
-	id, err := parseID(body)
+	id, err := brokerhttp.ParseID(body)
 	if err != nil {
 		return err
 	}
@@ -159,17 +153,17 @@ func (c *call) ack() error {
 }
 
 func (c *call) settle(settlements ...messaging.Settlement) error {
-	if err := c.broker().Settle(c.r.Context(), c.topic, c.subscription, settlements...); err != nil {
+	if err := c.Broker().Settle(c.R.Context(), c.Topic, c.Subscription, settlements...); err != nil {
 		return err
 	}
-	c.noContent()
+	c.NoContent()
 	return nil
 }
 
 // settleAll reads ids and applies one action to all of them.
 func (c *call) settleAll(action messaging.SettleAction, delay func(*settleBody) (time.Duration, error)) error {
-	limit := c.broker().Limits().Batch
-	body, err := c.body(int64(limit)*idBytes + maxSmallBody)
+	limit := c.Broker().Limits().Batch
+	body, err := c.Body(int64(limit)*idBytes + maxSmallBody)
 	if err != nil {
 		return err
 	}
@@ -211,7 +205,7 @@ func (c *call) nack() error {
 func (c *call) extend() error {
 	return c.settleAll(messaging.Extend, func(b *settleBody) (time.Duration, error) {
 		if b.AckTimeoutMillis == nil {
-			return 0, badBody("ackTimeoutMillis is missing")
+			return 0, brokerhttp.BadBody("ackTimeoutMillis is missing")
 		}
 		return millis("ackTimeoutMillis", *b.AckTimeoutMillis)
 	})
@@ -219,11 +213,11 @@ func (c *call) extend() error {
 
 // idOfQuery reads a message id out of the query.
 func (c *call) idOfQuery(name string) (*names.MessageID, error) {
-	text := c.r.URL.Query().Get(name)
+	text := c.R.URL.Query().Get(name)
 	if text == "" {
 		return nil, nil
 	}
-	id, err := parseID([]byte(text))
+	id, err := brokerhttp.ParseID([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -232,22 +226,16 @@ func (c *call) idOfQuery(name string) (*names.MessageID, error) {
 
 // numberOfQuery reads a number out of the query, or out of a header.
 func (c *call) numberOfQuery(name, header string) (int64, bool, error) {
-	text := c.r.URL.Query().Get(name)
+	text := c.R.URL.Query().Get(name)
 	if text == "" && header != "" {
-		text = c.r.Header.Get(header)
+		text = c.R.Header.Get(header)
 	}
 	if text == "" {
 		return 0, false, nil
 	}
 	n, err := parseMillis(text)
 	if err != nil {
-		return 0, false, badQuery("%s must be a number of at least 0", name)
+		return 0, false, brokerhttp.BadQuery("%s must be a number of at least 0", name)
 	}
 	return n, true, nil
-}
-
-var errQuery = errs.New(errs.Invalid, "query is not valid")
-
-func badQuery(format string, args ...any) error {
-	return errs.Newf(errs.Invalid, "%w: %w", errQuery, fmt.Errorf(format, args...))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/messaging"
 )
 
@@ -29,23 +30,23 @@ func (e encoding) decode(raw rawPayload) ([]byte, error) {
 		}
 		var s string
 		if err := json.Unmarshal(raw, &s); err != nil {
-			return nil, badBody("payload must be a string")
+			return nil, brokerhttp.BadBody("payload must be a string")
 		}
 		if e == encodeText {
 			return []byte(s), nil
 		}
 		b, err := base64.StdEncoding.DecodeString(s)
 		if err != nil {
-			return nil, badBody("payload is not base64; say \"encoding\": \"text\" for plain text")
+			return nil, brokerhttp.BadBody("payload is not base64; say \"encoding\": \"text\" for plain text")
 		}
 		return b, nil
 	case encodeJSON:
 		if len(raw) == 0 {
-			return nil, badBody("payload is missing")
+			return nil, brokerhttp.BadBody("payload is missing")
 		}
 		return raw, nil
 	}
-	return nil, badBody("encoding %q is unknown", e)
+	return nil, brokerhttp.BadBody("encoding %q is unknown; use base64, text or json", e)
 }
 
 func parseEncoding(s string) (encoding, error) {
@@ -55,7 +56,7 @@ func parseEncoding(s string) (encoding, error) {
 	case encodeBase64, encodeText, encodeJSON:
 		return e, nil
 	}
-	return "", badBody("encoding %q is unknown", s)
+	return "", brokerhttp.BadBody("encoding %q is unknown; use base64, text or json", s)
 }
 
 // receivedMessage is a message in a JSON response or an event.
@@ -103,7 +104,7 @@ func encodePayload(b []byte, wanted encoding) (json.RawMessage, encoding) {
 			return compact.Bytes(), encodeJSON
 		}
 	case wanted == encodeText && utf8.Valid(b):
-		return quote(string(b)), encodeText
+		return brokerhttp.Quote(string(b)), encodeText
 	}
-	return quote(base64.StdEncoding.EncodeToString(b)), encodeBase64
+	return brokerhttp.Quote(base64.StdEncoding.EncodeToString(b)), encodeBase64
 }

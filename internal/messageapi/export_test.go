@@ -1,7 +1,23 @@
 package messageapi
 
-// ParseID lets tests of other packages turn one form of an id into the other.
-func ParseID(b []byte) (string, error) {
-	id, err := parseID(b)
-	return id.String(), err
+import "strings"
+
+// RouteInfo describes a route, so that a test can hold the OpenAPI document
+// against it.
+type RouteInfo struct {
+	Method     string
+	Pattern    string
+	Permission string
+	Extension  bool // not in spec 2
+}
+
+// Routes lists every route but that of the document itself.
+func Routes() []RouteInfo {
+	var list []RouteInfo
+	for _, r := range routes {
+		if r.Value.needs != "" {
+			list = append(list, RouteInfo{r.Method, r.Pattern, string(r.Value.needs), !strings.HasSuffix(r.Pattern, "/message")})
+		}
+	}
+	return list
 }

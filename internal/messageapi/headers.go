@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -56,7 +57,7 @@ const (
 )
 
 // Header values that are the same in many responses. They are shared, so
-// nothing may append to them.
+// nothing may append to them: BenchmarkHandler.
 var (
 	valueJSON   = []string{contentJSON}
 	valueBinary = []string{contentBinary}
@@ -162,7 +163,7 @@ func finishHeaders(h http.Header, m *messaging.Message, after int64) error {
 		slices.SortFunc(m.Properties, func(a, b messaging.Property) int { return strings.Compare(a.Key, b.Key) })
 	}
 	if len(m.Properties) > maxProperties {
-		return errs.Newf(errs.Invalid, "%w: more than %d properties", messaging.ErrMessage, maxProperties)
+		return errs.Newf(errs.Invalid, "%w: it has more than %d properties", messaging.ErrMessage, maxProperties)
 	}
 	return checkText(m)
 }
@@ -170,15 +171,15 @@ func finishHeaders(h http.Header, m *messaging.Message, after int64) error {
 // checkText demands UTF-8, since all of it must fit into JSON again, and a key
 // that fits into a header again, wherever it came from.
 func checkText(m *messaging.Message) error {
-	if ok, _ := headerValue(m.Key); !ok {
-		return errs.Newf(errs.Invalid, "%w: key holds a control character", messaging.ErrMessage)
+	if ok, _ := brokerhttp.HeaderValue(m.Key); !ok {
+		return errs.Newf(errs.Invalid, "%w: the key holds a control character", messaging.ErrMessage)
 	}
 	ok := utf8.ValidString(m.Key) && utf8.ValidString(m.Producer) && utf8.ValidString(m.IdempotencyKey)
 	for i := range m.Properties {
 		ok = ok && utf8.ValidString(m.Properties[i].Key) && utf8.ValidString(m.Properties[i].Value)
 	}
 	if !ok {
-		return errs.Newf(errs.Invalid, "%w: key, producer and properties must be UTF-8", messaging.ErrMessage)
+		return errs.Newf(errs.Invalid, "%w: the key, the producer and the properties must be UTF-8", messaging.ErrMessage)
 	}
 	return nil
 }
@@ -238,7 +239,7 @@ func readProperties(value string, m *messaging.Message) error {
 }
 
 // fields collects header values, so that a response costs one string and one
-// slice for all of them.
+// slice for all of them: BenchmarkHandler.
 type fields struct {
 	text  []byte
 	names [10]string
@@ -326,8 +327,8 @@ func writeProperties(h http.Header, properties []messaging.Property) {
 	exact := true
 	for i := range properties {
 		p := &properties[i]
-		name, sameName := headerName(p.Key)
-		value, sameValue := headerValue(p.Value)
+		name, sameName := brokerhttp.HeaderName(p.Key)
+		value, sameValue := brokerhttp.HeaderValue(p.Value)
 		exact = exact && sameName && sameValue
 		if name && value {
 			h[headerPropertyStart+p.Key] = []string{p.Value}
@@ -344,38 +345,4 @@ func writeProperties(h http.Header, properties []messaging.Property) {
 	if b, err := web.MarshalJSON(object); err == nil {
 		h[headerProperties] = []string{base64.StdEncoding.EncodeToString(b)}
 	}
-}
-
-// headerName reports whether a property's key can be part of a header's name,
-// and whether nothing of it is lost there.
-func headerName(key string) (ok, exact bool) {
-	exact = true
-	for i := range len(key) {
-		c := key[i]
-		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-		case 'A' <= c && c <= 'Z':
-			exact = false
-		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
-		default:
-			return false, false
-		}
-	}
-	return true, exact
-}
-
-// headerValue reports whether a value can be sent in a header, and whether
-// every client reads it the same: bytes past ASCII are taken for Latin-1 by
-// some, and blanks at the ends are dropped.
-func headerValue(s string) (ok, exact bool) {
-	exact = s == "" || s[0] != ' ' && s[len(s)-1] != ' '
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ' || c == 0x7f:
-			return false, false
-		case c > '~':
-			exact = false
-		}
-	}
-	return true, exact
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/internal/brokerhttp/brokertest"
 	"freshet/internal/messageapi"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -20,41 +21,41 @@ import (
 // come back; what may wait is counted elsewhere.
 func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
 	t.Parallel()
-	gate := web.NewGate(1, 1<<20)
-	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Gate = gate })
-	topic := w.ready("t", 0)
-	if err := gate.Enter(); err != nil {
+	limiter := web.NewLimiter(1, 1<<20)
+	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = limiter })
+	topic := w.Ready("t", 0)
+	if err := limiter.Enter(); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range [][2]string{
 		{"POST", topic + "/message"}, {"PUT", topic + "/s/message"}, {"GET", "/admin/v2/tenants"}, {"GET", "/rest-stream/admin/v1/topics"},
 	} {
-		w.call(c[0], c[1], "").want(503).says("Retry-After", "1")
+		w.Call(c[0], c[1], "").Want(503).Says("Retry-After", "1")
 	}
-	w.call("POST", topic+"/s/message", `{"timeoutMillis":0}`).want(204)
-	gate.Leave()
-	w.call("POST", topic+"/message", "x").want(201)
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
+	limiter.Leave()
+	w.Call("POST", topic+"/message", "x").Want(201)
 }
 
 // TestRefusedClientHearsWhy: one that sends all of a request before it reads.
 func TestRefusedClientHearsWhy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 0)
+	topic := w.Ready("t", 0)
 	const size = 6 << 20
 	body := strings.Repeat("x", size)
 	for _, c := range []struct {
 		what, path, token, body string
 		status                  int
 	}{
-		{"too large", topic, w.token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 413},
-		{"too large, in chunks", topic, w.token, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", size, body), 413},
+		{"too large", topic, w.Token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 413},
+		{"too large, in chunks", topic, w.Token, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", size, body), 413},
 		{"not let in", topic, "nonsense", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 401},
-		{"no such topic", root + "public/default/none", w.token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size/2, body[:size/2]), 404},
+		{"no such topic", root + "public/default/none", w.Token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size/2, body[:size/2]), 404},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+			conn, err := net.Dial("tcp", w.Server.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,7 @@ func TestRefusedClientHearsWhy(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				(&reply{t: t, what: c.what, status: res.StatusCode, header: res.Header, body: string(b)}).want(c.status)
+				(&brokertest.Reply{T: t, What: c.what, Status: res.StatusCode, Header: res.Header, Body: string(b)}).Want(c.status)
 			}
 		})
 	}
@@ -83,10 +84,10 @@ func TestRefusedClientHearsWhy(t *testing.T) {
 func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.WriteTimeout = 50 * time.Millisecond })
-	topic := w.ready("t", 0)
+	topic := w.Ready("t", 0)
 	payload := strings.Repeat("x", 5<<20)
-	w.call("POST", topic+"/message", payload).want(201)
-	conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+	w.Call("POST", topic+"/message", payload).Want(201)
+	conn, err := net.Dial("tcp", w.Server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,24 +95,24 @@ func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Fprintf(conn, "POST %s/s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", topic, w.token); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST %s/s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", topic, w.Token); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the message came back", func() bool { return w.cameBack("t") })
 	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
-	again, err := w.broker.Receive(t.Context(), name, "s", messaging.ReceiveOptions{})
+	again, err := w.Broker.Receive(t.Context(), name, "s", messaging.ReceiveOptions{})
 	if err != nil || len(again) != 1 || again[0].Redeliveries != 1 {
-		t.Errorf("%d messages, %v", len(again), err)
+		t.Errorf("%d messages, %v, want 1, 1", len(again), err)
 	}
 }
 
 // cameBack says whether what the subscription s handed out was returned.
 func (w *world) cameBack(topic string) bool {
-	w.t.Helper()
+	w.T.Helper()
 	var stats struct {
 		Subscriptions map[string]struct{ MsgOutCounter, UnackedMessages int }
 	}
-	w.call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").want(200).into(&stats)
+	w.Call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").Want(200).Into(&stats)
 	s := stats.Subscriptions["s"]
 	return s.MsgOutCounter > 0 && s.UnackedMessages == 0
 }

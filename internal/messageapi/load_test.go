@@ -29,14 +29,14 @@ func TestLoad(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			report, err := loadtest.Run(ctx, loadtest.Options{
-				BaseURL: func() string { return w.server.URL }, Token: w.token, Topic: "load", Subscription: "s",
+				BaseURL: func() string { return w.Server.URL }, Token: w.Token, Topic: "load", Subscription: "s",
 				Partitions: partitions, Producers: 64, Consumers: 64, Messages: messages, PayloadBytes: 200,
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if report.Produced != messages || report.Consumed != messages || len(report.Problems) > 0 {
-				t.Errorf("%+v", report)
+				t.Errorf("%+v, want %v, %v", report, messages, messages)
 			}
 			t.Logf("%d messages in %s, %d redelivered, %d retries", report.Produced, report.Elapsed.Round(time.Millisecond), report.Redelivered, report.Retries)
 		})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -16,15 +17,15 @@ import (
 // produce is POST …/{topic}/message.
 func (c *call) produce() error {
 	var m messaging.Message
-	if err := readHeaders(c.r.Header, &m); err != nil {
+	if err := readHeaders(c.R.Header, &m); err != nil {
 		return err
 	}
-	payload, err := c.body(int64(c.broker().Limits().MessageBytes))
+	payload, err := c.Body(int64(c.Broker().Limits().MessageBytes))
 	if err != nil {
 		return err
 	}
 	m.Payload = payload
-	produced, err := c.broker().Produce(c.r.Context(), c.topic, &m)
+	produced, err := c.Broker().Produce(c.R.Context(), c.Topic, &m)
 	if err != nil {
 		return err
 	}
@@ -42,9 +43,9 @@ func (c *call) created(p *messaging.Produced) {
 	f.text = append(f.text, '"')
 	f.end("")
 	from, to := 0, len(f.text) // the id as a JSON string
-	h := c.w.Header()
+	h := c.W.Header()
 	h["Content-Type"] = valueJSON
-	if wantsText(c.r.Header["Accept"]) {
+	if wantsText(c.R.Header["Accept"]) {
 		h["Content-Type"] = valueText
 		from, to = from+1, to-1
 	}
@@ -56,9 +57,9 @@ func (c *call) created(p *messaging.Produced) {
 	f.schema(p.SchemaVersion)
 	f.number("Content-Length", int64(to-from))
 	body := f.write(h)[from:to]
-	c.began = true
-	c.w.WriteHeader(http.StatusCreated)
-	_, _ = io.WriteString(c.w, body) // the message is stored whether or not the client hears of it
+	c.Began = true
+	c.W.WriteHeader(http.StatusCreated)
+	_, _ = io.WriteString(c.W, body) // the message is stored whether or not the client hears of it
 }
 
 // wantsText reports whether a client prefers text/plain to JSON. Accept is a
@@ -103,7 +104,7 @@ func (l *batchList) UnmarshalJSON(b []byte) error {
 	}
 	for in.More() {
 		if len(*l) == maxBatch {
-			return errs.Newf(errs.TooLarge, "%w: more than %d messages", messaging.ErrBatch, maxBatch)
+			return errs.Newf(errs.TooLarge, "%w: it has more than %d messages", messaging.ErrBatch, maxBatch)
 		}
 		var m batchMessage
 		if err := in.Decode(&m); err != nil {
@@ -142,22 +143,22 @@ type batchResult struct {
 // produceBatch is POST …/{topic}/messages, an extension. Its answer is 201
 // when every message is stored, and else 207 with a status for each.
 func (c *call) produceBatch() error {
-	limits := c.broker().Limits()
+	limits := c.Broker().Limits()
 	var body batchBody
 	// base64 makes payloads a third larger.
 	limit := int64(limits.BatchBytes)*4/3 + int64(limits.Batch*limits.MetadataBytes)/4 + maxSmallBody
-	if ok, err := c.decode(&body, limit); err != nil {
+	if ok, err := c.Decode(&body, limit); err != nil {
 		return err
 	} else if !ok || len(body.Messages) == 0 {
-		return badBody("it must be an object with messages")
+		return brokerhttp.BadBody("it must be an object with messages")
 	}
 	msgs := make([]messaging.Message, len(body.Messages))
 	for i := range body.Messages {
 		if err := body.Messages[i].fill(&msgs[i], &body); err != nil {
-			return badBody("message %d: %w", i, err)
+			return brokerhttp.BadBody("message %d: %w", i, err)
 		}
 	}
-	results, err := c.broker().ProduceBatch(c.r.Context(), c.topic, msgs)
+	results, err := c.Broker().ProduceBatch(c.R.Context(), c.Topic, msgs)
 	if err != nil {
 		return err
 	}
@@ -182,14 +183,14 @@ func (m *batchMessage) fill(out *messaging.Message, body *batchBody) error {
 	}
 	if m.SchemaVersion != nil {
 		if *m.SchemaVersion < 0 {
-			return badBody("schemaVersion must not be negative")
+			return brokerhttp.BadBody("schemaVersion must not be negative")
 		}
 		out.SchemaVersion = *m.SchemaVersion
 	}
 	after := int64(-1)
 	if m.DeliverAfterMillis != nil {
 		if after = *m.DeliverAfterMillis; after < 0 {
-			return badBody("deliverAfterMillis must not be negative")
+			return brokerhttp.BadBody("deliverAfterMillis must not be negative")
 		}
 	}
 	for k, v := range m.Properties {
@@ -207,10 +208,10 @@ func (c *call) batchProduced(results []messaging.Result) error {
 		r, o := &results[i], &out.Results[i]
 		if r.Err != nil {
 			code = http.StatusMultiStatus
-			o.Status, o.Reason = statusOf(r.Err, messages), r.Err.Error()
+			o.Status = brokerhttp.StatusOf(r.Err, brokerhttp.MessageCalls)
+			o.Reason = brokerhttp.PublicReason(r.Err, o.Status)
 			if o.Status == http.StatusInternalServerError {
-				web.RecordOf(c.r.Context()).Fail(r.Err)
-				o.Reason = "internal error"
+				web.RecordOf(c.R.Context()).Fail(r.Err)
 			}
 			continue
 		}
@@ -220,7 +221,7 @@ func (c *call) batchProduced(results []messaging.Result) error {
 			o.SchemaVersion = &r.SchemaVersion
 		}
 	}
-	return web.WriteJSON(c.w, code, contentJSON, out)
+	return web.WriteJSON(c.W, code, contentJSON, out)
 }
 
 func idForms(id names.MessageID) (encoded, text string) { return id.Base64(), id.String() }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"freshet/internal/brokerhttp"
 	"freshet/internal/messaging"
 	"freshet/internal/web"
 )
@@ -24,13 +25,13 @@ type events struct {
 }
 
 func (c *call) startEvents() (*events, error) {
-	h := c.w.Header()
+	h := c.W.Header()
 	h["Content-Type"] = []string{contentEvents}
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Accel-Buffering"] = []string{"no"} // nginx would collect them
-	c.began = true
-	c.w.WriteHeader(http.StatusOK)
-	e := &events{w: c.w, control: http.NewResponseController(c.w), timeout: c.api.opts.WriteTimeout}
+	c.Began = true
+	c.W.WriteHeader(http.StatusOK)
+	e := &events{w: c.W, control: http.NewResponseController(c.W), timeout: c.api.opts.WriteTimeout}
 	e.buf = append(e.buf, "retry: 1000\n\n"...)
 	return e, e.send()
 }
@@ -82,16 +83,16 @@ func (c *call) pump(from source, wanted encoding) error {
 	}
 	defer out.release()
 	for {
-		received, err := from.Next(c.r.Context(), eventBeat)
+		received, err := from.Next(c.R.Context(), eventBeat)
 		if err == nil {
 			err = c.stillAllowed()
 		}
 		switch {
-		case errors.Is(err, messaging.ErrClosing), c.r.Context().Err() != nil:
+		case errors.Is(err, messaging.ErrClosing), c.R.Context().Err() != nil:
 			return nil // a clean end: the client connects again, here or elsewhere
 		case err != nil:
 			out.buf = append(out.buf, "event: error\ndata: {\"reason\":"...)
-			out.buf = append(out.buf, quote(publicReason(err))...)
+			out.buf = append(out.buf, brokerhttp.Quote(brokerhttp.PublicReason(err, brokerhttp.StatusOf(err, brokerhttp.MessageCalls)))...)
 			out.buf = append(out.buf, "}\n\n"...)
 			return errors.Join(err, out.send())
 		case len(received) == 0:
@@ -110,14 +111,6 @@ func (c *call) pump(from source, wanted encoding) error {
 	}
 }
 
-// publicReason is an error's text, unless it is a fault of ours.
-func publicReason(err error) string {
-	if statusOf(err, messages) == http.StatusInternalServerError {
-		return "internal error"
-	}
-	return err.Error()
-}
-
 // stream is GET …/{subscription}/messages, an extension: messages as they
 // come, at most as many unacknowledged as the caller gives credit for. They
 // are acknowledged by PUT, as those of a consume; what is not when the line
@@ -131,7 +124,7 @@ func (c *call) stream() error {
 	if err != nil {
 		return err
 	}
-	wanted, err := parseEncoding(c.r.URL.Query().Get("encoding"))
+	wanted, err := parseEncoding(c.R.URL.Query().Get("encoding"))
 	if err != nil {
 		return err
 	}
@@ -141,7 +134,7 @@ func (c *call) stream() error {
 			return err
 		}
 	}
-	s, err := c.broker().Stream(c.r.Context(), c.topic, c.subscription, opts)
+	s, err := c.Broker().Stream(c.R.Context(), c.Topic, c.Subscription, opts)
 	if err != nil {
 		return err
 	}
@@ -151,7 +144,7 @@ func (c *call) stream() error {
 // tail is GET …/{topic}/tail, an extension: a topic's messages as they come,
 // without any subscription noticing.
 func (c *call) tail() error {
-	query := c.r.URL.Query()
+	query := c.R.URL.Query()
 	wanted, err := parseEncoding(query.Get("encoding"))
 	if err != nil {
 		return err
@@ -162,7 +155,7 @@ func (c *call) tail() error {
 	case "earliest":
 		from.Earliest = true
 	default:
-		return badQuery("from must be earliest or latest")
+		return brokerhttp.BadQuery("from must be earliest or latest")
 	}
 	since, ok, err := c.numberOfQuery("since", "")
 	if err != nil {
@@ -174,15 +167,15 @@ func (c *call) tail() error {
 	if from.After, err = c.idOfQuery("after"); err != nil {
 		return err
 	}
-	if last := c.r.Header.Get("Last-Event-ID"); last != "" && from.After == nil {
+	if last := c.R.Header.Get("Last-Event-ID"); last != "" && from.After == nil {
 		// A page that lost its line goes on where it was.
-		id, err := parseID([]byte(last))
+		id, err := brokerhttp.ParseID([]byte(last))
 		if err != nil {
 			return err
 		}
 		from.After = &id
 	}
-	t, err := c.broker().Tail(c.r.Context(), c.topic, from)
+	t, err := c.Broker().Tail(c.R.Context(), c.Topic, from)
 	if err != nil {
 		return err
 	}

@@ -14,16 +14,17 @@ import (
 	"testing"
 	"time"
 
+	"freshet/internal/brokerhttp/brokertest"
 	"freshet/internal/messaging"
 )
 
 // waiting asks how many consumers wait on the subscription s of a topic.
 func (w *world) waiting(topic string) int {
-	w.t.Helper()
+	w.T.Helper()
 	var stats struct {
 		Subscriptions map[string]struct{ WaitingConsumers int }
 	}
-	w.call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").want(200).into(&stats)
+	w.Call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").Want(200).Into(&stats)
 	return stats.Subscriptions["s"].WaitingConsumers
 }
 
@@ -41,19 +42,19 @@ func until(t testing.TB, what string, yes func() bool) {
 func TestLongPollAnswersAtTheFirstMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 3)
-	answers := make(chan *reply, 1)
-	go func() { answers <- w.call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
+	topic := w.Ready("t", 3)
+	answers := make(chan *brokertest.Reply, 1)
+	go func() { answers <- w.Call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
 	until(t, "the consumer waits", func() bool {
 		var stats struct {
 			Subscriptions map[string]struct{ WaitingConsumers int }
 		}
-		w.call("GET", "/admin/v2/persistent/public/default/t/partitioned-stats", "").want(200).into(&stats)
+		w.Call("GET", "/admin/v2/persistent/public/default/t/partitioned-stats", "").Want(200).Into(&stats)
 		return stats.Subscriptions["s"].WaitingConsumers == 1
 	})
 	began := time.Now()
-	w.call("POST", topic+"/message", "x").want(201)
-	(<-answers).want(200).is("x")
+	w.Call("POST", topic+"/message", "x").Want(201)
+	(<-answers).Want(200).Is("x")
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("took %s", took)
 	}
@@ -62,9 +63,9 @@ func TestLongPollAnswersAtTheFirstMessage(t *testing.T) {
 func TestEmptyPollTakesItsTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 0)
+	topic := w.Ready("t", 0)
 	began := time.Now()
-	w.call("POST", topic+"/s/message", `{"timeoutMillis":150}`).want(204).is("")
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":150}`).Want(204).Is("")
 	if took := time.Since(began); took < 150*time.Millisecond {
 		t.Errorf("took %s", took)
 	}
@@ -73,27 +74,27 @@ func TestEmptyPollTakesItsTime(t *testing.T) {
 func TestShutdownAnswersWaitingConsumers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 0)
-	answers := make(chan *reply, 1)
-	go func() { answers <- w.call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
+	topic := w.Ready("t", 0)
+	answers := make(chan *brokertest.Reply, 1)
+	go func() { answers <- w.Call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
 	until(t, "the consumer waits", func() bool { return w.waiting("t") == 1 })
-	w.broker.Drain()
-	(<-answers).want(204)
+	w.Broker.Drain()
+	(<-answers).Want(204)
 }
 
 func TestDisconnectedConsumerLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 0)
+	topic := w.Ready("t", 0)
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.server.URL+topic+"/s/message", strings.NewReader(`{"timeoutMillis":60000}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Server.URL+topic+"/s/message", strings.NewReader(`{"timeoutMillis":60000}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+w.token)
+	req.Header.Set("Authorization", "Bearer "+w.Token)
 	gone := make(chan error, 1)
 	go func() {
-		res, err := w.server.Client().Do(req)
+		res, err := w.Server.Client().Do(req)
 		if err == nil {
 			res.Body.Close()
 		}
@@ -105,8 +106,8 @@ func TestDisconnectedConsumerLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the server notices", func() bool { return w.waiting("t") == 0 })
-	w.call("POST", topic+"/message", "x").want(201)
-	w.call("POST", topic+"/s/message", `{"timeoutMillis":0}`).want(200).says("X-Msg-Redelivery-Count", "0")
+	w.Call("POST", topic+"/message", "x").Want(201)
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(200).Says("X-Msg-Redelivery-Count", "0")
 }
 
 // broken is a client that takes nothing.
@@ -129,14 +130,14 @@ func TestUndeliveredMessageGoesBackAtOnce(t *testing.T) {
 	} {
 		for _, path := range []string{"/s/message", "/s/messages"} {
 			w := newWorld(t, messaging.Options{})
-			topic := w.ready("t", 0)
-			w.call("POST", topic+"/message", "x").want(201)
+			topic := w.Ready("t", 0)
+			w.Call("POST", topic+"/message", "x").Want(201)
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, topic+path, nil)
-			req.Header.Set("Authorization", "Bearer "+w.token)
-			w.api.ServeHTTP(client, req)
-			got := w.call("POST", topic+"/s/message", `{"timeoutMillis":0}`)
-			if got.status != 200 {
-				t.Errorf("%s on %s: status %d, want the message back", name, path, got.status)
+			req.Header.Set("Authorization", "Bearer "+w.Token)
+			w.API.ServeHTTP(client, req)
+			got := w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`)
+			if got.Status != 200 {
+				t.Errorf("%s on %s: status %d, want the message back", name, path, got.Status)
 			}
 		}
 	}
@@ -145,18 +146,18 @@ func TestUndeliveredMessageGoesBackAtOnce(t *testing.T) {
 func TestWaitingCostsNoGoroutine(t *testing.T) {
 	// Not parallel: it counts goroutines.
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 0)
+	topic := w.Ready("t", 0)
 	const n = 100
 	before := runtime.NumGoroutine()
 	var consumers sync.WaitGroup
 	for range n {
 		consumers.Go(func() {
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, topic+"/s/message", strings.NewReader(`{"timeoutMillis":60000}`))
-			req.Header.Set("Authorization", "Bearer "+w.token)
+			req.Header.Set("Authorization", "Bearer "+w.Token)
 			res := httptest.NewRecorder()
-			w.api.ServeHTTP(res, req)
+			w.API.ServeHTTP(res, req)
 			if res.Code != http.StatusNoContent {
-				t.Errorf("status %d", res.Code)
+				t.Errorf("status %d, want %v", res.Code, http.StatusNoContent)
 			}
 		})
 	}
@@ -164,7 +165,7 @@ func TestWaitingCostsNoGoroutine(t *testing.T) {
 	if grown := runtime.NumGoroutine() - before; grown > n+10 {
 		t.Errorf("%d waiting consumers have %d goroutines", n, grown)
 	}
-	w.broker.Drain()
+	w.Broker.Drain()
 	consumers.Wait()
 }
 
@@ -183,21 +184,21 @@ type event struct {
 
 // listen opens a stream of events.
 func (w *world) listen(ctx context.Context, path string, headers ...string) (<-chan event, *http.Response) {
-	w.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.server.URL+path, nil)
+	w.T.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Server.URL+path, nil)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+w.token)
+	req.Header.Set("Authorization", "Bearer "+w.Token)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := w.server.Client().Do(req)
+	res, err := w.Server.Client().Do(req)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
-		w.t.Fatalf("GET %s: status %d, content type %s", path, res.StatusCode, res.Header.Get("Content-Type"))
+		w.T.Fatalf("GET %s: status %d, content type %s, want 200, text/event-stream", path, res.StatusCode, res.Header.Get("Content-Type"))
 	}
 	events := make(chan event, 100)
 	go func() {
@@ -213,7 +214,7 @@ func (w *world) listen(ctx context.Context, path string, headers ...string) (<-c
 				e.Name = value
 			case "data":
 				if err := json.Unmarshal([]byte(value), &e.Data); err != nil {
-					w.t.Error(err)
+					w.T.Error(err)
 				}
 			case "":
 				if e.Name != "" {
@@ -243,32 +244,32 @@ func next(t testing.TB, events <-chan event) event {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 0)
+	topic := w.Ready("t", 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	events, _ := w.listen(ctx, topic+"/s/messages?credits=2&encoding=text")
 	for i := range 5 {
-		w.call("POST", topic+"/message", fmt.Sprintf("line %d\nand more", i)).want(201)
+		w.Call("POST", topic+"/message", fmt.Sprintf("line %d\nand more", i)).Want(201)
 	}
 	first, second := next(t, events), next(t, events)
 	if first.Data.Payload != "line 0\nand more" || first.ID != first.Data.MessageID || first.Name != "message" || second.Data.Payload != "line 1\nand more" {
-		t.Errorf("got %+v and %+v", first, second)
+		t.Errorf("got %+v and %+v, want %v, %v, %v, %v", first, second, "line 0\nand more", first.Data.MessageID, "message", "line 1\nand more")
 	}
 	select {
 	case e := <-events:
 		t.Fatalf("without credit came %+v", e)
 	case <-time.After(100 * time.Millisecond):
 	}
-	w.call("PUT", topic+"/s/message", first.ID).want(204)
+	w.Call("PUT", topic+"/s/message", first.ID).Want(204)
 	if third := next(t, events); third.Data.Payload != "line 2\nand more" {
-		t.Errorf("after an ack came %+v", third)
+		t.Errorf("after an ack came %+v, want %v", third, "line 2\nand more")
 	}
 	// The line breaks: what was not acknowledged is for others at once.
 	cancel()
 	got := map[string]bool{}
 	until(t, "the messages come back", func() bool {
-		r := w.call("POST", topic+"/s/message", `{"timeoutMillis":0}`)
-		if r.status == 200 {
-			got[r.body] = true
+		r := w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`)
+		if r.Status == 200 {
+			got[r.Body] = true
 		}
 		return len(got) == 4
 	})
@@ -277,10 +278,10 @@ func TestEvents(t *testing.T) {
 func TestEventsEndWithTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 0)
+	topic := w.Ready("t", 0)
 	events, _ := w.listen(t.Context(), topic+"/s/messages", "X-Max-Unacked", "7")
 	tail, _ := w.listen(t.Context(), topic+"/tail")
-	w.broker.Drain()
+	w.Broker.Drain()
 	for _, stream := range []<-chan event{events, tail} {
 		select {
 		case e, open := <-stream:
@@ -296,7 +297,7 @@ func TestEventsEndWithTheServer(t *testing.T) {
 func TestEventsRefuse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 0)
+	topic := w.Ready("t", 0)
 	for path, status := range map[string]int{
 		"/nobody/messages":               404,
 		"/s/messages?credits=x":          400,
@@ -309,36 +310,36 @@ func TestEventsRefuse(t *testing.T) {
 		"/tail?after=x":                  400,
 		"/tail?after=99999:0:-1:0":       404,
 	} {
-		if r := w.call("GET", topic+path, ""); r.status != status {
-			t.Errorf("%s: status %d, want %d: %s", path, r.status, status, r.body)
+		if r := w.Call("GET", topic+path, ""); r.Status != status {
+			t.Errorf("%s: status %d, want %d: %s", path, r.Status, status, r.Body)
 		}
 	}
-	w.call("GET", root+"public/default/nothing/tail", "").want(404)
+	w.Call("GET", root+"public/default/nothing/tail", "").Want(404)
 }
 
 func TestTail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	topic := w.ready("t", 0)
-	first := w.call("POST", topic+"/message", `{"n": 1}`).want(201)
-	w.call("POST", topic+"/message", "two").want(201)
+	topic := w.Ready("t", 0)
+	first := w.Call("POST", topic+"/message", `{"n": 1}`).Want(201)
+	w.Call("POST", topic+"/message", "two").Want(201)
 	all, _ := w.listen(t.Context(), topic+"/tail?from=earliest&encoding=json")
-	if e := next(t, all); e.Data.Encoding != "json" || fmt.Sprint(e.Data.Payload) != "map[n:1]" || e.ID != first.id() {
-		t.Errorf("first %+v", e)
+	if e := next(t, all); e.Data.Encoding != "json" || fmt.Sprint(e.Data.Payload) != "map[n:1]" || e.ID != first.ID() {
+		t.Errorf("first %+v, want %v, %v, %v", e, "json", "map[n:1]", first.ID())
 	}
 	if e := next(t, all); e.Data.Encoding != "base64" || e.Data.Payload != "dHdv" {
-		t.Errorf("second %+v", e)
+		t.Errorf("second %+v, want %v, %v", e, "base64", "dHdv")
 	}
-	behind, _ := w.listen(t.Context(), topic+"/tail?encoding=text", "Last-Event-ID", first.id())
+	behind, _ := w.listen(t.Context(), topic+"/tail?encoding=text", "Last-Event-ID", first.ID())
 	if e := next(t, behind); e.Data.Payload != "two" {
-		t.Errorf("behind the first %+v", e)
+		t.Errorf("behind the first %+v, want %v", e, "two")
 	}
 	end, _ := w.listen(t.Context(), topic+"/tail?encoding=text")
-	w.call("POST", topic+"/message", "three").want(201)
+	w.Call("POST", topic+"/message", "three").Want(201)
 	if e := next(t, end); e.Data.Payload != "three" {
-		t.Errorf("at the end %+v", e)
+		t.Errorf("at the end %+v, want %v", e, "three")
 	}
 	for _, want := range []string{`{"n": 1}`, "two", "three"} { // nobody was disturbed
-		w.call("POST", topic+"/s/message", "").want(200).is(want).says("X-Msg-Redelivery-Count", "0")
+		w.Call("POST", topic+"/s/message", "").Want(200).Is(want).Says("X-Msg-Redelivery-Count", "0")
 	}
 }

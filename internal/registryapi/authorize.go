@@ -8,6 +8,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/names"
 	"freshet/internal/schemas"
+	"freshet/internal/surface"
 )
 
 // What calls need. A consumer's role (schema-reader) has the first two, a
@@ -49,8 +50,8 @@ func (c *call) scopeOf(subject string) (access.Scope, error) {
 
 // subject takes the subject out of the path, and checks the name before the
 // permission.
-func (c *call) subject(segment int, need access.Permission) (string, error) {
-	subject := c.segments[segment]
+func (c *call) subject(need access.Permission) (string, error) {
+	subject := c.param("subject")
 	if err := schemas.CheckSubject(subject); err != nil {
 		return "", err
 	}
@@ -67,8 +68,8 @@ func (c *call) authorize(subject string, need access.Permission) error {
 
 // require turns a refusal into the registry's own words.
 func (c *call) require(need access.Permission, scope access.Scope, what string) error {
-	decision, err := c.h.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
-	c.permission, c.scope, c.decision = need, scope, decision
+	decision, err := c.api.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
+	c.asked = surface.Asked{Permission: need, Scope: scope, Decision: decision}
 	if err != nil && errs.KindOf(err) == errs.Denied {
 		return &denial{role: c.principal.Name, what: what, permission: need}
 	}
@@ -81,11 +82,7 @@ func (c *call) allowed(subject string, need access.Permission) (bool, error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // no such subject can be anyone's
 	}
-	_, err = c.h.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
-	if err != nil && errs.KindOf(err) == errs.Denied {
-		return false, nil
-	}
-	return err == nil, err
+	return c.api.opts.Allowed(c.r.Context(), c.principal, need, scope)
 }
 
 // authorizeID lets a read by id pass when the caller may read any subject that
@@ -100,7 +97,7 @@ func (c *call) authorizeID(id int32) error {
 	if ok || err != nil {
 		return err
 	}
-	c.permission, c.scope = describeSubject, c.Scope
+	c.asked = surface.Asked{Permission: describeSubject, Scope: c.Scope}
 	return &denial{role: c.principal.Name, what: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
 }
 
@@ -121,11 +118,7 @@ func (c *call) newFilter(need access.Permission) (*filter, error) {
 }
 
 func (f *filter) ask(scope access.Scope) (bool, error) {
-	_, err := f.c.h.opts.Authorizer.Authorize(f.c.r.Context(), f.c.principal, f.need, scope)
-	if err != nil && errs.KindOf(err) == errs.Denied {
-		return false, nil
-	}
-	return err == nil, err
+	return f.c.api.opts.Allowed(f.c.r.Context(), f.c.principal, f.need, scope)
 }
 
 func (f *filter) shows(subject string) (bool, error) {

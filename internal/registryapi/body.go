@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"unicode/utf16"
 
 	"freshet/internal/errs"
 	"freshet/internal/schemas"
@@ -50,7 +49,7 @@ func (c *call) draft() (*schemas.Draft, error) {
 
 // body reads the body of the call.
 func (c *call) body() ([]byte, error) {
-	body, held, err := c.h.opts.Gate.ReadBody(c.r, maxBody)
+	body, held, err := c.api.opts.Limiter.ReadBody(c.r, maxBody)
 	c.held += held
 	return body, err
 }
@@ -64,9 +63,10 @@ func (c *call) decode(into any) error {
 	return decode(body, into)
 }
 
-// decode reads JSON: what is none at all is 400, JSON of another shape 422.
+// decode reads JSON in UTF-8: what is none at all is 400, JSON of another shape
+// 422.
 func decode(body []byte, into any) error {
-	err := json.Unmarshal(toUTF8(body), into)
+	err := json.Unmarshal(body, into)
 	var shape *json.UnmarshalTypeError
 	switch {
 	case err == nil:
@@ -86,28 +86,4 @@ func decode(body []byte, into any) error {
 
 func invalidBody(why string) error {
 	return errs.Newf(errs.Invalid, "%w: %s", errBody, why)
-}
-
-// toUTF8 turns a body in UTF-16 into UTF-8; JSON shows by its first bytes what
-// it is written in.
-func toUTF8(body []byte) []byte {
-	if len(body) < 2 || len(body)%2 != 0 {
-		return body
-	}
-	big := body[0] == 0xFE && body[1] == 0xFF || body[0] == 0
-	little := body[0] == 0xFF && body[1] == 0xFE || body[1] == 0
-	if big == little {
-		return body
-	}
-	units := make([]uint16, 0, len(body)/2)
-	for i := 0; i < len(body); i += 2 {
-		unit := uint16(body[i])<<8 | uint16(body[i+1])
-		if little {
-			unit = unit>>8 | unit<<8
-		}
-		if i > 0 || unit != 0xFEFF {
-			units = append(units, unit)
-		}
-	}
-	return []byte(string(utf16.Decode(units)))
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func (c *call) checkSubject() error {
-	subject, err := c.subject(2, describeSubject)
+	subject, err := c.subject(describeSubject)
 	if err != nil {
 		return err
 	}
@@ -20,11 +20,11 @@ func (c *call) checkSubject() error {
 }
 
 func (c *call) checkVersion() error {
-	subject, err := c.subject(2, describeSubject)
+	subject, err := c.subject(describeSubject)
 	if err != nil {
 		return err
 	}
-	v, err := schemas.ParseVersion(c.segments[4])
+	v, err := schemas.ParseVersion(c.param("version"))
 	if err != nil {
 		return err
 	}

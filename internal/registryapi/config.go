@@ -10,7 +10,7 @@ func (c *call) getGlobalConfig() error {
 }
 
 func (c *call) getConfig() error {
-	subject, err := c.subject(1, describeSubject)
+	subject, err := c.subject(describeSubject)
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (c *call) getConfig() error {
 }
 
 func (c *call) putConfig() error {
-	subject, err := c.subject(1, updateSubject)
+	subject, err := c.subject(updateSubject)
 	if err != nil {
 		return err
 	}

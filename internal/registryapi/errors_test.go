@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,7 +23,7 @@ func TestEverySentinelHasACode(t *testing.T) {
 	for _, sentinel := range schemas.Sentinels() {
 		number, text := numberOf(fmt.Errorf("%w", sentinel), "")
 		if number < 400 || number >= 43000 && number != codeStore || strings.Contains(text, "backend") {
-			t.Errorf("%q has code %d, text %q", sentinel, number, text)
+			t.Errorf("%q has code %d, text %q, want %v", sentinel, number, text, codeStore)
 		}
 		found := 0
 		for _, c := range codes {
@@ -31,7 +32,7 @@ func TestEverySentinelHasACode(t *testing.T) {
 			}
 		}
 		if found != 1 {
-			t.Errorf("%q is %d times in the table", sentinel, found)
+			t.Errorf("%q is %d times in the table, want 1", sentinel, found)
 		}
 	}
 	for _, kind := range errs.Kinds() {
@@ -62,8 +63,9 @@ func TestErrorsOnTheWire(t *testing.T) {
 			t.Parallel()
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest(http.MethodGet, "/subjects", nil)
-			r = r.WithContext(web.WithRecord(r.Context(), &web.Record{RequestID: "r1"}))
-			writeError(w, r, c.err)
+			r.Header.Set(web.RequestIDHeader, "r1")
+			serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { writeError(w, r, c.err) })
+			web.Middleware(serve, slog.New(slog.DiscardHandler), nil).ServeHTTP(w, r)
 			var body struct {
 				Code    int    `json:"error_code"`
 				Message string `json:"message"`

@@ -5,17 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf16"
 
 	"freshet/internal/audit"
 	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
@@ -48,7 +49,7 @@ func TestBodyOfFiveMebibytes(t *testing.T) {
 	frame := len(`{"schema":"\"string\"","metadata":""}`)
 	fits := `{"schema":"\"string\"","metadata":"` + strings.Repeat("x", limit-frame) + `"}`
 	if len(fits) != limit {
-		t.Fatalf("%d bytes", len(fits))
+		t.Fatalf("%d bytes, want %v", len(fits), limit)
 	}
 	for name, c := range map[string]struct {
 		body   io.Reader
@@ -77,27 +78,22 @@ func TestBodyOfFiveMebibytes(t *testing.T) {
 			defer res.Body.Close()
 			body, _ := io.ReadAll(res.Body)
 			if res.StatusCode != c.status || c.status == 413 && !bytes.Contains(body, []byte(`"error_code":413`)) {
-				t.Errorf("status %d: %s", res.StatusCode, body)
+				t.Errorf("status %d: %s, want %v", res.StatusCode, body, c.status)
 			}
 		})
 	}
 }
 
+// TestBodyInUTF16 is refused: JSON is UTF-8 (RFC 8259).
 func TestBodyInUTF16(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, schemas.Options{})
-	units := utf16.Encode([]rune(`{"compatibility":"FULL","note":"€"}`))
-	for name, mark := range map[string][]uint16{"with a mark": {0xFEFF}, "without": nil} {
-		var little, big []byte
-		for _, u := range append(mark, units...) {
-			little = append(little, byte(u), byte(u>>8))
-			big = append(big, byte(u>>8), byte(u))
-		}
-		for order, body := range map[string][]byte{"little": little, "big": big} {
-			res, text := do(t, http.MethodPut, s.URL+"/config/s", bytes.NewReader(body), "Content-Type", "application/vnd.schemaregistry.v1+json; charset=utf-16")
-			if res.StatusCode != 200 || !strings.Contains(text, "FULL") {
-				t.Errorf("%s endian %s: %d %s", order, name, res.StatusCode, text)
-			}
+	for name, body := range map[string]string{
+		"little endian": "\xff\xfe{\x00}\x00", "big endian": "\xfe\xff\x00{\x00}", "without a mark": "{\x00}\x00",
+	} {
+		res, text := do(t, http.MethodPut, s.URL+"/config/s", strings.NewReader(body), "Content-Type", "application/vnd.schemaregistry.v1+json; charset=utf-16")
+		if res.StatusCode != http.StatusBadRequest || !strings.HasPrefix(text, `{"error_code":400,`) {
+			t.Errorf("%s: got %d %s, want 400 with its code", name, res.StatusCode, text)
 		}
 	}
 }
@@ -114,11 +110,11 @@ func TestImmutableRepliesAreRevalidated(t *testing.T) {
 		}
 		again, body := do(t, http.MethodGet, s.URL+path, nil, "If-None-Match", tag)
 		if again.StatusCode != http.StatusNotModified || body != "" {
-			t.Errorf("%s: %d %q", path, again.StatusCode, body)
+			t.Errorf("%s: %d %q, want %v, %v", path, again.StatusCode, body, http.StatusNotModified, "")
 		}
 		other, _ := do(t, http.MethodGet, s.URL+path, nil, "If-None-Match", `"x"`)
 		if other.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d", path, other.StatusCode)
+			t.Errorf("%s: %d, want %v", path, other.StatusCode, http.StatusOK)
 		}
 	}
 }
@@ -153,7 +149,7 @@ func TestCancelledRequest(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
 	if w.Code != 500 || !strings.Contains(w.Body.String(), "50002") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("%d %s, want 500", w.Code, w.Body)
 	}
 }
 
@@ -203,7 +199,7 @@ func FuzzRequest(f *testing.F) {
 
 // auditor keeps what it is told.
 type auditor struct {
-	house
+	fixture
 	records []audit.Record
 }
 
@@ -211,8 +207,10 @@ func (a *auditor) Record(r audit.Record) { a.records = append(a.records, r) }
 
 func TestChangesAndDenialsAreRecorded(t *testing.T) {
 	t.Parallel()
-	a := &auditor{house: house{registry: newRegistry(t, schemas.Options{})}}
-	h := registryapi.New(registryapi.Options{Resolver: a, Authenticator: a, Authorizer: a, Auditor: a})
+	a := &auditor{fixture: fixture{registry: newRegistry(t, schemas.Options{})}}
+	h := web.Middleware(registryapi.New(registryapi.Options{
+		Resolver: a, Options: surface.Options{Authenticator: a, Authorizer: a, Auditor: a},
+	}), slog.New(slog.DiscardHandler), nil)
 	for _, c := range []struct {
 		method, path, token, body string
 		want                      string // verb resource decision status scope
@@ -237,7 +235,6 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 		a.records = nil
 		req := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 		req.Header.Set("Authorization", "Bearer "+c.token)
-		req = req.WithContext(web.WithRecord(req.Context(), &web.Record{}))
 		h.ServeHTTP(httptest.NewRecorder(), req)
 		got := ""
 		for _, r := range a.records {
@@ -252,9 +249,9 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 
 func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 	t.Parallel()
-	gate := web.NewGate(1, 1<<20)
-	a := house{registry: newRegistry(t, schemas.Options{})}
-	h := registryapi.New(registryapi.Options{Resolver: a, Authenticator: a, Authorizer: a, Gate: gate})
+	limiter := web.NewLimiter(1, 1<<20)
+	a := fixture{registry: newRegistry(t, schemas.Options{})}
+	h := registryapi.New(registryapi.Options{Resolver: a, Options: surface.Options{Authenticator: a, Authorizer: a, Limiter: limiter}})
 	ask := func() *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/subjects", nil)
 		r.Header.Set("Authorization", "Bearer admin")
@@ -262,15 +259,15 @@ func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	if err := gate.Enter(); err != nil {
+	if err := limiter.Enter(); err != nil {
 		t.Fatal(err)
 	}
 	w := ask()
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.HasPrefix(w.Body.String(), `{"error_code":503,`) {
-		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+		t.Errorf("%d %v %s, want %v, %v", w.Code, w.Header(), w.Body, http.StatusServiceUnavailable, "1")
 	}
-	gate.Leave()
+	limiter.Leave()
 	if w := ask(); w.Code != http.StatusOK {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("%d %s, want %v", w.Code, w.Body, http.StatusOK)
 	}
 }

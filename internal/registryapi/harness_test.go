@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,29 +15,34 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
-// house is everything behind the handler but the engine and the registry,
+// fixture is everything behind the handler but the engine and the registry,
 // which are the real ones: who holds which token, and what they may do.
-type house struct {
+type fixture struct {
 	registry *schemas.Registry
 }
 
-func (h house) Resolve(r *http.Request) (registryapi.Target, error) {
+// audiences are those of the one registry there is.
+var audiences = []string{"east"}
+
+func (h fixture) Resolve(r *http.Request) (registryapi.Target, error) {
 	if strings.HasPrefix(r.Host, "nowhere.") {
 		return registryapi.Target{}, errs.New(errs.NotFound, "no cluster answers to this host")
 	}
 	return registryapi.Target{
-		Registry: h.registry,
-		Scope:    access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
+		Registry:  h.registry,
+		Scope:     access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
+		Audiences: audiences,
 	}, nil
 }
 
 // Authenticate knows three tokens.
-func (house) Authenticate(_ context.Context, token string, target access.Scope) (*identity.Principal, error) {
-	if target.Cluster != "east" {
-		return nil, fmt.Errorf("authenticated for %+v", target)
+func (fixture) Authenticate(_ context.Context, token string, given ...string) (*identity.Principal, error) {
+	if !slices.Equal(given, audiences) {
+		return nil, fmt.Errorf("authenticated for %q, want %q", given, audiences)
 	}
 	switch token {
 	case "admin", "reader", "writer", "nobody":
@@ -47,7 +53,7 @@ func (house) Authenticate(_ context.Context, token string, target access.Scope) 
 
 // Authorize lets admin do everything; reader and writer live in the namespace
 // team/one, where the writer may also register.
-func (house) Authorize(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error) {
+func (fixture) Authorize(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error) {
 	allowed := access.Decision{Allowed: true, By: access.ByBinding, Role: p.Name, Binding: "house-rules"}
 	verb := permission[strings.LastIndexByte(string(permission), '.')+1:]
 	reads := verb == "describe" || verb == "list"
@@ -89,10 +95,10 @@ func newRegistry(t testing.TB, opts schemas.Options) *schemas.Registry {
 }
 
 func newHandler(registry *schemas.Registry) http.Handler {
-	h := house{registry: registry}
+	h := fixture{registry: registry}
 	return registryapi.New(registryapi.Options{
-		Resolver: h, Authenticator: h, Authorizer: h,
-		CORS: web.CORS{Origins: []string{"*"}},
+		Resolver: h,
+		Options:  surface.Options{Authenticator: h, Authorizer: h, CORS: web.CORS{Origins: []string{"*"}}},
 	})
 }
 

@@ -24,7 +24,7 @@ func (c *call) schemaByID() (*schemas.Schema, error) {
 }
 
 func (c *call) id() (int32, error) {
-	id, err := strconv.ParseInt(c.segments[2], 10, 32)
+	id, err := strconv.ParseInt(c.param("id"), 10, 32)
 	if err != nil {
 		return 0, errBadID
 	}

@@ -24,17 +24,18 @@ var (
 
 // negotiate chooses the media type of the reply, and refuses a body of a type
 // that is none of ours.
-func (c *call) negotiate(r *route) error {
+func (c *call) negotiate() error {
+	lines := c.route.Value.lines
 	var ok bool
 	if c.media, ok = accept(c.r.Header["Accept"]); !ok {
-		if _, lines := web.Accepts(c.r.Header["Accept"], mediaLines); !lines || !r.lines {
+		if _, ok := web.Accepts(c.r.Header["Accept"], mediaLines); !ok || !lines {
 			return errNotAcceptable
 		}
 	}
-	if r.method != http.MethodPost && r.method != http.MethodPut {
+	if m := c.route.Method; m != http.MethodPost && m != http.MethodPut {
 		return nil
 	}
-	return checkContentType(c.r.Header["Content-Type"], r.lines)
+	return checkContentType(c.r.Header["Content-Type"], lines)
 }
 
 // accept picks the best media type that the header allows.

@@ -45,7 +45,7 @@ func (c *call) getSubjects() error {
 }
 
 func (c *call) lookUp() error {
-	subject, err := c.subject(1, describeSubject)
+	subject, err := c.subject(describeSubject)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *call) lookUp() error {
 }
 
 func (c *call) deleteSubject() error {
-	subject, err := c.subject(1, deleteSubject)
+	subject, err := c.subject(deleteSubject)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *call) deleteSubject() error {
 }
 
 func (c *call) getVersions() error {
-	subject, err := c.subject(1, describeSubject)
+	subject, err := c.subject(describeSubject)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *call) getVersions() error {
 }
 
 func (c *call) register() error {
-	subject, err := c.subject(1, createSubject)
+	subject, err := c.subject(createSubject)
 	if err != nil {
 		return err
 	}
@@ -110,11 +110,11 @@ func (c *call) register() error {
 
 // subjectVersion takes subject and version out of the path.
 func (c *call) subjectVersion(need access.Permission) (string, schemas.VersionID, error) {
-	subject, err := c.subject(1, need)
+	subject, err := c.subject(need)
 	if err != nil {
 		return "", 0, err
 	}
-	v, err := schemas.ParseVersion(c.segments[3])
+	v, err := schemas.ParseVersion(c.param("version"))
 	return subject, v, err
 }
 

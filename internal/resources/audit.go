@@ -14,6 +14,7 @@ import (
 	"freshet/internal/access"
 	"freshet/internal/audit"
 	"freshet/internal/identity"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
@@ -87,7 +88,7 @@ func (n *auditNotes) noteObject(name string, permission access.Permission, scope
 // audited says whether a call leaves an audit record: every write that is not a
 // dry run, and every denial. Reads, and questions about oneself, are not.
 func audited(info *request.RequestInfo, r *http.Request, status int) bool {
-	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+	if surface.Denied(status) {
 		return true
 	}
 	if !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName {
@@ -104,24 +105,13 @@ func audited(info *request.RequestInfo, r *http.Request, status int) bool {
 func (n *auditNotes) record(kinds kinds, info *request.RequestInfo, r *http.Request, status int) audit.Record {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := audit.Record{
-		Surface: "resources", Verb: info.Verb, Resource: info.Resource, Organization: info.Namespace,
-		Permission: string(n.permission), Decision: audit.Allowed, Status: status,
-		By: string(n.decision.By), Role: n.decision.Role, Binding: n.decision.Binding,
-		Source: r.RemoteAddr, UserAgent: r.UserAgent(), RequestID: web.RecordOf(r.Context()).RequestID,
-	}
+	out := surface.Record(r, "resources", n.principal, surface.Asked{Permission: n.permission, Decision: n.decision}, status)
+	out.Verb, out.Resource, out.Organization = info.Verb, info.Resource, info.Namespace
 	if info.Subresource != "" {
 		out.Resource += "/" + info.Subresource
 	}
 	if !info.IsResourceRequest {
 		out.Resource = kinds.route(info.Path)
-	}
-	if status == http.StatusUnauthorized || status == http.StatusForbidden {
-		out.Decision = audit.Denied
-		out.By, out.Role, out.Binding = "", "", ""
-	}
-	if n.principal != nil {
-		out.Principal, out.KeyID = n.principal.Name, n.principal.KeyID
 	}
 	out.Scope = n.where(info)
 	return out
@@ -149,7 +139,7 @@ func (n *auditNotes) where(info *request.RequestInfo) string {
 }
 
 // writeAudit writes the audit record of a finished call, unless the service made it.
-func writeAudit(c *genericapiserver.Config, kinds kinds, r *http.Request, rec *web.Record, auditor func(audit.Record)) {
+func writeAudit(c *genericapiserver.Config, kinds kinds, r *http.Request, rec *web.Record, auditor surface.Auditor) {
 	n := auditNotesOf(r.Context())
 	if n.byService() {
 		return
@@ -163,6 +153,6 @@ func writeAudit(c *genericapiserver.Config, kinds kinds, r *http.Request, rec *w
 		status = http.StatusOK
 	}
 	if audited(info, r, status) {
-		auditor(n.record(kinds, info, r, status))
+		auditor.Record(n.record(kinds, info, r, status))
 	}
 }

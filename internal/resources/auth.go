@@ -15,13 +15,9 @@ import (
 	"freshet/internal/access"
 	"freshet/internal/identity"
 	"freshet/internal/resources/caller"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
-
-// Verifier says who holds a bearer token that is good for this API.
-type Verifier interface {
-	VerifyToken(ctx context.Context, token string) (*identity.Principal, error)
-}
 
 // Authorizer says what a principal may do; access.Policy is one. The error of
 // Authorize names the permission that is missing.
@@ -43,12 +39,12 @@ func isPublic(path string) bool {
 	return false
 }
 
-// authentication turns a Verifier into the machinery's form.
-func authentication(verifier Verifier) authenticator.Request {
+// authentication puts an Authenticator into the machinery's form.
+func authentication(from surface.Authenticator, audiences []string) authenticator.Request {
 	anonymous := &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 		if token, ok := web.BearerToken(r); ok {
-			principal, err := verifier.VerifyToken(r.Context(), token)
+			principal, err := from.Authenticate(r.Context(), token, audiences...)
 			if err == nil {
 				web.RecordOf(r.Context()).Principal = principal.Name
 				auditNotesOf(r.Context()).setPrincipal(principal)

@@ -24,13 +24,13 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"freshet/api/v1alpha1"
-	"freshet/internal/audit"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
 // buildChain wraps the library's chain. Everything here must be outside of it:
 // inside, the verb is already decided, and authorization with it.
-func buildChain(codecs serializer.CodecFactory, kinds kinds, auditor func(audit.Record)) func(http.Handler, *genericapiserver.Config) http.Handler {
+func buildChain(codecs serializer.CodecFactory, kinds kinds, auditor surface.Auditor) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		chain := genericapiserver.DefaultBuildHandlerChain(checkRequests(codecs, kinds, c.MaxRequestBodyBytes, api), c)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

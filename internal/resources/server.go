@@ -21,21 +21,24 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"freshet/api/v1alpha1"
-	"freshet/internal/audit"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/quantities"
 	"freshet/internal/resources/store"
+	"freshet/internal/surface"
 )
 
 // Config is what the resource API is made of.
 type Config struct {
-	Etcd       etcd.Endpoints
-	Prefix     string // of every key; /freshet when empty
-	Kinds      []store.Definition
-	Verifier   Verifier
-	Authorizer Authorizer
-	// Audit is given the record of every write and every denial; nil for nobody.
-	Audit func(audit.Record)
+	Etcd   etcd.Endpoints
+	Prefix string // of every key; /freshet when empty
+	Kinds  []store.Definition
+	// Authenticator says who holds a token that is good for one of the Audiences.
+	Authenticator surface.Authenticator
+	Audiences     []string
+	Authorizer    Authorizer
+	// Auditor is given the record of every write and every denial; nil: nothing
+	// is recorded.
+	Auditor surface.Auditor
 	// Transformers encrypt resources at rest, by resource name.
 	Transformers storagevalue.ResourceTransformers
 	// Ready are checks that /readyz and /healthz ask besides the library's own.
@@ -97,9 +100,9 @@ func New(cfg Config) (*Server, error) {
 
 	loop := newLoopback()
 	config.LoopbackClientConfig = loop.config()
-	config.Authentication.Authenticator = authentication(cfg.Verifier)
+	config.Authentication.Authenticator = authentication(cfg.Authenticator, cfg.Audiences)
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
-	config.BuildHandlerChainFunc = buildChain(codecs, kinds, cfg.Audit)
+	config.BuildHandlerChainFunc = buildChain(codecs, kinds, cfg.Auditor)
 	config.ResourceTransformers = cfg.Transformers
 	if err := storageOptions(cfg, storageCodec(scheme, codecs)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)

@@ -7,7 +7,7 @@ import (
 
 	"freshet/internal/audit"
 	"freshet/internal/auditapi"
-	"freshet/internal/web"
+	"freshet/internal/surface"
 )
 
 // openAudit opens the audit trail; it is closed late, so that it sees the end.
@@ -26,19 +26,17 @@ func (s *server) openAudit(context.Context) (err error) {
 	return nil
 }
 
-// record puts something on the audit trail.
-func (s *server) record(r audit.Record) {
+// Record implements surface.Auditor: it puts something on the audit trail, when
+// there is one.
+func (s *server) Record(r audit.Record) {
 	if s.audit != nil {
 		s.audit.Record(r)
 	}
 }
 
-// Record implements the Auditor of messageapi and registryapi.
-func (s *server) Record(r audit.Record) { s.record(r) }
-
 // auditTrail is the surface that the trail is read through.
-func (s *server) auditTrail(cors web.CORS) http.Handler {
-	opts := auditapi.Options{Verifier: s.identity, Policy: s.identity.policy, CORS: cors}
+func (s *server) auditTrail(options surface.Options) http.Handler {
+	opts := auditapi.Options{Options: options, Audiences: s.identity.audiences}
 	if s.audit != nil {
 		opts.Trail = s.audit
 	}

@@ -96,14 +96,9 @@ func addresses(cfg *config.Config) []string {
 	return list
 }
 
-// VerifyToken implements resources.Verifier.
-func (p *identities) VerifyToken(ctx context.Context, token string) (*identity.Principal, error) {
-	return p.Verify(ctx, token, p.audiences...)
-}
-
-// Verify implements messageapi.Verifier: the operator's token is good on every
+// Authenticate implements surface.Authenticator: the operator's token is good on every
 // surface, others for their audience.
-func (p *identities) Verify(ctx context.Context, token string, audiences ...string) (*identity.Principal, error) {
+func (p *identities) Authenticate(ctx context.Context, token string, audiences ...string) (*identity.Principal, error) {
 	if hash := sha256.Sum256([]byte(token)); subtle.ConstantTimeCompare(hash[:], p.operatorHash[:]) == 1 {
 		return p.operator, nil
 	}

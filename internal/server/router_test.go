@@ -1,9 +1,11 @@
 package server
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"freshet/internal/web"
 )
@@ -16,10 +18,10 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 			w.Header().Set("Path", r.URL.EscapedPath())
 		})
 	}
-	r := &router{
-		mounts:   []mount{{"/apis", "resources", answer("resources")}, {"/stream", "stream", answer("stream")}},
-		fallback: mount{"", "registry", answer("registry")},
-	}
+	r := newRouter([]web.Route[mount]{
+		at("/apis/...", "resources", answer("resources")), at("/stream/...", "stream", answer("stream")),
+		at("/...", "registry", answer("registry")),
+	})
 	tests := map[string]struct{ path, surface string }{
 		"the mount itself":        {"/apis", "resources"},
 		"beneath it":              {"/apis/x", "resources"},
@@ -30,14 +32,16 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 		"an escaped slash":        {"/subjects/persistent%3A%2F%2Fa%2Fb%2Fc/versions", "registry"},
 		"beneath with an empty":   {"/stream//subjects", "stream"},
 		"two slashes at the root": {"//subjects", "registry"},
+		"longer than any route":   {"/apis/1/2/3/4/5/6/7/8/9/a/b/c/d/e", "resources"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rec, record := httptest.NewRecorder(), &web.Record{}
-			r.ServeHTTP(rec, httptest.NewRequestWithContext(web.WithRecord(t.Context(), record), http.MethodPost, "http://h"+tc.path, http.NoBody))
-			if record.Surface != tc.surface || record.Route != "other" {
-				t.Errorf("%s is recorded as %q %q", tc.path, record.Surface, record.Route)
+			rec, seen := httptest.NewRecorder(), &observed{}
+			web.Middleware(r, slog.New(slog.DiscardHandler), seen).
+				ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://h"+tc.path, http.NoBody))
+			if want := (observed{tc.surface, "other"}); *seen != want {
+				t.Errorf("%s is recorded as %+v, want %+v", tc.path, *seen, want)
 			}
 			if got := rec.Header().Get("Surface"); rec.Code != http.StatusOK || got != tc.surface {
 				t.Errorf("%s: %d from %q, want %q", tc.path, rec.Code, got, tc.surface)
@@ -47,4 +51,11 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// observed remembers whose request it was.
+type observed struct{ surface, route string }
+
+func (o *observed) ObserveRequest(surface, route, _ string, _ int, _ time.Duration, _ int64) {
+	o.surface, o.route = surface, route
 }

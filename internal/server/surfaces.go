@@ -6,15 +6,16 @@ import (
 	"net/http/pprof"
 	"strings"
 
-	"freshet/internal/access"
+	"freshet/internal/adminapi"
 	"freshet/internal/auditapi"
+	"freshet/internal/brokerhttp"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/errs"
-	"freshet/internal/identity"
 	"freshet/internal/messageapi"
 	"freshet/internal/messaging"
 	"freshet/internal/registryapi"
+	"freshet/internal/surface"
 	"freshet/internal/telemetry"
 	"freshet/internal/tokenapi"
 	"freshet/internal/web"
@@ -44,47 +45,52 @@ func (s *server) certificateNames() []string {
 // routes sends requests to their surface by path; each surface owns its unknown
 // paths. The registry has the root, as its clients expect.
 func (s *server) routes() (http.Handler, error) {
-	cors := web.CORS{Origins: s.cfg.CORS.Origins}
-	gate := web.NewGate(s.cfg.Limits.RequestsInFlight, int64(s.cfg.Limits.BodyMemory))
+	options := s.surfaceOptions()
 	messages := messageapi.New(messageapi.Options{
-		Resolve: s.messageCluster, Verifier: s.identity, Policy: s.identity.policy, Auditor: s, CORS: cors,
-		Gate: gate, WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
+		Options: options, Resolver: s.brokers(), WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
 	})
+	admin := adminapi.New(adminapi.Options{Options: options, Resolver: s.brokers()})
 	registry := func(atRoot bool) http.Handler {
-		return registryapi.New(registryapi.Options{
-			Resolver: registries{s.plane, atRoot}, Authenticator: registryAuth{s.identity},
-			Authorizer: s.identity.policy, Auditor: s, CORS: cors, Gate: gate,
-		})
+		return registryapi.New(registryapi.Options{Options: options, Resolver: registries{s.plane, atRoot}})
 	}
-	tokens, err := s.tokens(cors)
+	tokens, err := s.tokens(options)
 	if err != nil {
 		return nil, err
 	}
-	tokenMux := http.NewServeMux()
-	tokens.Mount(tokenMux)
-	r := &router{
-		mounts: []mount{
-			{"/admin", "messages", messages},
-			{"/rest-stream", "messages", messages},
-			{"/stream", "registry", http.StripPrefix("/stream", registry(false))},
-			{"/oauth", "token", tokenMux},
-			{"/.well-known", "token", tokenMux},
-			{auditapi.Root, "audit", s.auditTrail(cors)},
-		},
-		fallback: mount{"", "registry", registry(true)},
+	mounts := []web.Route[mount]{
+		at("/admin/rest/...", "messages", messages),
+		at("/admin/...", "messages", admin),
+		at("/rest-stream/...", "messages", admin),
+		at("/stream/...", "registry", http.StripPrefix("/stream", registry(false))),
+		at(auditapi.Root+"/...", "audit", s.auditTrail(options)),
+		at("/...", "registry", registry(true)),
+	}
+	for _, pattern := range tokenapi.Patterns() {
+		mounts = append(mounts, at(pattern, "token", tokens))
 	}
 	for _, path := range []string{"/apis", "/api", "/openapi", "/healthz", "/livez", "/readyz", "/version"} {
-		r.mounts = append(r.mounts, mount{path, "resources", s.api.Handler()})
+		mounts = append(mounts, at(path+"/...", "resources", s.api.Handler()))
 	}
-	return tokenapi.Normalize(r), nil
+	return newRouter(mounts), nil
 }
 
-func (s *server) tokens(cors web.CORS) (*tokenapi.API, error) {
+// surfaceOptions are what every surface asks.
+func (s *server) surfaceOptions() surface.Options {
+	return surface.Options{
+		Authenticator: s.identity,
+		Authorizer:    s.identity.policy,
+		Auditor:       s,
+		Limiter:       web.NewLimiter(s.cfg.Limits.RequestsInFlight, int64(s.cfg.Limits.BodyMemory)),
+		CORS:          web.CORS{Origins: s.cfg.CORS.Origins},
+	}
+}
+
+func (s *server) tokens(options surface.Options) (*tokenapi.API, error) {
 	return tokenapi.New(tokenapi.Options{
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
 		Audiences: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std(),
-		Limits: tokenapi.Limits{Client: tokenapi.Rate{PerSecond: s.cfg.Limits.TokenRate, Burst: s.cfg.Limits.TokenBurst}},
-		Audit:  s.record, CORS: cors,
+		Limits:  tokenapi.Limits{Client: tokenapi.Rate{PerSecond: s.cfg.Limits.TokenRate, Burst: s.cfg.Limits.TokenBurst}},
+		Auditor: options.Auditor, CORS: options.CORS,
 	})
 }
 
@@ -116,13 +122,15 @@ func (s *server) planeOptions() dataplane.Options {
 	return opts
 }
 
-// messageCluster implements messageapi.Resolver.
-func (s *server) messageCluster(r *http.Request) (messageapi.Cluster, error) {
-	c, err := s.plane.Find(r.Host)
-	if err != nil {
-		return messageapi.Cluster{}, err
-	}
-	return messageapi.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences}, nil
+// brokers finds the broker a request is for.
+func (s *server) brokers() brokerhttp.Resolver {
+	return surface.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
+		c, err := s.plane.Find(r.Host)
+		if err != nil {
+			return brokerhttp.Cluster{}, err
+		}
+		return brokerhttp.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences}, nil
+	})
 }
 
 // registries finds the registry a request means: by host, and by where it
@@ -135,7 +143,7 @@ type registries struct {
 
 var errNotHere = errs.New(errs.NotFound, "Not found")
 
-// Resolve implements registryapi.Resolver.
+// Resolve implements surface.Resolver.
 func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 	c, err := g.plane.Find(r.Host)
 	if err != nil {
@@ -144,14 +152,5 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 	if c.RegistryAtRoot() != g.atRoot && !g.plane.IsDefault(c) {
 		return registryapi.Target{}, errNotHere
 	}
-	return registryapi.Target{Registry: c.Registry, Scope: c.Scope}, nil
-}
-
-// registryAuth lets the registry ask identity.
-type registryAuth struct{ identities *identities }
-
-// Authenticate implements registryapi.Authenticator.
-func (a registryAuth) Authenticate(ctx context.Context, token string, target access.Scope) (*identity.Principal, error) {
-	return a.identities.Verify(ctx, token,
-		identity.InstanceAudience(target.Organization, target.Instance), identity.OrganizationAudience(target.Organization))
+	return registryapi.Target{Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences}, nil
 }

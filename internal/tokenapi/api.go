@@ -3,15 +3,17 @@ package tokenapi
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
-	"freshet/internal/audit"
 	"freshet/internal/identity"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
-const surface = "token"
+// surfaceName is the surface's in records and metrics.
+const surfaceName = "token"
 
 // Instances knows the data planes that tokens can be made for.
 type Instances interface {
@@ -20,8 +22,9 @@ type Instances interface {
 	TokenLifetime(organization, instance string) (time.Duration, bool)
 }
 
-// Options are what the API works with. Issuer, Directory, Sealer and Audiences
-// are required.
+// Options configures the surface; Issuer, Directory, Sealer and Audiences are
+// required. There is no Authenticator and no Authorizer: this is where
+// credentials become the tokens that those are about.
 type Options struct {
 	Issuer    *identity.Issuer
 	Directory *identity.Directory
@@ -33,13 +36,15 @@ type Options struct {
 	Lifetime  time.Duration              // of tokens for the resource API; 0 for the default
 	Limits    Limits                     // zero values are the defaults
 	Source    func(*http.Request) string // the caller's address; nil for the connection's
-	Audit     func(audit.Record)         // nil for none
-	CORS      web.CORS
+	Auditor   surface.Auditor            // nil: nothing is recorded
+	CORS      web.CORS                   // no origins: no browsers from elsewhere
 }
 
 // API serves the token surface.
 type API struct {
 	opts      Options
+	router    *web.Router[web.HandlerFunc]
+	serve     http.Handler
 	discovery []byte
 	clients   *limiter
 	addresses *limiter
@@ -54,61 +59,74 @@ func New(opts Options) (*API, error) {
 	if opts.Source == nil {
 		opts.Source = func(r *http.Request) string { return r.RemoteAddr }
 	}
-	if opts.Audit == nil {
-		opts.Audit = func(audit.Record) {}
-	}
+	opts.Auditor = surface.Audit(opts.Auditor)
 	opts.Limits.complete()
 	discovery, err := discoveryDocument(opts.Issuer.URL())
 	if err != nil {
 		return nil, err
 	}
-	return &API{
+	a := &API{
 		opts:      opts,
 		discovery: discovery,
 		clients:   newLimiter(opts.Limits.Client, opts.Limits.Remembered),
 		addresses: newLimiter(opts.Limits.Address, opts.Limits.Remembered),
 		failures:  newLimiter(opts.Limits.Failures, opts.Limits.Remembered),
-	}, nil
+	}
+	a.router = web.NewRouter(a.routes(), nil)
+	a.serve = opts.CORS.Handle(web.Handle(a.handle, writeError))
+	return a, nil
 }
 
-// Mount adds the surface's routes. Everything under /oauth is its own, unknown
-// paths and wrong methods included.
-func (a *API) Mount(mux *http.ServeMux) {
-	routes := map[string]web.HandlerFunc{
-		"POST /oauth/token":                           a.token,
-		"/oauth/token":                                wrongMethod(http.MethodPost),
-		"GET /oauth/jwks":                             a.serveJWKS,
-		"GET /.well-known/jwks.json":                  a.serveJWKS,
-		"GET /.well-known/openid-configuration":       a.serveDiscovery,
-		"GET /.well-known/oauth-authorization-server": a.serveDiscovery,
-		"/oauth/authorize":                            noSignIn,
-		"/oauth/device/code":                          noDevices,
-		"/oauth":                                      unknownPath,
-		"/oauth/":                                     unknownPath,
+// The documents outside /oauth.
+const (
+	pathKeys      = "/.well-known/jwks.json"
+	pathDiscovery = "/.well-known/openid-configuration"
+	pathMetadata  = "/.well-known/oauth-authorization-server"
+)
+
+// Patterns are the paths of the surface, for the router that it is mounted on.
+// Everything under /oauth is its own, unknown paths and wrong methods included.
+//
+// Paths may begin with more slashes than one, as they do when a client joins an
+// issuer that ends in a slash and a path that begins with one.
+func Patterns() []string {
+	var list []string
+	for _, path := range []string{"/oauth/...", pathKeys, pathDiscovery, pathMetadata} {
+		list = append(list, path, "/"+path, "//"+path)
 	}
-	for pattern, handler := range routes {
-		served, route := web.Handle(handler, writeError), pattern[strings.IndexByte(pattern, '/'):]
-		mux.Handle(pattern, a.opts.CORS.Handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			web.RecordOf(r.Context()).SetRoute(surface, route)
-			served.ServeHTTP(w, r)
-		})))
+	return list
+}
+
+func (a *API) routes() []web.Route[web.HandlerFunc] {
+	return []web.Route[web.HandlerFunc]{
+		{Method: http.MethodPost, Pattern: "/oauth/token", Value: a.token},
+		{Pattern: "/oauth/token", Value: wrongMethod(http.MethodPost)},
+		{Method: http.MethodGet, Pattern: "/oauth/jwks", Value: a.serveJWKS},
+		{Method: http.MethodGet, Pattern: pathKeys, Value: a.serveJWKS},
+		{Method: http.MethodGet, Pattern: pathDiscovery, Value: a.serveDiscovery},
+		{Method: http.MethodGet, Pattern: pathMetadata, Value: a.serveDiscovery},
+		{Pattern: "/oauth/authorize", Value: noSignIn},
+		{Pattern: "/oauth/device/code", Value: noDevices},
+		{Pattern: "/oauth/...", Value: unknownPath},
 	}
 }
 
-// Normalize serves paths of this surface that begin with two slashes, as they
-// do when a client joins an issuer that ends in a slash and a path that begins
-// with one. Put it around the mux, which would redirect, and a redirected POST
-// loses its body.
-func Normalize(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "//") {
-			path := "/" + strings.TrimLeft(r.URL.Path, "/")
-			if strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, "/oauth/") {
-				r2 := r.Clone(r.Context())
-				r2.URL.Path, r2.URL.RawPath = path, ""
-				r = r2
-			}
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
+
+func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
+	var path web.Path
+	path.Parse(&url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/")})
+	route := a.router.Find(web.MethodOf(r), &path)
+	if route == nil {
+		if allowed := a.router.Allowed(&path); allowed != "" {
+			return wrongMethod(allowed)(w, r)
 		}
-		next.ServeHTTP(w, r)
-	})
+		return unknownPath(w, r)
+	}
+	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
+	if strings.HasSuffix(r.URL.Path, "/") {
+		return unknownPath(w, r) // to token clients, a slash at the end is another path
+	}
+	return route.Value(w, r)
 }

@@ -15,10 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers"
-
 	"freshet/internal/audit"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
@@ -60,12 +56,8 @@ func newFixture(t testing.TB, edit ...func(*tokenapi.Options)) *fixture {
 		Issuer: f.Issuer, Directory: f.Directory, Sealer: f.Sealer,
 		Audiences: []string{base, "https://api.example.com"},
 		Instances: planes{"acme/prod": time.Hour, "acme/plain": 0, "other/prod": 0},
-		Audit: func(r audit.Record) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.records = append(f.records, r)
-		},
-		CORS: web.CORS{Origins: []string{"*"}},
+		Auditor:   f,
+		CORS:      web.CORS{Origins: []string{"*"}},
 	}
 	for _, e := range edit {
 		e(&opts)
@@ -74,11 +66,32 @@ func newFixture(t testing.TB, edit ...func(*tokenapi.Options)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	api.Mount(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "somebody else's", http.StatusTeapot) })
-	f.handler = web.Middleware(tokenapi.Normalize(mux), slog.New(slog.NewJSONHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
+	f.handler = web.Middleware(mounted(api), slog.New(slog.NewJSONHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 	return f
+}
+
+// Record implements surface.Auditor.
+func (f *fixture) Record(r audit.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.records = append(f.records, r)
+}
+
+// mounted has the API where it wants to be, and somebody else everywhere else.
+func mounted(api http.Handler) http.Handler {
+	var routes []web.Route[http.Handler]
+	for _, pattern := range tokenapi.Patterns() {
+		routes = append(routes, web.Route[http.Handler]{Pattern: pattern, Value: api})
+	}
+	routes = append(routes, web.Route[http.Handler]{Pattern: "/...", Value: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "somebody else's", http.StatusTeapot)
+	})})
+	router := web.NewRouter(routes, nil)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var path web.Path
+		path.Parse(r.URL)
+		router.Find(r.Method, &path).Value.ServeHTTP(w, r)
+	})
 }
 
 func (f *fixture) do(r *http.Request) *httptest.ResponseRecorder {
@@ -170,11 +183,11 @@ func decode(t testing.TB, w *httptest.ResponseRecorder) reply {
 func (f *fixture) token(t testing.TB, w *httptest.ResponseRecorder, audience string) *identity.Principal {
 	t.Helper()
 	if w.Code != http.StatusOK {
-		t.Fatalf("status %d: %s", w.Code, w.Body)
+		t.Fatalf("status %d: %s, want %v", w.Code, w.Body, http.StatusOK)
 	}
 	r := decode(t, w)
 	if r.TokenType != "Bearer" || r.ExpiresIn <= 0 {
-		t.Errorf("reply = %+v", r)
+		t.Errorf("reply = %+v, want %v", r, "Bearer")
 	}
 	if w.Header().Get("Cache-Control") != "no-store" {
 		t.Error("the token may be cached")
@@ -213,7 +226,7 @@ func TestEveryWayToAskForAToken(t *testing.T) {
 	for name, w := range tests {
 		t.Run(name, func(t *testing.T) {
 			if p := f.token(t, w, base); p.Name != "ci@acme.127.0.0.1:8080" {
-				t.Errorf("principal = %+v", p)
+				t.Errorf("principal = %+v, want %v", p, "ci@acme.127.0.0.1:8080")
 			}
 			if got := decode(t, w).ExpiresIn; got < 86399 || got > 86400 {
 				t.Errorf("expires_in = %d", got)
@@ -324,11 +337,11 @@ func TestASecretInTheWrongFieldIsNotWrittenDown(t *testing.T) {
 		"grant_type": "client_credentials", "client_id": secret, "client_secret": f.credentials.ClientID, "audience": base,
 	}))
 	if w.Code != 401 {
-		t.Fatalf("status %d", w.Code)
+		t.Fatalf("status %d, want 401", w.Code)
 	}
 	f.noSecrets(t, w, secret)
 	if len(f.records) != 1 || f.records[0].Decision != audit.Denied || f.records[0].Status != 401 || f.records[0].Surface != "token" {
-		t.Errorf("audit = %+v", f.records)
+		t.Errorf("audit = %+v, want %v, %v, %v, %v", f.records, 1, audit.Denied, 401, "token")
 	}
 }
 
@@ -375,7 +388,7 @@ func TestAudiences(t *testing.T) {
 			"client_secret": systemCredentials.ClientSecret.Reveal(), "audience": plane,
 		}))
 		if p := f.token(t, w, plane); !p.System || p.Instance != "prod" {
-			t.Errorf("principal = %+v", p)
+			t.Errorf("principal = %+v, want %v", p, "prod")
 		}
 	})
 }
@@ -385,12 +398,12 @@ func TestIssuedTokensAreAudited(t *testing.T) {
 	f := newFixture(t)
 	f.post("application/json", jsonBody(f.fields(plane)), func(r *http.Request) { r.Header.Set("User-Agent", "test/1") })
 	if len(f.records) != 1 {
-		t.Fatalf("audit = %+v", f.records)
+		t.Fatalf("audit = %+v, want 1", f.records)
 	}
 	r := f.records[0]
 	if r.Principal != "ci@acme.127.0.0.1:8080" || r.Organization != "acme" || r.Decision != audit.Allowed || r.Verb != "create" ||
 		r.Resource != "tokens" || r.Scope != "audience/"+plane || r.UserAgent != "test/1" || r.RequestID == "" || r.Source == "" {
-		t.Errorf("record = %+v", r)
+		t.Errorf("record = %+v, want %v, %v, %v, %v, %v, %v, %v", r, "ci@acme.127.0.0.1:8080", "acme", audit.Allowed, "create", "tokens", "audience/"+plane, "test/1")
 	}
 	if !strings.Contains(f.log.String(), `"principal":"ci@acme.127.0.0.1:8080"`) {
 		t.Errorf("log = %s", f.log.String())
@@ -414,152 +427,10 @@ func TestRefusedAudiencesAreAudited(t *testing.T) {
 	}
 }
 
-func TestDiscoveryAndKeys(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	get := func(path string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodGet, "/x", nil)
-		r.URL.Path = path
-		return f.do(r)
-	}
-	for _, path := range []string{"/.well-known/openid-configuration", "//.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "///.well-known/openid-configuration"} {
-		w := get(path)
-		var doc map[string]any
-		if w.Code != 200 || json.Unmarshal(w.Body.Bytes(), &doc) != nil {
-			t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
-		}
-		want := map[string]string{
-			"issuer": base, "token_endpoint": base + "/oauth/token", "jwks_uri": base + "/.well-known/jwks.json",
-			"authorization_endpoint": base + "/oauth/authorize", "device_authorization_endpoint": base + "/oauth/device/code",
-		}
-		for name, value := range want {
-			if doc[name] != value {
-				t.Errorf("%s: %s = %v", path, name, doc[name])
-			}
-		}
-	}
-	for _, path := range []string{"/.well-known/jwks.json", "//.well-known/jwks.json", "/oauth/jwks"} {
-		if w := get(path); w.Code != 200 || !bytes.Equal(w.Body.Bytes(), f.Keys.JWKS()) {
-			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
-		}
-	}
-	if err := f.Keys.Rotate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if w := get("/.well-known/jwks.json"); !bytes.Equal(w.Body.Bytes(), f.Keys.JWKS()) {
-		t.Error("the keys are not the present ones")
-	}
-}
-
-func TestPathsAndMethodsOfTheSurface(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	tests := map[string]struct {
-		method, path string
-		status       int
-		code         string
-	}{
-		"unknown":                  {"GET", "/oauth/nothing", 404, "not_found"},
-		"unknown post":             {"POST", "/oauth/token/x", 404, "not_found"},
-		"slash at the end":         {"POST", "/oauth/token/", 404, "not_found"},
-		"root":                     {"GET", "/oauth", 404, "not_found"},
-		"root with slash":          {"GET", "/oauth/", 404, "not_found"},
-		"GET token":                {"GET", "/oauth/token", 405, "invalid_request"},
-		"DELETE token":             {"DELETE", "/oauth/token", 405, "invalid_request"},
-		"sign-in":                  {"GET", "/oauth/authorize", 400, "unsupported_response_type"},
-		"device":                   {"POST", "/oauth/device/code", 400, "unauthorized_client"},
-		"double slash unknown":     {"GET", "//oauth/nothing", 404, "not_found"},
-		"double slash token, POST": {"POST", "//oauth/token", 400, "invalid_request"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			r := httptest.NewRequest(tc.method, "/x", nil)
-			r.URL.Path = tc.path
-			w := f.do(r)
-			if got := decode(t, w); w.Code != tc.status || got.Error != tc.code || got.Description == "" {
-				t.Errorf("status %d: %s", w.Code, w.Body)
-			}
-			if (tc.status == 405) != (w.Header().Get("Allow") == "POST") {
-				t.Errorf("Allow = %q", w.Header().Get("Allow"))
-			}
-		})
-	}
-	for _, path := range []string{"/subjects", "/.well-known/other", "/oauthx"} {
-		if w := f.do(httptest.NewRequest(http.MethodGet, path, nil)); w.Code != http.StatusTeapot {
-			t.Errorf("%s: status %d", path, w.Code)
-		}
-	}
-	preflight := httptest.NewRequest(http.MethodOptions, "/oauth/token", nil)
-	preflight.Header.Set("Origin", "https://console.example.com")
-	preflight.Header.Set("Access-Control-Request-Method", "POST")
-	if w := f.do(preflight); w.Code != http.StatusNoContent || w.Header().Get("Access-Control-Allow-Origin") == "" {
-		t.Errorf("preflight: status %d, %v", w.Code, w.Header())
-	}
-}
-
-func TestNewChecksItsOptions(t *testing.T) {
-	t.Parallel()
-	if _, err := tokenapi.New(tokenapi.Options{}); err == nil {
-		t.Error("an API without anything was made")
-	}
-}
-
-var document = sync.OnceValues(func() (*openapi3.T, error) {
-	return openapi3.NewLoader().LoadFromFile("../../api/openapi/token.yaml")
-})
-
-func TestDocumentIsValid(t *testing.T) {
-	t.Parallel()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := doc.Validate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	f := newFixture(t)
-	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
-			if w := f.do(httptest.NewRequest(method, path, nil)); w.Code == http.StatusNotFound || w.Code == http.StatusTeapot {
-				t.Errorf("%s %s is described and not served", method, path)
-			}
-		}
-	}
-}
-
-// validate checks a reply against the document.
-func validate(t testing.TB, req *http.Request, reqBody []byte, res *http.Response, body []byte) {
-	t.Helper()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := "/" + strings.TrimLeft(req.URL.Path, "/")
-	item := doc.Paths.Value(path)
-	if item == nil || item.GetOperation(req.Method) == nil {
-		return
-	}
-	r := req.Clone(context.Background())
-	r.Body = io.NopCloser(bytes.NewReader(reqBody))
-	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{
-			Request: r,
-			Route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: req.Method, Operation: item.GetOperation(req.Method)},
-		},
-		Status:  res.StatusCode,
-		Header:  res.Header,
-		Body:    io.NopCloser(bytes.NewReader(body)),
-		Options: &openapi3filter.Options{IncludeResponseStatus: true},
-	})
-	if err != nil {
-		t.Errorf("%s %s does not follow the document: %v", req.Method, path, err)
-	}
-}
-
 func FuzzTokenRequest(f *testing.F) {
 	fx := newFixture(f, func(o *tokenapi.Options) {
 		o.Limits = tokenapi.Limits{Client: tokenapi.Rate{PerSecond: -1}, Address: tokenapi.Rate{PerSecond: -1}, Failures: tokenapi.Rate{PerSecond: -1}}
-		o.Audit = nil
+		o.Auditor = nil
 	})
 	f.Add(jsonBody(fx.fields(base)), "")
 	f.Add(formBody(fx.fields(plane)), "Basic eDp5")

@@ -31,13 +31,13 @@ func TestStandardClient(t *testing.T) {
 			continue
 		}
 		if _, err := f.Verifier.Verify(context.Background(), token.AccessToken, plane); err != nil || token.Type() != "Bearer" || token.Expiry.IsZero() {
-			t.Errorf("%s: token %v, %v", name, token.Type(), err)
+			t.Errorf("%s: token %v, %v, want %v", name, token.Type(), err, "Bearer")
 		}
 		config.ClientSecret = "wrong"
 		_, err = config.Token(context.Background())
 		var refused *oauth2.RetrieveError
 		if !errors.As(err, &refused) || refused.ErrorCode != "invalid_client" || refused.ErrorDescription == "" {
-			t.Errorf("%s: with a wrong secret: %v", name, err)
+			t.Errorf("%s: with a wrong secret: %v, want %v", name, err, "invalid_client")
 		}
 	}
 }

@@ -32,8 +32,8 @@ func (p *problem) Unwrap() error { return p.cause }
 var (
 	errRequest  = errs.New(errs.Invalid, "the token request is not valid")
 	errAudience = errs.New(errs.Denied, "the client is not authorized for this audience")
-	errPath     = errs.New(errs.NotFound, "no such path")
-	errMethod   = errs.New(errs.Invalid, "wrong method")
+	errPath     = errs.New(errs.NotFound, "there is nothing at this path")
+	errMethod   = errs.New(errs.Invalid, "the method is not allowed on this path")
 	errRate     = errs.New(errs.Unavailable, "too many token requests")
 )
 
@@ -93,7 +93,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		p = &row
 		p.text = err.Error()
 		if p.status >= http.StatusInternalServerError {
-			p.text = "something went wrong here, request id " + web.RecordOf(r.Context()).RequestID
+			p.text = "internal error, request id " + web.RecordOf(r.Context()).RequestID
 		}
 	}
 	h := w.Header()
@@ -130,7 +130,7 @@ func wrongMethod(allow string) web.HandlerFunc {
 	return func(http.ResponseWriter, *http.Request) error {
 		return &problem{
 			status: http.StatusMethodNotAllowed, code: "invalid_request",
-			text: "use " + allow, cause: errMethod, allow: allow,
+			text: "the method is not allowed on this path; use " + allow, cause: errMethod, allow: allow,
 		}
 	}
 }

@@ -1,10 +1,10 @@
 package tokenapi
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,19 +34,20 @@ func TestEveryKindAndSentinelIsMapped(t *testing.T) {
 		errs.New(errs.Invalid, "the body ended too soon"): {400, "invalid_request"},
 	}
 	for err, want := range tests {
-		rec := &web.Record{RequestID: "R77"}
-		r := httptest.NewRequest(http.MethodPost, "/oauth/token", nil).WithContext(web.WithRecord(context.Background(), rec))
+		r := httptest.NewRequest(http.MethodPost, "/oauth/token", nil)
+		r.Header.Set(web.RequestIDHeader, "R77")
 		w := httptest.NewRecorder()
-		writeError(w, r, err)
+		serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { writeError(w, r, err) })
+		web.Middleware(serve, slog.New(slog.DiscardHandler), nil).ServeHTTP(w, r)
 		var body map[string]string
 		if jsonErr := json.Unmarshal(w.Body.Bytes(), &body); jsonErr != nil {
 			t.Fatal(jsonErr)
 		}
 		if w.Code != want.status || body["error"] != want.code {
-			t.Errorf("%v: status %d %v", err, w.Code, body)
+			t.Errorf("%v: status %d %v, want %d %s", err, w.Code, body, want.status, want.code)
 		}
 		if want.status == 500 && (!strings.Contains(body["error_description"], "R77") || strings.Contains(w.Body.String(), "fire") || strings.Contains(w.Body.String(), "s3cr3t")) {
-			t.Errorf("%v: body %v", err, body)
+			t.Errorf("%v: body %v, want the request id and not the cause", err, body)
 		}
 	}
 }

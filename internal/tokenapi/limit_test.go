@@ -25,25 +25,25 @@ func TestRequestsAreLimitedPerClient(t *testing.T) {
 		body := jsonBody(f.fields(base))
 		for i := range 5 {
 			if w := f.post("application/json", body, from(fmt.Sprintf("192.0.2.%d:1", i))); w.Code != 200 {
-				t.Fatalf("request %d: status %d", i, w.Code)
+				t.Fatalf("request %d: status %d, want 200", i, w.Code)
 			}
 		}
 		w := f.post("application/json", body, from("192.0.2.99:1"))
 		if w.Code != 429 || decode(t, w).Error != "too_many_requests" {
-			t.Fatalf("status %d: %s", w.Code, w.Body)
+			t.Fatalf("status %d: %s, want 429, too_many_requests", w.Code, w.Body)
 		}
 		wait, err := strconv.Atoi(w.Header().Get("Retry-After"))
 		if err != nil || wait != 10 {
-			t.Errorf("Retry-After = %q", w.Header().Get("Retry-After"))
+			t.Errorf("Retry-After = %q, want 10", w.Header().Get("Retry-After"))
 		}
 		elsewhere := without(f.fields(base))
 		elsewhere["client_id"], elsewhere["client_secret"] = other.ClientID, other.ClientSecret.Reveal()
 		if w := f.post("application/json", jsonBody(elsewhere)); w.Code != 200 {
-			t.Errorf("another client: status %d", w.Code)
+			t.Errorf("another client: status %d, want 200", w.Code)
 		}
 		time.Sleep(time.Duration(wait) * time.Second) // the bubble's clock
 		if w := f.post("application/json", body); w.Code != 200 {
-			t.Errorf("after the wait: status %d", w.Code)
+			t.Errorf("after the wait: status %d, want 200", w.Code)
 		}
 	})
 }
@@ -58,7 +58,7 @@ func TestOneAddressMayHaveManyClients(t *testing.T) {
 			fields["client_id"], fields["client_secret"] = credentials.ClientID, credentials.ClientSecret.Reveal()
 			for range 20 {
 				if w := f.post("application/json", jsonBody(fields), from("192.0.2.1:1")); w.Code != 200 {
-					t.Fatalf("client %d: status %d: %s", i, w.Code, w.Body)
+					t.Fatalf("client %d: status %d: %s, want 200", i, w.Code, w.Body)
 				}
 			}
 		}
@@ -117,10 +117,10 @@ func TestGuessingIsSlowAndLocksNobodyElseOut(t *testing.T) {
 			t.Errorf("%d of 50 guesses were slowed down, want 30", refused)
 		}
 		if w := f.post("application/json", jsonBody(f.fields(base)), from("192.0.2.1:1")); w.Code != 200 {
-			t.Errorf("the real client is locked out: %d", w.Code)
+			t.Errorf("the real client is locked out: %d, want 200", w.Code)
 		}
 		if w := f.post("application/json", jsonBody(f.fields(base)), from("203.0.113.9:1")); w.Code != 429 {
-			t.Errorf("the guesser's address may go on: %d", w.Code)
+			t.Errorf("the guesser's address may go on: %d, want 429", w.Code)
 		}
 	})
 }
@@ -134,18 +134,18 @@ func TestLimitersForgetTheLeastRecent(t *testing.T) {
 		fields := f.fields(base)
 		fields["client_id"] = fmt.Sprint("client-", i)
 		if w := f.post("application/json", jsonBody(fields), from(fmt.Sprintf("10.0.0.%d:1", i))); w.Code != 401 {
-			t.Fatalf("status %d", w.Code)
+			t.Fatalf("status %d, want 401", w.Code)
 		}
 	}
 	// The last ten are remembered.
 	fields := f.fields(base)
 	fields["client_id"] = "client-199"
 	if w := f.post("application/json", jsonBody(fields), from("10.9.9.9:1")); w.Code != 429 {
-		t.Errorf("status %d", w.Code)
+		t.Errorf("status %d, want 429", w.Code)
 	}
 	fields["client_id"] = "client-0"
 	if w := f.post("application/json", jsonBody(fields), from("10.9.9.8:1")); w.Code != 401 {
-		t.Errorf("status %d", w.Code)
+		t.Errorf("status %d, want 401", w.Code)
 	}
 }
 
@@ -160,18 +160,18 @@ func TestSourceDecidesTheAddress(t *testing.T) {
 	}
 	for i, want := range []int{200, 429} {
 		if w := f.post("application/json", jsonBody(f.fields(base)), as("192.0.2.1")); w.Code != want {
-			t.Errorf("request %d: status %d", i, w.Code)
+			t.Errorf("request %d: status %d, want %v", i, w.Code, want)
 		}
 	}
 	if w := f.post("application/json", jsonBody(f.fields(base)), as("a name")); w.Code != 200 {
-		t.Errorf("status %d", w.Code)
+		t.Errorf("status %d, want 200", w.Code)
 	}
 }
 
 func BenchmarkToken(b *testing.B) {
 	f := newFixture(b, func(o *tokenapi.Options) {
 		o.Limits = tokenapi.Limits{Client: tokenapi.Rate{PerSecond: 1e9, Burst: 1e9}, Address: tokenapi.Rate{PerSecond: 1e9, Burst: 1e9}}
-		o.Audit = nil
+		o.Auditor = nil
 	})
 	body := jsonBody(f.fields(base))
 	for b.Loop() {

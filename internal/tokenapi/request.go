@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -60,7 +61,7 @@ func parseRequest(r *http.Request) (*request, error) {
 	}
 	for _, value := range []string{params.GrantType, params.ClientID, params.ClientSecret, params.Audience} {
 		if len(value) > maxParameter {
-			return nil, invalidRequest("a parameter is too long")
+			return nil, invalidRequest(fmt.Sprintf("a parameter is longer than %d bytes", maxParameter))
 		}
 	}
 	req := &request{

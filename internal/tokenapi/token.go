@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"freshet/internal/audit"
 	"freshet/internal/identity"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
@@ -43,14 +43,14 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	}
 	audiences, lifetime, err := a.audience(r, account, req.audience)
 	if err != nil {
-		a.record(r, account, nameable(req.audience), audit.Denied, http.StatusForbidden)
+		a.record(r, account, nameable(req.audience), http.StatusForbidden)
 		return err
 	}
 	token, expires, err := a.opts.Issuer.AccessToken(account, lifetime, audiences...)
 	if err != nil {
 		return err
 	}
-	a.record(r, account, audiences[0], audit.Allowed, http.StatusOK)
+	a.record(r, account, audiences[0], http.StatusOK)
 	rec := web.RecordOf(r.Context())
 	rec.Principal = a.opts.Issuer.PrincipalName(account.Organization, account.Name)
 	rec.Audience = audiences[0]
@@ -82,7 +82,7 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 	if errors.Is(err, identity.ErrInvalidClient) {
 		a.failures.take(guesser)
 		known, _ := a.opts.Directory.AccountByClientID(req.clientID)
-		a.record(r, known, "", audit.Denied, http.StatusUnauthorized)
+		a.record(r, known, "", http.StatusUnauthorized)
 		return nil, invalidClient(req.basic)
 	}
 	return account, err
@@ -138,12 +138,9 @@ func nameable(audience string) string {
 
 // record leaves an audit record. Of a client that is not known it names
 // nothing: its id may be a misplaced secret.
-func (a *API) record(r *http.Request, account *identity.Account, aud string, decision audit.Decision, status int) {
-	rec := audit.Record{
-		Time: time.Now(), Surface: surface, Verb: "create", Resource: "tokens",
-		Decision: decision, Status: status, Source: a.opts.Source(r), UserAgent: r.UserAgent(),
-		RequestID: web.RecordOf(r.Context()).RequestID,
-	}
+func (a *API) record(r *http.Request, account *identity.Account, aud string, status int) {
+	rec := surface.Record(r, surfaceName, nil, surface.Asked{}, status)
+	rec.Verb, rec.Resource, rec.Source = "create", "tokens", a.opts.Source(r)
 	if account != nil {
 		rec.Organization = account.Organization
 		rec.Principal = a.opts.Issuer.PrincipalName(account.Organization, account.Name)
@@ -151,5 +148,5 @@ func (a *API) record(r *http.Request, account *identity.Account, aud string, dec
 			rec.Scope = "audience/" + aud
 		}
 	}
-	a.opts.Audit(rec)
+	a.opts.Auditor.Record(rec)
 }

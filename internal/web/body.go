@@ -8,11 +8,11 @@ import (
 )
 
 // ErrBodyTooLarge is the answer to a body over its limit.
-var ErrBodyTooLarge = errs.New(errs.TooLarge, "request body is too large")
+var ErrBodyTooLarge = errs.New(errs.TooLarge, "the request body is too large")
 
 // ReadBody reads the whole request body, at most limit bytes of it.
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
-	body, _, err := (*Gate)(nil).ReadBody(r, limit)
+	body, _, err := (*Limiter)(nil).ReadBody(r, limit)
 	return body, err
 }
 

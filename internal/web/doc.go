@@ -1,8 +1,10 @@
 // Package web is what Freshet's HTTP surfaces share: handlers that return
-// errors, one structured record per request, bounds on bodies and on what all
-// requests hold together, Accept lists, credentials out of headers, and CORS.
+// errors, one router, one structured record per request, a limiter of what all
+// requests hold together, bounds on bodies, Accept lists, credentials out of
+// headers, and CORS.
 //
-// It knows no surface and no domain. Each surface (messageapi, registryapi,
-// tokenapi) brings its own table from errors to its wire form and gives it to
-// Handle as an ErrorWriter; server puts Middleware around all of them.
+// It knows no surface and no domain. Each surface brings its own table from
+// errors to its wire form and gives it to Handle as an ErrorWriter; server puts
+// Middleware around all of them. Who is calling, what they may do and what is
+// written down about it is next door in surface.
 package web

@@ -64,8 +64,3 @@ func RecordOf(ctx context.Context) *Record {
 	}
 	return &Record{}
 }
-
-// WithRecord returns a context that carries rec.
-func WithRecord(ctx context.Context, rec *Record) context.Context {
-	return context.WithValue(ctx, recordKey{}, rec)
-}

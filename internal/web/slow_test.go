@@ -54,6 +54,6 @@ func TestHandlerMayTakeLongerThanItsBody(t *testing.T) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusNoContent {
-		t.Errorf("status %d", res.StatusCode)
+		t.Errorf("status %d, want %v", res.StatusCode, http.StatusNoContent)
 	}
 }

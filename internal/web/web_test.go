@@ -72,7 +72,7 @@ func TestReadBodyIsBounded(t *testing.T) {
 			got, err := web.ReadBody(r, 5)
 			if tc.tooBig {
 				if !errors.Is(err, web.ErrBodyTooLarge) || errs.KindOf(err) != errs.TooLarge {
-					t.Errorf("%v", err)
+					t.Errorf("%v, want %v", err, errs.TooLarge)
 				}
 				return
 			}
@@ -125,7 +125,7 @@ func TestPanicBecomesA500AndALogRecord(t *testing.T) {
 	rec, seen, log := serve(func(http.ResponseWriter, *http.Request) { panic("boom") }, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	id := rec.Header().Get(web.RequestIDHeader)
 	if rec.Code != http.StatusInternalServerError || seen.status != rec.Code {
-		t.Errorf("status %d, observed %d", rec.Code, seen.status)
+		t.Errorf("status %d, observed %d, want %v, %v", rec.Code, seen.status, http.StatusInternalServerError, rec.Code)
 	}
 	if id == "" || !strings.Contains(log, id) || !strings.Contains(log, "boom") {
 		t.Errorf("the log does not tell: %s", log)
@@ -200,7 +200,7 @@ func TestCORS(t *testing.T) {
 	}
 	simple := do(http.MethodGet, "https://console.example")
 	if simple.Get("Access-Control-Allow-Origin") != "https://console.example" {
-		t.Errorf("simple: %v", simple)
+		t.Errorf("simple: %v, want %v", simple, "https://console.example")
 	}
 	for _, name := range []string{"X-Msg-Message-Id", "X-Msg-Property-Colour", web.RequestIDHeader} {
 		if !strings.Contains(simple.Get("Access-Control-Expose-Headers"), name) {
@@ -211,9 +211,9 @@ func TestCORS(t *testing.T) {
 		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization, x-msg-property-colour")
 	if preflight.Get("Access-Control-Allow-Headers") != "authorization, x-msg-property-colour" ||
 		!strings.Contains(preflight.Get("Access-Control-Allow-Methods"), "POST") {
-		t.Errorf("preflight: %v", preflight)
+		t.Errorf("preflight: %v, want %v", preflight, "authorization, x-msg-property-colour")
 	}
 	if foreign := do(http.MethodGet, "https://evil.example"); foreign.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("a foreign origin is let in: %v", foreign)
+		t.Errorf("a foreign origin is let in: %v, want %v", foreign, "")
 	}
 }

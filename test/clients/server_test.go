@@ -13,6 +13,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
+	"freshet/internal/surface"
 )
 
 const localToken = "a-key-for-tests"
@@ -36,7 +37,7 @@ func target(t *testing.T) (url, token string) {
 		t.Fatal(err)
 	}
 	guard := keyholder{registry: r}
-	s := httptest.NewServer(registryapi.New(registryapi.Options{Resolver: guard, Authenticator: guard, Authorizer: guard}))
+	s := httptest.NewServer(registryapi.New(registryapi.Options{Resolver: guard, Options: surface.Options{Authenticator: guard, Authorizer: guard}}))
 	t.Cleanup(func() {
 		s.Close()
 		if err := r.Close(); err != nil {
@@ -56,7 +57,7 @@ func (k keyholder) Resolve(*http.Request) (registryapi.Target, error) {
 	return registryapi.Target{Registry: k.registry}, nil
 }
 
-func (keyholder) Authenticate(_ context.Context, token string, _ access.Scope) (*identity.Principal, error) {
+func (keyholder) Authenticate(_ context.Context, token string, _ ...string) (*identity.Principal, error) {
 	if token != localToken {
 		return nil, errs.New(errs.Unauthenticated, "unknown key")
 	}

@@ -75,7 +75,7 @@ func (s *Server) open() {
 	api, err := resources.New(resources.Config{
 		Etcd:               member.Endpoints(),
 		Kinds:              definitions,
-		Verifier:           verifier{},
+		Authenticator:      authenticator{},
 		Authorizer:         access.NewPolicy(), // nobody but administrators
 		Address:            "127.0.0.1:8080",
 		Version:            "test",
@@ -149,9 +149,10 @@ func NewSet(t testing.TB) *kinds.Set {
 	})
 }
 
-type verifier struct{}
+type authenticator struct{}
 
-func (verifier) VerifyToken(_ context.Context, token string) (*identity.Principal, error) {
+// Authenticate implements surface.Authenticator.
+func (authenticator) Authenticate(_ context.Context, token string, _ ...string) (*identity.Principal, error) {
 	switch {
 	case subtle.ConstantTimeCompare([]byte(token), []byte(AdminToken)) == 1:
 		return &identity.Principal{Name: "admin@default.test", Organization: "default", ServiceAccount: "admin", System: true}, nil

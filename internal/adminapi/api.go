@@ -1,0 +1,65 @@
+package adminapi
+
+import (
+	"net/http"
+
+	"freshet/internal/brokerhttp"
+	"freshet/internal/names"
+	"freshet/internal/surface"
+	"freshet/internal/web"
+)
+
+// Options configures the surface; Resolver, Authenticator and Authorizer are
+// required.
+type Options struct {
+	surface.Options
+	Resolver brokerhttp.Resolver
+}
+
+// API serves the administration of clusters.
+type API struct {
+	opts   Options
+	router *web.Router[operation]
+	serve  http.Handler
+}
+
+// The roots of the surface. Everything beneath them is ours, including what
+// does not exist.
+const (
+	adminRoot  = "/admin/v2/"
+	streamRoot = "/rest-stream/admin/v1/"
+)
+
+// New makes the surface.
+func New(opts Options) *API {
+	opts.Complete("adminapi")
+	if opts.Resolver == nil {
+		panic("adminapi: a Resolver is required")
+	}
+	domains := []string{string(names.Persistent), string(names.NonPersistent)}
+	a := &API{opts: opts, router: web.NewRouter(routes(), map[string][]string{"domain": domains})}
+	a.serve = opts.CORS.Handle(http.HandlerFunc(a.dispatch))
+	return a
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
+
+// dispatch sends a request to its handler, and what went wrong to the table of
+// errors. Changes are recorded whether or not they succeeded, and whatever was
+// denied.
+func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
+	c := &call{Call: brokerhttp.Call{W: w, R: r, Options: &a.opts.Options}, api: a}
+	defer c.Release()
+	err, status := c.serve(), http.StatusOK
+	if err != nil {
+		status = brokerhttp.StatusOf(err, brokerhttp.AdminCalls)
+	}
+	changes := c.route != nil && r.Method != http.MethodGet
+	if changes || surface.Denied(status) {
+		c.Audit(status)
+	}
+	if err != nil {
+		c.Fail(err, status)
+	}
+}

@@ -1,0 +1,27 @@
+package adminapi
+
+import (
+	"slices"
+	"strings"
+)
+
+// RouteInfo describes a route, so that a test can hold the OpenAPI document
+// against it.
+type RouteInfo struct {
+	Method      string
+	Pattern     string
+	Permissions string // any one of them is enough; "" when the call shows what the caller may see
+}
+
+// Routes lists every route.
+func Routes() []RouteInfo {
+	var list []RouteInfo
+	for _, r := range routes() {
+		needs := make([]string, len(r.Value.needs))
+		for i, p := range r.Value.needs {
+			needs[i] = string(p)
+		}
+		list = append(list, RouteInfo{r.Method, r.Pattern, strings.Join(slices.Compact(needs), " or ")})
+	}
+	return list
+}

@@ -1,0 +1,96 @@
+package brokerhttp
+
+import (
+	"freshet/internal/access"
+	"freshet/internal/errs"
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+	"freshet/internal/surface"
+)
+
+// The permissions of those who move messages.
+const (
+	PermitProduce = access.Permission("messaging.topics.produce")
+	PermitConsume = access.Permission("messaging.topics.consume")
+)
+
+// byCluster is what decides when the cluster's own permissions do.
+const byCluster access.By = "cluster permission"
+
+// Scope is what the path names, for access.
+func (c *Call) Scope() access.Scope {
+	s := c.Cluster.Scope
+	switch {
+	case c.Topic.Local != "":
+		s.Tenant, s.Namespace = c.Topic.Namespace.Tenant, c.Topic.Namespace.Name
+		s.TopicDomain, s.Topic, s.Subscription = string(names.Persistent), c.Topic.Local, c.Subscription
+	case c.Namespace.Name != "":
+		s.Tenant, s.Namespace = c.Namespace.Tenant, c.Namespace.Name
+	default:
+		s.Tenant = c.Tenant
+	}
+	return s
+}
+
+// Authorize asks for permissions; any one of them will do.
+func (c *Call) Authorize(wanted ...access.Permission) error {
+	scope := c.Scope()
+	var denial error
+	for _, p := range wanted {
+		c.permission = p
+		decision, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, scope)
+		if err == nil {
+			c.decision = decision
+			return nil
+		}
+		if errs.KindOf(err) != errs.Denied {
+			return err
+		}
+		if denial == nil {
+			denial = err
+		}
+		if c.granted(p) {
+			c.decision = access.Decision{Allowed: true, By: byCluster}
+			return nil
+		}
+	}
+	c.permission = wanted[0]
+	return denial
+}
+
+// Has says whether the caller has one more permission, without making it the
+// one that the call is recorded with.
+func (c *Call) Has(p access.Permission) bool {
+	_, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, c.Scope())
+	return err == nil || c.granted(p)
+}
+
+// granted asks the permissions that the cluster itself keeps, as Pulsar's admin
+// API sets them. They are for callers of the cluster's own organization only.
+func (c *Call) granted(p access.Permission) bool {
+	who, scope := c.Principal, &c.Cluster.Scope
+	if who.Organization != scope.Organization || who.Instance != "" && who.Instance != scope.Instance {
+		return false
+	}
+	switch {
+	case p == PermitProduce && c.Topic.Local != "":
+		return c.Broker().Grants(who.Name, c.Topic, messaging.ActionProduce)
+	case p == PermitConsume && c.Topic.Local != "":
+		return c.Broker().Grants(who.Name, c.Topic, messaging.ActionConsume)
+	}
+	// A tenant's administrators rule what is in it, but not the tenant itself.
+	tenant := c.Topic.Namespace.Tenant
+	if tenant == "" {
+		tenant = c.Namespace.Tenant
+	}
+	return tenant != "" && c.Broker().Administers(who.Name, tenant)
+}
+
+// Audit records the call with the status of its response.
+func (c *Call) Audit(status int) {
+	asked := surface.Asked{Permission: c.permission, Decision: c.decision}
+	if c.Cluster.Broker != nil {
+		asked.Scope = c.Scope()
+	}
+	c.Options.Auditor.Record(surface.Record(c.R, Surface, c.Principal, asked, status))
+}

@@ -1,0 +1,133 @@
+package brokerhttp
+
+import (
+	"net/http"
+
+	"freshet/internal/access"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+	"freshet/internal/surface"
+	"freshet/internal/web"
+)
+
+// Surface is the name of both surfaces in records and metrics: to their callers
+// they are one.
+const Surface = "messages"
+
+// Cluster is what a request is for.
+type Cluster struct {
+	Broker *messaging.Broker
+	// Scope has the organization, instance and cluster; calls add the rest.
+	Scope access.Scope
+	// Audiences are the names under which the cluster accepts tokens.
+	Audiences []string
+}
+
+// Resolver finds the cluster of a request.
+type Resolver = surface.Resolver[Cluster]
+
+// Call is one request on its way through a surface.
+type Call struct {
+	W       http.ResponseWriter
+	R       *http.Request
+	Options *surface.Options
+
+	Cluster   Cluster
+	Principal *identity.Principal
+
+	// What the path names, as far as it does.
+	Tenant       string
+	Namespace    names.Namespace
+	Topic        names.Topic
+	Subscription string
+
+	Allow string // the methods that exist, when the one asked for does not
+	Began bool   // the response has begun
+
+	permission access.Permission // what was asked for last, for the audit
+	decision   access.Decision   // what allowed it
+	held       int64             // room at the limiter for the body
+}
+
+// Broker is the cluster's.
+func (c *Call) Broker() *messaging.Broker { return c.Cluster.Broker }
+
+// Enter finds the cluster and the caller.
+func (c *Call) Enter(resolver Resolver) error {
+	var err error
+	if c.Cluster, err = resolver.Resolve(c.R); err != nil {
+		return err
+	}
+	token, _ := web.BearerToken(c.R)
+	c.Principal, err = c.Options.Authenticate(c.R, token, c.Cluster.Audiences...)
+	return err
+}
+
+// Release gives back what the body held.
+func (c *Call) Release() {
+	c.Options.Limiter.Release(c.held)
+	c.held = 0
+}
+
+// SetTopic takes the three parts of a topic's name.
+func (c *Call) SetTopic(tenant, namespace, local string) error {
+	var err error
+	c.Topic, err = names.NewTopic(tenant, namespace, local)
+	if err != nil {
+		return NameError(err)
+	}
+	c.Namespace, c.Tenant = c.Topic.Namespace, tenant
+	return nil
+}
+
+// SetNamespace takes the two parts of a namespace's name.
+func (c *Call) SetNamespace(tenant, namespace string) error {
+	var err error
+	c.Namespace, err = names.NewNamespace(tenant, namespace)
+	if err != nil {
+		return NameError(err)
+	}
+	c.Tenant = tenant
+	return nil
+}
+
+// NameError is what is wrong with a malformed name.
+func NameError(err error) error {
+	return errs.Newf(errs.Invalid, "%w: %w", messaging.ErrName, err)
+}
+
+// SetSubscription takes the name of a subscription. Quirk: a malformed one is
+// 400 where other malformed names are 412, as in Pulsar.
+func (c *Call) SetSubscription(name string) error {
+	if err := names.CheckSubscription(name); err != nil {
+		return WithStatus(http.StatusBadRequest, NameError(err))
+	}
+	c.Subscription = name
+	return nil
+}
+
+// CheckDomain refuses topics that are not persistent.
+func CheckDomain(domain names.Domain) error {
+	if domain == names.NonPersistent {
+		return WithStatus(http.StatusBadRequest, errNonPersistent)
+	}
+	return nil
+}
+
+var errNonPersistent = errs.New(errs.Invalid, "non-persistent topics are not supported")
+
+// JSON answers with a JSON value.
+func (c *Call) JSON(code int, v any) error {
+	c.Began = true
+	return web.WriteJSON(c.W, code, contentJSON, v)
+}
+
+const contentJSON = "application/json"
+
+// NoContent answers 204.
+func (c *Call) NoContent() {
+	c.Began = true
+	c.W.WriteHeader(http.StatusNoContent)
+}
