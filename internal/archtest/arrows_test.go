@@ -33,7 +33,7 @@ var rules = []rule{
 	{[]string{"api/..."}, []string{"api/..."}, join(apiserver, engines, cobra)},
 
 	// Leaves.
-	{[]string{"internal/errs", "internal/names"}, nil, []string{"*"}},
+	{[]string{"internal/errs", "internal/names", "internal/newest"}, nil, []string{"*"}},
 	{[]string{"internal/version"}, nil, []string{"*"}},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
@@ -49,8 +49,8 @@ var rules = []rule{
 	{[]string{"internal/replica"}, []string{"internal/engine", "internal/errs"}, join(http, kube, engines, cobra)},
 
 	// Domains: no HTTP, no engine implementation, no API machinery.
-	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names"}, join(http, apiserver, engines, cobra)},
-	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names"}, join(apiserver, engines, cobra)},
+	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names", "internal/newest"}, join(http, apiserver, engines, cobra)},
+	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names", "internal/newest"}, join(apiserver, engines, cobra)},
 	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names"}, join(kube, engines, cobra)},
 	{
 		[]string{"internal/schemas"},
