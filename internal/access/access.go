@@ -123,12 +123,11 @@ type Decision struct {
 	Binding string
 }
 
-// By says what sort of thing decided.
+// By says what allowed a call; it is empty when nothing did.
 type By string
 
-// What can allow a call; Nothing denies.
+// What can allow a call.
 const (
-	ByNothing By = ""
 	BySystem  By = "system administrator"
 	ByAdmin   By = "organization administrator"
 	BySelf    By = "own account"

@@ -37,7 +37,8 @@ func TestLateNewsChangesNothing(t *testing.T) {
 	feed := rolebinding.Feed{Policy: policy}
 	robot := &identity.Principal{Name: "robot", Organization: "acme", ServiceAccount: "robot"}
 	may := func() bool {
-		return policy.Allow(t.Context(), robot, "cloud.users.list", access.Scope{Organization: "acme"}) == nil
+		_, err := policy.Authorize(t.Context(), robot, "cloud.users.list", access.Scope{Organization: "acme"})
+		return err == nil
 	}
 	feed.Put(binding("b", 5, "org-readonly", "robot"))
 	if !may() {
