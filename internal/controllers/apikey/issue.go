@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -64,12 +63,17 @@ func checkEncryptionKey(path *field.Path, key *v1alpha1.EncryptionKey) field.Err
 	if err == nil {
 		return nil
 	}
-	var at *identity.FieldError
-	if errors.As(err, &at) {
-		leaf := at.Field[strings.LastIndexByte(at.Field, '.')+1:]
-		return field.ErrorList{field.Invalid(path.Child(leaf), field.OmitValueType{}, at.Detail)}
+	var wrong *identity.InputError
+	if !errors.As(err, &wrong) {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
-	return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	switch wrong.Input {
+	case identity.InputPEM:
+		path = path.Child("pem")
+	case identity.InputJWK:
+		path = path.Child("jwk")
+	}
+	return field.ErrorList{field.Invalid(path, field.OmitValueType{}, wrong.Detail)}
 }
 
 // checkAccount refuses a key that could only be shown in an answer that comes
