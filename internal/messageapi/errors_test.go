@@ -37,7 +37,7 @@ func TestEverySentinelIsMapped(t *testing.T) {
 			}
 		}
 	}
-	for _, k := range errs.Kinds() {
+	for k := range errs.KindCount {
 		if w, ok := kinds[k]; !ok || w.message == 0 || w.admin == 0 {
 			t.Errorf("kind %v is not mapped", k)
 		}
