@@ -60,7 +60,7 @@ func outside(who *identity.Principal, scope *Scope) string {
 	case scope.Organization == "":
 		return "only a system administrator may act on all organizations"
 	}
-	return "it belongs to organization " + who.Organization
+	return "the principal belongs to organization " + who.Organization
 }
 
 // ownAccount lets everybody look at themselves: the own account, and keys of it.
