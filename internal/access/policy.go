@@ -183,16 +183,3 @@ func (p *Policy) Count(organization string) int {
 	defer p.mu.Unlock()
 	return p.counts[organization]
 }
-
-// Len counts the bindings in force, for metrics.
-func (p *Policy) Len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, c := range p.bindings.All() {
-		if len(c.subjects) > 0 {
-			n++
-		}
-	}
-	return n
-}

@@ -92,7 +92,7 @@ var rules = []rule{
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.
-	{[]string{"internal/archtest", "console/...", "api/openapi"}, nil, nil},
+	{[]string{"internal/archtest", "console/...", "api/openapi", "hack/..."}, nil, nil},
 	{[]string{"test/...", "bench/..."}, []string{"api/...", "internal/...", "test/...", "bench/..."}, nil},
 }
 

@@ -157,16 +157,6 @@ func (d *Directory) KeysOf(organization, instance string) int {
 	return d.keyCount[name{organization, instance}]
 }
 
-// Key finds an API key by its id.
-func (d *Directory) Key(id string) (*Key, bool) {
-	_, rec := d.key(id)
-	if rec == nil {
-		return nil, false
-	}
-	k := rec.live.Load()
-	return k, k != nil
-}
-
 // key returns the record of a key and that of its account, if they exist.
 func (d *Directory) key(id string) (*accountRecord, *keyRecord) {
 	d.mu.RLock()
