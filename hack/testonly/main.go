@@ -17,7 +17,6 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,7 +48,8 @@ func main() {
 		err = m.report(os.Stdout)
 	}
 	if err != nil {
-		log.Fatalln("testonly:", err)
+		fmt.Fprintln(os.Stderr, "testonly:", err)
+		os.Exit(1) //nolint:forbidigo // a command of its own, like those under cmd
 	}
 }
 
