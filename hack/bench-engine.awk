@@ -6,8 +6,8 @@
   for (i = 3; i < NF; i += 2) value[name, $(i + 1)] = $i
 }
 
-# figure writes a number with three digits, or whole with commas.
-function figure(x) {
+# number writes a number with three digits, or whole with commas.
+function number(x) {
   if (x == "") return ""
   if (x < 100) return sprintf("%.3g", x)
   x = sprintf("%d", x + 0.5)
@@ -29,14 +29,14 @@ function table(title, names, units,    k, i, j, u, row) {
   head(title, "benchmark|" units)
   for (i = 1; i <= n; i++) if (order[i] ~ names) {
     row = "| " order[i] " |"
-    for (j = 1; j <= k; j++) row = row " " figure(value[order[i], u[j]]) " |"
+    for (j = 1; j <= k; j++) row = row " " number(value[order[i], u[j]]) " |"
     print row
   }
 }
 
 function cell(name) {
   if (!(name in seen)) return ""
-  return figure(value[name, "op/s"]) " /s, " figure(value[name, "p50-µs"] / 1000) " ms"
+  return number(value[name, "op/s"]) " /s, " number(value[name, "p50-µs"] / 1000) " ms"
 }
 
 # appends prints appends beside bare sets, a row for each load.

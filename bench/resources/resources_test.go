@@ -271,9 +271,9 @@ func BenchmarkApply(b *testing.B) {
 		fill(b, api, 100)
 		inParallel(b, func(ctx context.Context, i int64) error {
 			name := fmt.Sprint("u", i%100)
-			wish := apply.User(name, "").WithLabels(map[string]string{"n": strconv.FormatInt(i, 10)})
-			wish.Namespace = nil
-			_, err := api.Apply(ctx, wish, metav1.ApplyOptions{FieldManager: "bench", Force: true})
+			desired := apply.User(name, "").WithLabels(map[string]string{"n": strconv.FormatInt(i, 10)})
+			desired.Namespace = nil
+			_, err := api.Apply(ctx, desired, metav1.ApplyOptions{FieldManager: "bench", Force: true})
 			return err
 		})
 	})
@@ -285,7 +285,7 @@ func BenchmarkList1000(b *testing.B) {
 		inParallel(b, func(ctx context.Context, _ int64) error {
 			list, err := api.List(ctx, metav1.ListOptions{})
 			if err == nil && len(list.Items) != manyList {
-				return fmt.Errorf("a list of %d", len(list.Items))
+				return fmt.Errorf("a list of %d items, want %d", len(list.Items), manyList)
 			}
 			return err
 		})

@@ -164,7 +164,7 @@ func create(ctx context.Context, client *http.Client, server *testserver.Server,
 	}
 	_ = res.Body.Close() // its status is all we want
 	if res.StatusCode != http.StatusCreated {
-		return fmt.Errorf("create is answered %s", res.Status)
+		return fmt.Errorf("create is answered %s, want 201", res.Status)
 	}
 	return nil
 }

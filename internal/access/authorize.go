@@ -7,14 +7,14 @@ import (
 	"freshet/internal/identity"
 )
 
-// ErrNobody is what a call without a principal gets.
-var ErrNobody = errs.New(errs.Unauthenticated, "nobody is signed in")
+// ErrNoPrincipal is what a call without a principal gets.
+var ErrNoPrincipal = errs.New(errs.Unauthenticated, "the call is not authenticated")
 
 // Authorize decides whether a principal may do something. A denial is a
 // *Denial, which is an ErrDenied.
 func (p *Policy) Authorize(_ context.Context, who *identity.Principal, perm Permission, scope Scope) (Decision, error) {
 	if who == nil {
-		return Decision{}, ErrNobody
+		return Decision{}, ErrNoPrincipal
 	}
 	if decision, done := administrator(who, &scope); done {
 		if !decision.Allowed {
@@ -34,12 +34,6 @@ func (p *Policy) Authorize(_ context.Context, who *identity.Principal, perm Perm
 		}
 	}
 	return Decision{}, deny(who, perm, &scope, "")
-}
-
-// Allow is Authorize for callers that do not write down what allowed them.
-func (p *Policy) Allow(ctx context.Context, who *identity.Principal, perm Permission, scope Scope) error {
-	_, err := p.Authorize(ctx, who, perm, scope)
-	return err
 }
 
 // administrator settles what bindings have no say in: administrators, other
@@ -66,7 +60,7 @@ func outside(who *identity.Principal, scope *Scope) string {
 	case scope.Organization == "":
 		return "only a system administrator may act on all organizations"
 	}
-	return "it belongs to organization " + who.Organization
+	return "the principal belongs to organization " + who.Organization
 }
 
 // ownAccount lets everybody look at themselves: the own account, and keys of it.
@@ -99,15 +93,13 @@ func (g *grant) decision() Decision {
 // call.
 type Filter struct {
 	who    *identity.Principal
-	perm   Permission
-	scope  Scope
 	all    Decision // of whoever sees everything beneath the scope
 	grants []*grant // that may allow something beneath it
 }
 
 // Filter prepares to ask for one permission on many things beneath scope.
 func (p *Policy) Filter(who *identity.Principal, perm Permission, scope Scope) Filter {
-	f := Filter{who: who, perm: perm, scope: scope}
+	f := Filter{who: who}
 	if who == nil {
 		return f
 	}
@@ -165,15 +157,4 @@ func (f *Filter) Decision() Decision {
 		return f.grants[0].decision()
 	}
 	return Decision{}
-}
-
-// Denied is the error for a listing of which nothing may be seen, nil otherwise.
-func (f *Filter) Denied() error {
-	switch {
-	case f.who == nil:
-		return ErrNobody
-	case f.None():
-		return deny(f.who, f.perm, &f.scope, "")
-	}
-	return nil
 }

@@ -16,15 +16,15 @@ func allowed(t *testing.T, p *access.Policy, who *identity.Principal, perm acces
 	t.Helper()
 	decision, err := p.Authorize(context.Background(), who, perm, scope)
 	if decision.Allowed != (err == nil) {
-		t.Fatalf("decision %+v with error %v", decision, err)
+		t.Fatalf("decision %+v with error %v, want an error exactly when it is not allowed", decision, err)
 	}
 	if err != nil && errs.KindOf(err) != errs.Denied {
-		t.Fatalf("kind of %v is %v", err, errs.KindOf(err))
+		t.Fatalf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Denied)
 	}
 	return err == nil
 }
 
-func TestWhoMayWhatWithoutBindings(t *testing.T) {
+func TestAuthorizeWithoutBindings(t *testing.T) {
 	t.Parallel()
 	system := &identity.Principal{Name: "root", Organization: "default", ServiceAccount: "admin", System: true}
 	admin := &identity.Principal{Name: "boss", Organization: "acme", ServiceAccount: "boss", Admin: true}
@@ -80,12 +80,12 @@ func TestWhoMayWhatWithoutBindings(t *testing.T) {
 			}
 			filter := policy.Filter(tc.who, tc.perm, tc.scope)
 			if tc.by != access.BySelf && filter.All() != (tc.by != "") {
-				t.Errorf("filter says all: %v", filter.All())
+				t.Errorf("All = %v, want %v", filter.All(), tc.by != "")
 			}
 		})
 	}
 	if _, err := policy.Authorize(context.Background(), nil, "cloud.users.list", org("acme")); errs.KindOf(err) != errs.Unauthenticated {
-		t.Errorf("nil principal: %v", err)
+		t.Errorf("without a principal: kind of %v is %v, want %v", err, errs.KindOf(err), errs.Unauthenticated)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestDenialNamesPermissionAndScope(t *testing.T) {
 	_, err := policy.Authorize(context.Background(), account("ci"), "messaging.topics.produce", everything)
 	var denial *access.Denial
 	if !errors.As(err, &denial) || !errors.Is(err, access.ErrDenied) {
-		t.Fatalf("error = %v", err)
+		t.Fatalf("error = %v, want a *Denial that is ErrDenied", err)
 	}
 	want := "ci@acme.test lacks permission messaging.topics.produce on organization/acme/instance/prod/cluster/c1/tenant/public/namespace/default/domain/persistent/topic/orders/subscription/s/subject/orders-value"
 	if err.Error() != want {
@@ -161,7 +161,7 @@ func TestRestrictions(t *testing.T) {
 			policy := access.NewPolicy()
 			must(t, policy.SetBinding(binding("ci", "topic-producer", &tc.restriction)))
 			if got := allowed(t, policy, account("ci"), produce, tc.scope); got != tc.want {
-				t.Errorf("allowed = %v", got)
+				t.Errorf("allowed = %v, want %v", got, tc.want)
 			}
 			if allowed(t, policy, account("other"), produce, tc.scope) {
 				t.Error("allowed to another account")
@@ -171,7 +171,7 @@ func TestRestrictions(t *testing.T) {
 			old.ResourceNames = []access.Restriction{{Instance: "nowhere"}, tc.restriction}
 			must(t, policy.SetBinding(old))
 			if got := allowed(t, policy, account("old"), produce, tc.scope); got != tc.want {
-				t.Errorf("as one of resourceNames, allowed = %v", got)
+				t.Errorf("as one of resourceNames, allowed = %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -217,7 +217,7 @@ func TestConditions(t *testing.T) {
 			b.CEL = tc.cel
 			must(t, policy.SetBinding(b))
 			if got := allowed(t, policy, account("ci"), produce, tc.scope); got != tc.want {
-				t.Errorf("allowed = %v", got)
+				t.Errorf("allowed = %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -271,17 +271,17 @@ func TestDecisionNamesRoleAndBinding(t *testing.T) {
 	policy := access.NewPolicy()
 	must(t, policy.SetBinding(binding("ci", "topic-producer", nil)))
 	must(t, policy.SetBinding(access.Binding{
-		Organization: "acme", Name: "people", RoleKind: "Role", Role: "read-only",
+		Organization: "acme", Name: "readers", RoleKind: "Role", Role: "read-only",
 		Subjects: []access.Subject{{Kind: access.SubjectUser, Name: "ann@acme.com", Organization: "acme"}, {Kind: access.SubjectIdentityPool, Name: "pool"}},
 	}))
 	got, err := policy.Authorize(context.Background(), account("ci"), "messaging.topics.produce", everything)
 	if want := (access.Decision{Allowed: true, By: access.ByBinding, Role: "topic-producer", Binding: "ci-topic-producer"}); err != nil || got != want {
-		t.Errorf("decision = %+v, %v", got, err)
+		t.Errorf("decision = %+v, %v; want %+v", got, err, want)
 	}
 	ann := &identity.Principal{Name: "ann", Organization: "acme", User: "ann@acme.com"}
 	got, err = policy.Authorize(context.Background(), ann, "messaging.topics.list", everything)
-	if want := (access.Decision{Allowed: true, By: access.ByBinding, Role: "org-readonly", Binding: "people"}); err != nil || got != want {
-		t.Errorf("decision = %+v, %v", got, err)
+	if want := (access.Decision{Allowed: true, By: access.ByBinding, Role: "org-readonly", Binding: "readers"}); err != nil || got != want {
+		t.Errorf("decision = %+v, %v; want %+v", got, err, want)
 	}
 	if allowed(t, policy, account("ann@acme.com"), "messaging.topics.list", everything) {
 		t.Error("a service account of a user's name has the user's role")
@@ -360,7 +360,7 @@ func TestBindingsChange(t *testing.T) {
 		"turned invalid": {func(p *access.Policy) {
 			must(t, p.SetBinding(at("topic-producer", 1, "a")))
 			if err := p.SetBinding(at("nonsense", 2, "a")); errs.KindOf(err) != errs.Invalid {
-				t.Errorf("error = %v", err)
+				t.Errorf("error = %v, want one of kind %v", err, errs.Invalid)
 			}
 		}, false, false, false},
 		"deleting what is not there": {func(p *access.Policy) { p.DeleteBinding("acme", "b", 0) }, false, false, false},
@@ -370,11 +370,14 @@ func TestBindingsChange(t *testing.T) {
 			t.Parallel()
 			p := access.NewPolicy()
 			tc.do(p)
-			if allowed(t, p, account("a"), produce, everything) != tc.produce || allowed(t, p, account("a"), consume, everything) != tc.consume || allowed(t, p, account("b"), produce, everything) != tc.other {
-				t.Error("the policy is not what it should be")
-			}
-			if (p.Len() == 1) != (tc.produce || tc.consume || tc.other) {
-				t.Errorf("Len = %d", p.Len())
+			for _, c := range []struct {
+				account string
+				perm    access.Permission
+				want    bool
+			}{{"a", produce, tc.produce}, {"a", consume, tc.consume}, {"b", produce, tc.other}} {
+				if got := allowed(t, p, account(c.account), c.perm, everything); got != c.want {
+					t.Errorf("account %s, %s: allowed = %v, want %v", c.account, c.perm, got, c.want)
+				}
 			}
 		})
 	}
@@ -416,14 +419,19 @@ func TestInvalidBindingsNameTheField(t *testing.T) {
 			err := tc.b.Validate()
 			var field *access.FieldError
 			if !errors.As(err, &field) || errs.KindOf(err) != errs.Invalid {
-				t.Fatalf("error = %v", err)
+				t.Fatalf("error = %v, want a FieldError of kind %v", err, errs.Invalid)
 			}
 			if field.Field != tc.field || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error = %q, want %s and %q", err, tc.field, tc.want)
 			}
 			p := access.NewPolicy()
-			if p.SetBinding(tc.b) == nil || p.Len() != 0 {
-				t.Error("it was set all the same")
+			for range 2 { // the second time it is known already
+				if err := p.SetBinding(tc.b); err == nil {
+					t.Error("SetBinding succeeds, want an error")
+				}
+				if allowed(t, p, account("ci"), "messaging.topics.produce", everything) {
+					t.Error("the binding is in force, want it to grant nothing")
+				}
 			}
 		})
 	}
@@ -464,15 +472,15 @@ func TestFilterHidesWhatMayNotBeSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := policy.Filter(account(tc.who), list, tc.scope)
-			if f.All() != tc.all || f.None() != tc.none || (f.Denied() != nil) != tc.none || f.Decision().Allowed == tc.none {
-				t.Errorf("all %v, none %v, denied %v", f.All(), f.None(), f.Denied())
+			if f.All() != tc.all || f.None() != tc.none || f.Decision().Allowed == tc.none {
+				t.Errorf("All = %v, None = %v, Decision = %+v; want %v, %v, allowed %v", f.All(), f.None(), f.Decision(), tc.all, tc.none, !tc.none)
 			}
 			for scope, want := range tc.sees {
 				if f.Allows(scope) != want {
-					t.Errorf("allows %v: %v", scope, !want)
+					t.Errorf("Allows(%v) = %v, want %v", scope, !want, want)
 				}
 				if allowed(t, policy, account(tc.who), list, scope) != want {
-					t.Errorf("Authorize disagrees about %v", scope)
+					t.Errorf("Authorize for %v: allowed = %v, want %v", scope, !want, want)
 				}
 			}
 			foreign := at("public", "orders")
@@ -482,9 +490,9 @@ func TestFilterHidesWhatMayNotBeSeen(t *testing.T) {
 			}
 		})
 	}
-	nobody := policy.Filter(nil, list, cluster)
-	if !nobody.None() || nobody.Allows(cluster) || errs.KindOf(nobody.Denied()) != errs.Unauthenticated {
-		t.Error("a filter for nobody lets something through")
+	none := policy.Filter(nil, list, cluster)
+	if !none.None() || none.Allows(cluster) {
+		t.Errorf("without a principal None = %v, Allows = %v; want true, false", none.None(), none.Allows(cluster))
 	}
 }
 

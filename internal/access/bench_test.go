@@ -69,7 +69,7 @@ func FuzzBinding(f *testing.F) {
 			policy := access.NewPolicy()
 			if err := policy.SetBinding(b); err != nil {
 				if errs.KindOf(err) != errs.Invalid {
-					t.Fatalf("kind of %v is %v", err, errs.KindOf(err))
+					t.Fatalf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Invalid)
 				}
 				continue
 			}

@@ -22,7 +22,7 @@ func TestCountFollowsBindings(t *testing.T) {
 	p.DeleteBinding("acme", "1", 0)
 	p.DeleteBinding("acme", "1", 0)
 	p.DeleteBinding("acme", "never", 0)
-	for organization, want := range map[string]int{"acme": 5, "globex": 1, "nobody": 0} {
+	for organization, want := range map[string]int{"acme": 5, "globex": 1, "unknown": 0} {
 		if got := p.Count(organization); got != want {
 			t.Errorf("%s has %d bindings, want %d", organization, got, want)
 		}

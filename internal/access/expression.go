@@ -49,7 +49,7 @@ func compileExpression(text string) (*expression, error) {
 		return nil, fmt.Errorf("is not a valid expression: %w", err)
 	}
 	if ast.OutputType() != cel.BoolType {
-		return nil, errors.New("must be true or false, this one is a " + ast.OutputType().String())
+		return nil, errors.New("must evaluate to true or false, this one is of type " + ast.OutputType().String())
 	}
 	program, err := env.Program(ast, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(expressionCost))
 	if err != nil {

@@ -22,7 +22,7 @@ func (p *Policy) MayGrant(who *identity.Principal, b Binding) error {
 
 func (p *Policy) mayGrant(who *identity.Principal, organization string, wanted *grant) error {
 	if who == nil {
-		return ErrNobody
+		return ErrNoPrincipal
 	}
 	scope := Scope{Organization: organization}
 	if decision, done := administrator(who, &scope); done {
@@ -84,7 +84,7 @@ func (p *Policy) MayCreateAdmin(who *identity.Principal, organization string) er
 // administrator.
 func (p *Policy) MayActAs(who *identity.Principal, organization, account string, admin bool) error {
 	if who == nil {
-		return ErrNobody
+		return ErrNoPrincipal
 	}
 	if who.Organization == organization && who.ServiceAccount == account && who.Instance == "" {
 		return nil

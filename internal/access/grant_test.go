@@ -25,7 +25,7 @@ func grantPolicy(t testing.TB) *access.Policy {
 	return p
 }
 
-func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
+func TestMayGrantOnlyOwnPermissions(t *testing.T) {
 	t.Parallel()
 	policy := grantPolicy(t)
 	admin := &identity.Principal{Name: "admin", Organization: "acme", ServiceAccount: "admin", Admin: true}
@@ -71,10 +71,10 @@ func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
 			t.Parallel()
 			err := policy.MayGrant(tc.who, tc.b)
 			if (err == nil) != tc.want {
-				t.Errorf("MayGrant = %v", err)
+				t.Errorf("MayGrant = %v, want allowed %v", err, tc.want)
 			}
 			if err != nil && errs.KindOf(err) != errs.Denied {
-				t.Errorf("kind of %v is %v", err, errs.KindOf(err))
+				t.Errorf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Denied)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
 		}
 	}
 	if err := policy.MayGrant(nil, outside); errs.KindOf(err) != errs.Unauthenticated {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("without a principal: kind of %v is %v, want %v", err, errs.KindOf(err), errs.Unauthenticated)
 	}
 	bound := *admin
 	bound.Instance = "prod"
@@ -145,7 +145,7 @@ func TestGrantingNeverWidens(t *testing.T) {
 		}
 	}
 	if granted < 50 {
-		t.Errorf("only %d grants were tried", granted)
+		t.Errorf("%d grants were tried, want at least 50", granted)
 	}
 }
 
@@ -174,22 +174,28 @@ func TestActingAsAnAccountIsGranting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if err := policy.MayActAs(tc.who, "acme", tc.account, tc.admin); (err == nil) != tc.want {
-				t.Errorf("MayActAs = %v", err)
+				t.Errorf("MayActAs = %v, want allowed %v", err, tc.want)
 			}
 		})
 	}
-	if policy.MayCreateAdmin(account("accounts"), "acme") == nil || policy.MayCreateAdmin(account("boss"), "acme") != nil || policy.MayCreateAdmin(admin, "other") == nil {
-		t.Error("MayCreateAdmin is wrong")
+	for _, tc := range []struct {
+		who          *identity.Principal
+		organization string
+		want         bool
+	}{{account("accounts"), "acme", false}, {account("boss"), "acme", true}, {admin, "other", false}} {
+		if err := policy.MayCreateAdmin(tc.who, tc.organization); (err == nil) != tc.want {
+			t.Errorf("MayCreateAdmin(%s, %s) = %v, want allowed %v", tc.who.Name, tc.organization, err, tc.want)
+		}
 	}
 }
 
-func TestRulesTellWhatOneMayDo(t *testing.T) {
+func TestRulesListOwnPermissions(t *testing.T) {
 	t.Parallel()
 	policy := grantPolicy(t)
 	org := access.Scope{Organization: "acme"}
 	rules := policy.Rules(account("local"), org)
 	if len(rules) != 3 {
-		t.Fatalf("rules = %+v", rules)
+		t.Fatalf("rules = %+v, want 3", rules)
 	}
 	var owner access.Rule
 	for _, r := range rules {
@@ -198,26 +204,26 @@ func TestRulesTellWhatOneMayDo(t *testing.T) {
 		}
 	}
 	if owner.Binding != "local-instance-owner" || len(owner.Restrictions) != 1 || owner.Restrictions[0].Instance != "prod" || !slices.Contains(owner.Permissions, "messaging.topics.produce") {
-		t.Errorf("rule = %+v", owner)
+		t.Errorf("rule = %+v, want that of local-instance-owner in instance prod", owner)
 	}
 	if got := policy.Rules(account("local"), access.Scope{Organization: "acme", Instance: "dev"}); len(got) != 2 {
-		t.Errorf("in another instance: %+v", got)
+		t.Errorf("in another instance: %+v, want 2 rules", got)
 	}
 	if got := policy.Rules(account("conditional"), org); len(got) != 2 || got[0].CEL != "true" {
-		t.Errorf("condition: %+v", got)
+		t.Errorf("condition: %+v, want 2 rules, the first with CEL true", got)
 	}
 	system := &identity.Principal{System: true}
 	if got := policy.Rules(system, access.Scope{}); len(got) != 1 || len(got[0].Permissions) != len(access.Permissions()) || got[0].By != access.BySystem {
-		t.Errorf("system: %+v", got)
+		t.Errorf("system: %+v, want one rule with every permission", got)
 	}
 	bound := &identity.Principal{Organization: "acme", Admin: true, Instance: "prod", ServiceAccount: "x"}
 	if got := policy.Rules(bound, org); len(got) != 1 || got[0].Restrictions[0].Instance != "prod" {
-		t.Errorf("bound administrator: %+v", got)
+		t.Errorf("bound administrator: %+v, want one rule in instance prod", got)
 	}
 	if got := policy.Rules(account("local"), access.Scope{Organization: "other"}); got != nil {
-		t.Errorf("elsewhere: %+v", got)
+		t.Errorf("elsewhere: %+v, want none", got)
 	}
-	if policy.Rules(nil, org) != nil {
-		t.Error("nobody has rules")
+	if got := policy.Rules(nil, org); got != nil {
+		t.Errorf("without a principal: %+v, want none", got)
 	}
 }

@@ -13,8 +13,6 @@ const (
 	ReadCredentials Permission = "cloud.credentials.describe"
 	// ReadAudit lets a caller read audit records of the organization.
 	ReadAudit Permission = "cloud.auditrecords.list"
-	// ReadMetrics lets a caller read metrics.
-	ReadMetrics Permission = "cloud.metrics.describe"
 )
 
 // group is a set of permissions: one resource and its verbs.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"freshet/internal/newest"
 )
 
 // policyShards spreads subjects, so that changing one binding copies a small
@@ -17,16 +19,16 @@ const policyShards = 256
 // both may repeat themselves and arrive late.
 type Policy struct {
 	seed   maphash.Seed
-	shards [policyShards]atomic.Pointer[map[subjectKey][]*grant]
+	shards [policyShards]atomic.Pointer[map[subjectKey][]*grant] // written under mu, read without
 
 	mu       sync.Mutex // one writer
-	bindings map[bindingKey]*held
-	counts   map[string]int       // bindings per organization
-	gone     map[bindingKey]int64 // revisions of deletions, against late events
+	bindings *newest.Map[bindingKey, *compiled]
+	counts   map[string]int // bindings per organization
 }
 
-// maxGone bounds the memory of deletions; late events are seconds old.
-const maxGone = 1 << 14
+// tombstonesKept bounds the memory of deleted bindings; late events are seconds
+// old.
+const tombstonesKept = 1 << 14
 
 type bindingKey struct{ organization, name string }
 
@@ -37,9 +39,9 @@ type subjectKey struct {
 	name         string
 }
 
-// held is what the policy knows of a binding: where its grants are.
-type held struct {
-	revision int64
+// compiled is what the policy knows of a binding: its grant and who has it. The
+// grant of a binding that is not valid is nil.
+type compiled struct {
 	grant    *grant
 	subjects []subjectKey
 }
@@ -47,7 +49,11 @@ type held struct {
 // NewPolicy makes a policy without bindings: only administrators may do
 // anything.
 func NewPolicy() *Policy {
-	p := &Policy{seed: maphash.MakeSeed(), bindings: make(map[bindingKey]*held), counts: make(map[string]int), gone: make(map[bindingKey]int64)}
+	p := &Policy{
+		seed:     maphash.MakeSeed(),
+		bindings: newest.NewMap[bindingKey, *compiled](tombstonesKept),
+		counts:   make(map[string]int),
+	}
 	for i := range p.shards {
 		p.shards[i].Store(&map[subjectKey][]*grant{})
 	}
@@ -64,22 +70,21 @@ func (p *Policy) SetBinding(b Binding) error {
 	b.Subjects = slices.Clone(b.Subjects)
 	b.ResourceNames = slices.Clone(b.ResourceNames)
 	g, err := b.compile()
+	next := &compiled{}
+	if err == nil {
+		next.grant, next.subjects = g, b.subjectKeys()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := bindingKey{b.Organization, b.Name}
-	old := p.bindings[key]
-	if b.Revision != 0 && (b.Revision < p.gone[key] || (old != nil && b.Revision < old.revision)) {
+	old, known := p.bindings.Get(key)
+	if !p.bindings.Put(key, b.Revision, next) {
 		return err
 	}
-	next := &held{revision: b.Revision, grant: g}
-	if err == nil {
-		next.subjects = b.subjectKeys()
-	}
-	p.replace(old, next)
-	if old == nil {
+	p.replaceLocked(old, next)
+	if !known {
 		p.counts[b.Organization]++
 	}
-	p.bindings[key] = next
 	return err
 }
 
@@ -88,11 +93,12 @@ func (p *Policy) SetBinding(b Binding) error {
 func (p *Policy) confirm(b *Binding) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := p.bindings[bindingKey{b.Organization, b.Name}]
-	if known == nil || known.grant == nil || !known.grant.source.same(b) {
+	key := bindingKey{b.Organization, b.Name}
+	known, ok := p.bindings.Get(key)
+	if !ok || known.grant == nil || !known.grant.source.same(b) {
 		return false
 	}
-	known.revision = max(known.revision, b.Revision)
+	p.bindings.Put(key, b.Revision, known)
 	return true
 }
 
@@ -102,22 +108,15 @@ func (p *Policy) DeleteBinding(organization, name string, revision int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := bindingKey{organization, name}
-	old := p.bindings[key]
-	if old != nil && revision != 0 && revision < old.revision {
+	old, known := p.bindings.Get(key)
+	if !p.bindings.Delete(key, revision) {
 		return // a younger binding of the same name
 	}
-	p.replace(old, &held{})
-	if old != nil {
+	p.replaceLocked(old, &compiled{})
+	if known {
 		if p.counts[organization]--; p.counts[organization] == 0 {
 			delete(p.counts, organization)
 		}
-	}
-	delete(p.bindings, key)
-	if revision != 0 {
-		if len(p.gone) >= maxGone {
-			clear(p.gone)
-		}
-		p.gone[key] = revision
 	}
 }
 
@@ -134,15 +133,16 @@ func (b *Binding) subjectKeys() []subjectKey {
 	return out
 }
 
-// replace moves subjects from one binding's grant to another's. A subject of
-// both changes over in one step: there is no moment without either.
-func (p *Policy) replace(old, next *held) {
+// replaceLocked moves subjects from one binding's grant to another's. A subject
+// of both changes over in one step: there is no moment without either. It is
+// called with mu held; old is nil for a binding that was not known.
+func (p *Policy) replaceLocked(old, next *compiled) {
 	edits := make(map[*atomic.Pointer[map[subjectKey][]*grant]][]subjectKey)
-	touch := func(h *held) {
-		if h == nil {
+	touch := func(c *compiled) {
+		if c == nil {
 			return
 		}
-		for _, s := range h.subjects {
+		for _, s := range c.subjects {
 			shard := p.shard(s)
 			edits[shard] = append(edits[shard], s)
 		}
@@ -182,17 +182,4 @@ func (p *Policy) Count(organization string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counts[organization]
-}
-
-// Len counts the bindings in force, for metrics.
-func (p *Policy) Len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, h := range p.bindings {
-		if len(h.subjects) > 0 {
-			n++
-		}
-	}
-	return n
 }

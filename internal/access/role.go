@@ -214,9 +214,3 @@ func (r *Role) Permissions() []Permission {
 	}
 	return out
 }
-
-// Allows reports whether the role has a permission.
-func (r *Role) Allows(p Permission) bool {
-	i, ok := permissionIndex[p]
-	return ok && r.set.has(i)
-}

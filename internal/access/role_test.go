@@ -40,8 +40,8 @@ func TestRoleMatrix(t *testing.T) {
 		fmt.Fprintf(&out, "%-38s ", perm)
 		for i, name := range names {
 			_, err := policy.Authorize(context.Background(), account(name), perm, everything)
-			if role, _ := access.FindRole("ClusterRole", name); role.Allows(perm) != (err == nil) {
-				t.Errorf("role %s and policy disagree about %s", name, perm)
+			if role, _ := access.FindRole("ClusterRole", name); slices.Contains(role.Permissions(), perm) != (err == nil) {
+				t.Errorf("role %s lists %s: %v, the policy allows it: %v; want the same", name, perm, err != nil, err == nil)
 			}
 			if err == nil {
 				out.WriteByte(column(i))
@@ -65,7 +65,7 @@ func golden(t *testing.T, name string, got []byte) {
 	want, err := os.ReadFile(path)
 	must(t, err)
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; run with -update and read the difference:\n%s", path, got)
+		t.Errorf("%s differs; run with -update and read the difference. Got:\n%s\nWant:\n%s", path, got, want)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestRoleSanity(t *testing.T) {
 	}
 	for _, role := range access.Roles() {
 		if role.Description == "" || role.Level == "" || len(role.Permissions()) == 0 {
-			t.Errorf("role %s lacks something", role.Name)
+			t.Errorf("role %s: description %q, level %q, %d permissions; want none empty", role.Name, role.Description, role.Level, len(role.Permissions()))
 		}
 		for _, p := range role.Permissions() {
 			wide := role.Name == "org-admin"
@@ -140,7 +140,7 @@ func TestRoleSanity(t *testing.T) {
 		}
 	}
 	if n := len(access.Permissions()); n != len(slices.Compact(access.Permissions())) {
-		t.Error("the catalogue repeats itself")
+		t.Errorf("%d permissions, %d without repeats; want as many", n, len(slices.Compact(access.Permissions())))
 	}
 }
 
@@ -153,15 +153,15 @@ func TestFindRole(t *testing.T) {
 		"topic-owner", "topic-producer", "topic-consumer", "schema-owner", "schema-manager", "schema-writer", "schema-reader",
 	} {
 		if role, ok := access.FindRole("ClusterRole", name); !ok || role.Name != name {
-			t.Errorf("ClusterRole %s is missing", name)
+			t.Errorf("FindRole(ClusterRole, %s) = %v, %v; want the role", name, role, ok)
 		}
 	}
 	if role, ok := access.FindRole("Role", "admin"); !ok || role.Name != "org-admin" {
-		t.Error("the older name admin is missing")
+		t.Errorf("FindRole(Role, admin) = %v, %v; want org-admin", role, ok)
 	}
 	for _, bad := range [][2]string{{"ClusterRole", "admin"}, {"Role", "org-admin"}, {"", "org-admin"}, {"ClusterRole", ""}, {"Role", ""}} {
 		if _, ok := access.FindRole(bad[0], bad[1]); ok {
-			t.Errorf("found %v", bad)
+			t.Errorf("FindRole%q found a role, want none", bad)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestForVerb(t *testing.T) {
 	for in, want := range tests {
 		got, ok := access.ForVerb(in[0], in[1], in[2])
 		if got != want || ok != (want != "") {
-			t.Errorf("ForVerb%q = %q, %v", in, got, ok)
+			t.Errorf("ForVerb%q = %q, %v; want %q, %v", in, got, ok, want, want != "")
 		}
 		if ok && !got.Known() {
 			t.Errorf("%s is not in the catalogue", got)

@@ -37,7 +37,7 @@ var rules = []rule{
 	{[]string{"api/..."}, []string{"api/..."}, join(apiserver, engines, cobra)},
 
 	// Leaves.
-	{[]string{"internal/errs", "internal/names", "internal/dataplane/provision"}, nil, []string{"*"}},
+	{[]string{"internal/errs", "internal/names", "internal/newest", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version"}, nil, []string{"*"}},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
@@ -53,8 +53,8 @@ var rules = []rule{
 	{[]string{"internal/replica"}, []string{"internal/engine", "internal/errs"}, join(http, kube, engines, cobra)},
 
 	// Domains: no HTTP, no engine implementation, no API machinery.
-	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names"}, join(http, apiserver, engines, cobra)},
-	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names"}, join(apiserver, engines, cobra)},
+	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names", "internal/newest"}, join(http, apiserver, engines, cobra)},
+	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names", "internal/newest"}, join(apiserver, engines, cobra)},
 	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names"}, join(kube, engines, cobra)},
 	{
 		[]string{"internal/schemas"},
@@ -98,7 +98,7 @@ var rules = []rule{
 	// The kinds: each knows no other, and only the list knows them all.
 	{
 		[]string{"internal/kinds/..."},
-		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/dataplane/provision", "internal/placement", "internal/reconcile/...", "internal/resources/..."},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/reconcile/...", "internal/resources/..."},
 		join(engines, surfaces, []string{"freshet/internal/kinds/..."}),
 	},
 	{ // the list
@@ -114,7 +114,7 @@ var rules = []rule{
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.
-	{[]string{"internal/archtest", "console/...", "api/openapi"}, nil, nil},
+	{[]string{"internal/archtest", "console/...", "api/openapi", "hack/..."}, nil, nil},
 	{[]string{"test/...", "bench/..."}, []string{"api/...", "internal/...", "test/...", "bench/..."}, nil},
 }
 

@@ -23,7 +23,7 @@ func TestSettingsAreObeyed(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no server: %v", err)
 	}
-	for _, path := range append(files, "../config/config.go") {
+	for _, path := range append(files, "../config/derived.go") {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)

@@ -89,7 +89,7 @@ var wires = []wire{
 	{engine.ErrNewerFormat, 500, 500},
 
 	{access.ErrDenied, 401, 403},
-	{access.ErrNobody, 401, 401},
+	{access.ErrNoPrincipal, 401, 401},
 	{web.ErrBodyTooLarge, 413, 413},
 	{web.ErrBusy, 503, 503},
 	{context.DeadlineExceeded, 503, 503},

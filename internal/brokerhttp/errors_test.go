@@ -20,7 +20,7 @@ func TestEverySentinelIsMapped(t *testing.T) {
 	faults := []error{engine.ErrCompacted, engine.ErrCorrupt, engine.ErrNewerFormat}
 	all := append(messaging.Sentinels(),
 		identity.ErrNoToken, identity.ErrInvalidToken, identity.ErrTokenExpired, identity.ErrTokenTooEarly, identity.ErrWrongAudience,
-		identity.ErrAccountGone, identity.ErrKeyUnknown, identity.ErrKeyRevoked, identity.ErrKeysUnavailable, access.ErrDenied, access.ErrNobody)
+		identity.ErrAccountGone, identity.ErrKeyUnknown, identity.ErrKeyRevoked, identity.ErrKeysUnavailable, access.ErrDenied, access.ErrNoPrincipal)
 	for _, err := range all {
 		for _, s := range []Column{MessageCalls, AdminCalls} {
 			wrapped := fmt.Errorf("doing something: %w", err)
@@ -37,7 +37,7 @@ func TestEverySentinelIsMapped(t *testing.T) {
 			}
 		}
 	}
-	for _, k := range errs.Kinds() {
+	for k := range errs.KindCount {
 		if w, ok := kinds[k]; !ok || w.message == 0 || w.admin == 0 {
 			t.Errorf("kind %v is not mapped", k)
 		}

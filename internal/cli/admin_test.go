@@ -17,7 +17,7 @@ func TestEncryptionKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if r := run(t, "admin", "encryption-key", "list", "--data-dir", dir); r.code == ExitOK {
-		t.Errorf("keys of a server that has never run: %+v", r)
+		t.Errorf("keys of a server that has never run: got %+v, want an error", r)
 	}
 	sealer, err := identity.OpenSealer(filepath.Join(dir, "encryption.key"))
 	if err != nil {
@@ -28,31 +28,31 @@ func TestEncryptionKey(t *testing.T) {
 		t.Helper()
 		r := run(t, append([]string{"admin", "encryption-key", "--data-dir", dir}, args...)...)
 		if r.code != code {
-			t.Errorf("%v: %+v, want exit code %d", args, r, code)
+			t.Errorf("%v: got %+v, want exit code %d", args, r, code)
 		}
 		return strings.TrimSpace(r.out)
 	}
 	if got := do(ExitOK, "list"); got != first+" (active)" {
-		t.Errorf("list: %q", got)
+		t.Errorf("list: %q, want %s alone", got, first)
 	}
 	second := do(ExitOK, "rotate")
 	if got := do(ExitOK, "list"); got != second+" (active)\n"+first {
-		t.Errorf("list after rotate: %q", got)
+		t.Errorf("list after rotate: %q, want %s, then %s", got, second, first)
 	}
 	do(ExitError, "retire", second)
 	third := do(ExitOK, "add")
 	do(ExitOK, "activate", third)
 	do(ExitOK, "retire", first)
 	if got := do(ExitOK, "list"); got != third+" (active)\n"+second {
-		t.Errorf("list in the end: %q", got)
+		t.Errorf("list in the end: %q, want %s, then %s", got, third, second)
 	}
 	do(ExitUsage)
-	do(ExitUsage, "melt")
+	do(ExitUsage, "unknown")
 	do(ExitUsage, "retire")
 	do(ExitUsage, "list", "x")
 }
 
-// server answers as far as reset-credentials asks.
+// accountServer answers what reset-credentials asks.
 type accountServer struct {
 	mu     sync.Mutex
 	exists bool
@@ -70,7 +70,7 @@ func (s *accountServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Header.Get("Authorization") != "Bearer secret":
-		reply(401, map[string]any{"message": "who are you?"})
+		reply(401, map[string]any{"message": "not authenticated"})
 	case r.Method == http.MethodPost:
 		s.exists, s.data = true, "eyJmcmVzaCI6dHJ1ZX0="
 		reply(201, map[string]any{})
@@ -95,9 +95,9 @@ func TestResetCredentials(t *testing.T) {
 	}{
 		"lost":            {&accountServer{exists: true, data: "eyJvbGQiOjF9"}, "secret", nil, ExitOK, "GET,PATCH,GET"},
 		"deleted":         {&accountServer{}, "secret", nil, ExitOK, "GET,POST,GET"},
-		"somebody else's": {&accountServer{exists: true, data: "eyJvbGQiOjF9"}, "secret", []string{"--service-account", "ci", "--out", "admin.json"}, ExitOK, "GET,PATCH,GET"},
-		"nobody's":        {&accountServer{}, "secret", []string{"--service-account", "ci", "--out", "admin.json"}, ExitNotFound, "GET"},
-		"nowhere to put":  {&accountServer{exists: true}, "secret", []string{"--service-account", "ci"}, ExitUsage, ""},
+		"another account": {&accountServer{exists: true, data: "eyJvbGQiOjF9"}, "secret", []string{"--service-account", "ci", "--out", "admin.json"}, ExitOK, "GET,PATCH,GET"},
+		"unknown account": {&accountServer{}, "secret", []string{"--service-account", "ci", "--out", "admin.json"}, ExitNotFound, "GET"},
+		"no file given":   {&accountServer{exists: true}, "secret", []string{"--service-account", "ci"}, ExitUsage, ""},
 		"another token":   {&accountServer{exists: true}, "other", nil, ExitDenied, "GET"},
 	}
 	for name, tc := range tests {
@@ -115,7 +115,7 @@ func TestResetCredentials(t *testing.T) {
 			}
 			r := run(t, args...)
 			if r.code != tc.code {
-				t.Fatalf("%+v, want exit code %d", r, tc.code)
+				t.Fatalf("got %+v, want exit code %d", r, tc.code)
 			}
 			var calls []string
 			for _, call := range tc.server.calls {
@@ -133,10 +133,10 @@ func TestResetCredentials(t *testing.T) {
 				return
 			}
 			if string(text) != `{"fresh":true}` {
-				t.Errorf("written: %q %v", text, err)
+				t.Errorf("written: %q, %v; want the new credentials", text, err)
 			}
 			if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("mode: %v %v", info, err)
+				t.Errorf("mode: %v, %v; want 0600", info, err)
 			}
 		})
 	}
@@ -146,15 +146,15 @@ func TestResetCredentialsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if r := run(t, "admin", "reset-credentials", "--data-dir", dir); r.code != ExitNotFound {
-		t.Errorf("no data directory: %+v", r)
+		t.Errorf("no data directory: got %+v, want exit code %d", r, ExitNotFound)
 	}
 	writeFile(t, filepath.Join(dir, "admin.token"), "secret")
 	r := run(t, "admin", "reset-credentials", "--data-dir", dir, "--server", "http://127.0.0.1:1")
 	if r.code != ExitError || !strings.Contains(r.err, "has to run") {
-		t.Errorf("no server: %+v", r)
+		t.Errorf("no server: got %+v, want exit code %d and that it has to run", r, ExitError)
 	}
 	writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters: []")
 	if r := run(t, "admin", "reset-credentials", "--data-dir", dir); r.code != ExitError {
-		t.Errorf("a kubeconfig without a server: %+v", r)
+		t.Errorf("a kubeconfig without a server: got %+v, want exit code %d", r, ExitError)
 	}
 }

@@ -41,7 +41,7 @@ func newResetCredentials() *cobra.Command {
 		Short: "Make new credentials for the administrator, or another service account",
 		Long: `Make new credentials for a service account, the system administrator's unless
 another is named. The old client secret and all access tokens made with it are
-dead at once; API keys of the account go on working. An administrator whose
+invalid at once; API keys of the account go on working. An administrator whose
 account was deleted gets it back.
 
 The server has to run. The command speaks to it with the token in its data
@@ -58,7 +58,7 @@ directory; its address is taken from the kubeconfig there.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.out == "" {
 				if r.organization != defaults.Admin.Organization || r.account != defaults.Admin.ServiceAccount {
-					return usagef(cmd, "--out says where to write the credentials of %s/%s", r.organization, r.account)
+					return usagef(cmd, "--out is required to write the credentials of %s/%s", r.organization, r.account)
 				}
 				r.out = filepath.Join(r.dataDir, "admin.json")
 			}
@@ -215,7 +215,7 @@ func (r *reset) call(ctx context.Context, method, path, contentType string, body
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
-		return account, errs.Newf(errs.Unavailable, "the server has to run for this: %w", err)
+		return account, errs.Newf(errs.Unavailable, "the server cannot be reached, and has to run for this command: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }() // read as far as wanted
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))

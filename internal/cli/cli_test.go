@@ -52,21 +52,21 @@ func TestServeFlags(t *testing.T) {
 	writeFile(t, file, "http: 127.0.0.1:1\nops: 127.0.0.1:2\ndomain: example.org\n")
 	r := run(t, "serve", "--config", file, "--http", "127.0.0.1:3", "--data-dir", "/d")
 	if r.code != ExitOK || r.served == nil {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got %+v, want exit code %d and a server", r, ExitOK)
 	}
 	if c := r.served; c.HTTP != "127.0.0.1:3" || c.Ops != "127.0.0.1:2" || c.Domain != "example.org" || c.DataDir != "/d" ||
 		c.HTTPS != config.Default().HTTPS {
-		t.Errorf("flags over file over defaults: %+v", c)
+		t.Errorf("got %+v, want flags over the file over the defaults", c)
 	}
 }
 
 func TestServeRefusesPublicHTTP(t *testing.T) {
 	t.Parallel()
 	if r := run(t, "serve", "--http", "0.0.0.0:8080"); r.code != ExitError || r.served != nil || !strings.Contains(r.err, "--insecure-http") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d and a hint at --insecure-http", r, ExitError)
 	}
 	if r := run(t, "serve", "--http", "0.0.0.0:8080", "--insecure-http"); r.code != ExitOK || r.served == nil {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d and a server", r, ExitOK)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestExitCodes(t *testing.T) {
 		"timeout":  {fmt.Errorf("wrapped: %w", context.DeadlineExceeded), ExitTimeout},
 	} {
 		if r := runServe(t, c.err, "serve"); r.code != c.want {
-			t.Errorf("%s: %d, want %d", name, r.code, c.want)
+			t.Errorf("%s: exit code %d, want %d", name, r.code, c.want)
 		}
 	}
 }
@@ -106,10 +106,10 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		r := run(t, args...)
 		if r.code != ExitUsage {
-			t.Errorf("%v: exit %d (%s)", args, r.code, r.err)
+			t.Errorf("%v: exit code %d (%s), want %d", args, r.code, r.err, ExitUsage)
 		}
 		if !strings.Contains(r.err, "--help' for what it takes") {
-			t.Errorf("%v: no hint in %q", args, r.err)
+			t.Errorf("%v: error %q, want a hint at --help", args, r.err)
 		}
 	}
 }
@@ -121,35 +121,35 @@ func TestConfigCheckAndPrint(t *testing.T) {
 	writeFile(t, good, "domain: example.org\n")
 	writeFile(t, bad, "domain: 'no good'\nlog: {level: loud}\n")
 	if r := run(t, "config", "check", good); r.code != ExitOK || !strings.Contains(r.out, "is valid") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d and %q", r, ExitOK, "is valid")
 	}
 	if r := run(t, "config", "check", bad); r.code != ExitError || !strings.Contains(r.err, "domain:") || !strings.Contains(r.err, "log.level:") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d and both fields named", r, ExitError)
 	}
 	if r := run(t, "config", "check", good+".missing"); r.code != ExitNotFound {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d", r, ExitNotFound)
 	}
 	r := run(t, "config", "print", good)
 	cfg, err := config.Parse([]byte(r.out))
 	if err != nil || cfg.Domain != "example.org" {
-		t.Errorf("%v, %v", cfg, err)
+		t.Errorf("got %v, %v; want domain example.org", cfg, err)
 	}
 	if r := run(t, "config", "print"); r.code != ExitOK || !strings.Contains(r.out, "freshet.localhost") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d and the default domain", r, ExitOK)
 	}
 }
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	if r := run(t, "version"); r.code != ExitOK || !strings.HasPrefix(r.out, "freshet ") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d and the version", r, ExitOK)
 	}
 	var info map[string]string
 	if err := json.Unmarshal([]byte(run(t, "version", "-o", "json").out), &info); err != nil || info["go"] == "" {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("got %v, %v; want the version of Go", info, err)
 	}
 	if err := yaml.Unmarshal([]byte(run(t, "version", "-o", "yaml").out), &info); err != nil || info["version"] == "" {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("got %v, %v; want the version", info, err)
 	}
 }
 
@@ -172,20 +172,20 @@ func TestHealth(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(hang) })
 	if r := run(t, "health", "--server", server.URL); r.code != ExitOK || r.out != "ready\n" {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d and ready", r, ExitOK)
 	}
 	if r := run(t, "health", "-v", "--server", server.URL); r.code != ExitOK || !strings.Contains(r.out, "[+]etcd ok") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d and every check", r, ExitOK)
 	}
 	if r := run(t, "health", "--server", server.URL+"/slow", "--timeout", "20ms"); r.code != ExitTimeout {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d", r, ExitTimeout)
 	}
 	ready = false
 	if r := run(t, "health", "--server", server.URL); r.code != ExitError || !strings.Contains(r.err, "etcd failed") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d and the failed check", r, ExitError)
 	}
 	if r := run(t, "health", "--server", "http://127.0.0.1:1"); r.code != ExitError {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d", r, ExitError)
 	}
 }
 
@@ -199,11 +199,11 @@ func TestHealthTrustsTheGivenAuthority(t *testing.T) {
 		t.Error("an unknown authority was trusted")
 	}
 	if r := run(t, "health", "--server", server.URL, "--ca-file", ca); r.code != ExitOK {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d", r, ExitOK)
 	}
 	writeFile(t, ca, "nonsense")
 	if r := run(t, "health", "--server", server.URL, "--ca-file", ca); r.code != ExitError {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d", r, ExitError)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitNotFound {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want exit code %d", r, ExitNotFound)
 	}
 	writeFile(t, filepath.Join(dir, "admin.token"), "s3cret")
 	if err := os.Mkdir(filepath.Join(dir, "tls"), 0o700); err != nil {
@@ -220,7 +220,7 @@ func TestKubeconfig(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "tls", "ca.crt"), "pem")
 	r := run(t, "kubeconfig", "--data-dir", dir, "--server", "https://127.0.0.1:8443", "--organization", "acme")
 	if r.code != ExitOK || strings.Contains(r.out, "s3cret") {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got %+v, want exit code %d and no token", r, ExitOK)
 	}
 	for _, want := range []string{"server: https://127.0.0.1:8443", "namespace: acme", "tokenFile: " + dir, "certificate-authority: " + dir} {
 		if !strings.Contains(r.out, want) {
@@ -228,7 +228,7 @@ func TestKubeconfig(t *testing.T) {
 		}
 	}
 	if r := run(t, "kubeconfig", "--data-dir", dir, "--server", "http://127.0.0.1:8080"); r.code != ExitUsage {
-		t.Errorf("plain HTTP, over which kubectl sends no token: %+v", r)
+		t.Errorf("plain HTTP, over which kubectl sends no token: got %+v, want exit code %d", r, ExitUsage)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 		if count < 3 {
-			t.Errorf("%s has %d examples", cmd.CommandPath(), count)
+			t.Errorf("%s has %d examples, want at least 3", cmd.CommandPath(), count)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"config"}} {
 		if r := run(t, args...); r.code != ExitOK || !strings.Contains(r.out, "Examples:") || r.served != nil {
-			t.Errorf("%v: %+v", args, r)
+			t.Errorf("%v: got %+v, want exit code %d and the help", args, r, ExitOK)
 		}
 	}
 }

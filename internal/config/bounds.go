@@ -2,10 +2,8 @@ package config
 
 import "time"
 
-const minute = time.Minute
-
 // validateBounds checks every number against what makes sense for it. The
-// upper ends are there to catch slips of the unit, not to protect anybody.
+// upper ends are there to catch slips of the unit.
 func (c *Config) validateBounds(p *problems) {
 	l := &c.Limits
 	for _, b := range []struct {
@@ -59,7 +57,7 @@ func (c *Config) validateDurations(p *problems) {
 		{"timeouts.idle", t.Idle, time.Second, 24 * time.Hour},
 		{"timeouts.consumeMax", t.ConsumeMax, time.Second, 10 * time.Minute},
 		{"timeouts.drain", t.Drain, 0, time.Hour},
-		{"tokens.lifetime", c.Tokens.Lifetime, minute, 30 * day},
+		{"tokens.lifetime", c.Tokens.Lifetime, time.Minute, 30 * day},
 		{"tokens.keyRotation", c.Tokens.KeyRotation, time.Hour, 3650 * day},
 	} {
 		if b.value.Std() < b.min || b.value.Std() > b.max {

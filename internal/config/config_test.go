@@ -85,14 +85,11 @@ func TestParseRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := config.Parse([]byte(c.text))
-			if err == nil {
-				t.Fatal("accepted")
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error = %v, want one that mentions %q", err, c.want)
 			}
-			if !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %q does not mention %q", err, c.want)
-			}
-			if errs.KindOf(err) != errs.Invalid {
-				t.Errorf("kind %v, want invalid", errs.KindOf(err))
+			if got := errs.KindOf(err); got != errs.Invalid {
+				t.Errorf("kind %v, want %v", got, errs.Invalid)
 			}
 		})
 	}
@@ -147,11 +144,8 @@ func TestValidateNamesTheField(t *testing.T) {
 			cfg := config.Default()
 			c.change(cfg)
 			err := cfg.Validate()
-			if err == nil {
-				t.Fatal("accepted")
-			}
-			if !strings.Contains(err.Error(), "\n  "+c.field+" ") {
-				t.Errorf("no line for %s in:\n%v", c.field, err)
+			if err == nil || !strings.Contains(err.Error(), "\n  "+c.field+" ") {
+				t.Errorf("error = %v, want one with a line for %s", err, c.field)
 			}
 		})
 	}
@@ -231,24 +225,24 @@ func TestLoad(t *testing.T) {
 	}
 	cfg, err := config.Load(path)
 	if err != nil || cfg.Domain != "example.org" {
-		t.Fatalf("got %v, %v", cfg, err)
+		t.Fatalf("Load = %v, %v; want domain example.org", cfg, err)
 	}
 	if _, err := config.Load(path + ".missing"); errs.KindOf(err) != errs.NotFound {
-		t.Errorf("missing file: %v", err)
+		t.Errorf("missing file: kind of %v is %v, want %v", err, errs.KindOf(err), errs.NotFound)
 	}
 	if err := os.WriteFile(path, bytes.Repeat([]byte("#"), 2<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := config.Load(path); errs.KindOf(err) != errs.TooLarge {
-		t.Errorf("huge file: %v", err)
+		t.Errorf("huge file: kind of %v is %v, want %v", err, errs.KindOf(err), errs.TooLarge)
 	}
 }
 
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		cfg          config.Config
-		public, issu string
+		cfg            config.Config
+		public, issuer string
 	}{
 		"derived from http":  {config.Config{HTTP: "127.0.0.1:8080", HTTPS: "127.0.0.1:8443"}, "http://127.0.0.1:8080", "http://127.0.0.1:8080"},
 		"derived from https": {config.Config{HTTP: "off", HTTPS: ":8443"}, "https://localhost:8443", "https://localhost:8443"},
@@ -258,8 +252,8 @@ func TestURLs(t *testing.T) {
 		if got := c.cfg.PublicURL(); got != c.public {
 			t.Errorf("%s: public %s, want %s", name, got, c.public)
 		}
-		if got := c.cfg.Issuer(); got != c.issu {
-			t.Errorf("%s: issuer %s, want %s", name, got, c.issu)
+		if got := c.cfg.Issuer(); got != c.issuer {
+			t.Errorf("%s: issuer %s, want %s", name, got, c.issuer)
 		}
 	}
 }
@@ -273,7 +267,7 @@ func TestSecureURL(t *testing.T) {
 		"":                       {HTTP: ":80", HTTPS: config.Off},
 	} {
 		if got := cfg.SecureURL(); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("SecureURL = %q, want %q", got, want)
 		}
 	}
 }
@@ -282,8 +276,8 @@ func TestPaths(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
 	cfg.DataDir = "/d"
-	if got := cfg.Path("tls", "ca.crt"); got != "/d/tls/ca.crt" {
-		t.Error(got)
+	if got, want := cfg.Path("tls", "ca.crt"), "/d/tls/ca.crt"; got != want {
+		t.Errorf("Path = %q, want %q", got, want)
 	}
 	for given, want := range map[string]string{"audit.log": "/d/audit.log", "/var/log/a": "/var/log/a", "off": ""} {
 		cfg.Audit.Path = given

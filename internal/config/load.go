@@ -31,7 +31,7 @@ func Load(path string) (*Config, error) {
 		return nil, errs.Newf(errs.Invalid, "reading the configuration: %w", err)
 	}
 	if len(text) > maxFile {
-		return nil, errs.Newf(errs.TooLarge, "%s: a configuration file has at most %d bytes", path, maxFile)
+		return nil, errs.Newf(errs.TooLarge, "%s: the configuration file is too large, the maximum is %d bytes", path, maxFile)
 	}
 	c, err := Parse(text)
 	if err != nil {
@@ -43,7 +43,7 @@ func Load(path string) (*Config, error) {
 // Parse reads YAML over the defaults; an unknown or repeated key is an error.
 func Parse(text []byte) (*Config, error) {
 	if bytes.Contains(text, []byte("\n---")) {
-		return nil, errs.New(errs.Invalid, "one YAML document is expected, there are several")
+		return nil, errs.New(errs.Invalid, "the configuration must be one YAML document, there are several")
 	}
 	c := Default()
 	// Emptied first: decoding into a filled list would let an entry that

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"freshet/internal/errs"
 )
@@ -44,7 +45,7 @@ func (c *Config) Validate() error {
 
 func (c *Config) validateListeners(p *problems) {
 	if c.HTTP == Off && c.HTTPS == Off {
-		p.addf("https", "http and https are both off; nobody could reach the server")
+		p.addf("https", "http and https are both off; switch one on, or the server cannot be reached")
 	}
 	seen := map[string]string{}
 	for _, l := range []struct{ field, address string }{{"http", c.HTTP}, {"https", c.HTTPS}, {"ops", c.Ops}} {
@@ -53,7 +54,7 @@ func (c *Config) validateListeners(p *problems) {
 		}
 		_, port, err := net.SplitHostPort(l.address)
 		if n, convErr := strconv.Atoi(port); err != nil || convErr != nil || n < 0 || n > 65535 {
-			p.addf(l.field, "%q is not host:port", l.address)
+			p.addf(l.field, "%q must be host:port, or off", l.address)
 			continue
 		}
 		if other, taken := seen[l.address]; taken && port != "0" {
@@ -85,7 +86,7 @@ var (
 
 func (p *problems) label(field, value string) {
 	if !labelPattern.MatchString(value) {
-		p.addf(field, "%q must be lower-case letters, digits and '-', at most 63", value)
+		p.addf(field, "%q must be at most 63 lower-case letters, digits and '-'", value)
 	}
 }
 
@@ -98,7 +99,7 @@ func (p *problems) subdomain(field, value string) {
 func (c *Config) validateURLs(p *problems) {
 	p.origin("baseURL", c.BaseURL)
 	if c.BaseURL == "" && c.Etcd.External() && !c.Etcd.SingleReplica {
-		p.addf("baseURL", "must be given when etcd is external: replicas have to agree on where tokens come from and what they are for")
+		p.addf("baseURL", "must be given when etcd is external: every replica must issue and accept tokens for the same address")
 	}
 	p.origin("issuerURL", c.IssuerURL)
 	p.subdomain("domain", c.Domain)
@@ -143,7 +144,7 @@ func (c *Config) validateEtcd(p *problems) {
 		case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil:
 			p.addf(field, "must be http(s)://host:port")
 		case u.Scheme == "http" && c.Etcd.CertFile+c.Etcd.CAFile != "":
-			p.addf(field, "has a certificate configured but is not https")
+			p.addf(field, "must be https, because etcd.certFile or etcd.caFile is given")
 		}
 	}
 	p.pair("etcd", c.Etcd.CertFile, c.Etcd.KeyFile)
@@ -154,10 +155,10 @@ func (c *Config) validateEtcd(p *problems) {
 		p.addf("etcd.prefix", "%q must begin with / and not end with it", c.Etcd.Prefix)
 	}
 	if c.Etcd.Quota < 64<<20 {
-		p.addf("etcd.quota", "%s is too small, 64Mi is the least", c.Etcd.Quota)
+		p.addf("etcd.quota", "%s is too small, the minimum is 64Mi", c.Etcd.Quota)
 	}
-	if c.Etcd.CompactionInterval < Duration(minute) {
-		p.addf("etcd.compactionInterval", "%s is too short, 1m is the least", c.Etcd.CompactionInterval)
+	if c.Etcd.CompactionInterval < Duration(time.Minute) {
+		p.addf("etcd.compactionInterval", "%s is too short, the minimum is 1m", c.Etcd.CompactionInterval)
 	}
 }
 
@@ -181,7 +182,7 @@ func (c *Config) validatePools(p *problems) {
 			p.addf(field+".type", "%q must be generic, aws, gcloud or azure", pool.Type)
 		}
 		if id := pool.Namespace + "/" + pool.Name; pools[id] {
-			p.addf(field+".name", "%s is there twice", id)
+			p.addf(field+".name", "%s is listed twice", id)
 		} else {
 			pools[id] = true
 		}
@@ -191,7 +192,7 @@ func (c *Config) validatePools(p *problems) {
 		for j, member := range pool.Members {
 			c.validateMember(p, fmt.Sprintf("%s.members[%d]", field, j), member)
 			if id := pool.Namespace + "/" + member.Name; members[id] {
-				p.addf(fmt.Sprintf("%s.members[%d].name", field, j), "%s is there twice", id)
+				p.addf(fmt.Sprintf("%s.members[%d].name", field, j), "%s is listed twice", id)
 			} else {
 				members[id] = true
 			}
@@ -241,7 +242,7 @@ func (c *Config) validateLog(p *problems) {
 
 func (p *problems) pair(field, cert, key string) {
 	if (cert == "") != (key == "") {
-		p.addf(field, "certFile and keyFile belong together")
+		p.addf(field, "certFile and keyFile must be given together")
 	}
 }
 

@@ -25,11 +25,11 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 func (d *Duration) UnmarshalJSON(raw []byte) error {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return fmt.Errorf("a duration is written with its unit, such as 90s or 24h, not %s", raw)
+		return fmt.Errorf("a duration must have a unit, such as 90s or 24h; %s has none", raw)
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("duration %q is not understood; write it such as 90s or 24h", text)
+		return fmt.Errorf("duration %q is not valid; write for example 90s or 24h", text)
 	}
 	*d = Duration(parsed)
 	return nil
@@ -81,7 +81,7 @@ func parseSize(text string) (Size, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
 	if err != nil || (factor > 1 && (n > math.MaxInt64/factor || n < math.MinInt64/factor)) {
-		return 0, fmt.Errorf("size %q is not understood; write bytes, or a number with Ki, Mi or Gi", text)
+		return 0, fmt.Errorf("size %q is not valid; write bytes, or a number with Ki, Mi or Gi", text)
 	}
 	return Size(n * factor), nil
 }

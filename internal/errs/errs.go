@@ -28,9 +28,13 @@ const (
 	Precondition                // the state the caller demanded does not hold
 	TooLarge                    // a body, name or list is over its limit
 	Unavailable                 // try again later: overload, disk full, shutting down
+
+	// KindCount is how many kinds there are: a surface ranges over it to test
+	// that it maps them all.
+	KindCount
 )
 
-var kindNames = [...]string{
+var kindNames = [KindCount]string{
 	Internal:        "internal",
 	Invalid:         "invalid",
 	Unauthenticated: "unauthenticated",
@@ -44,19 +48,10 @@ var kindNames = [...]string{
 
 // String returns the kind in lower-case words, for logs.
 func (k Kind) String() string {
-	if int(k) < len(kindNames) {
+	if k < KindCount {
 		return kindNames[k]
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
-}
-
-// Kinds lists every kind, so that a surface can test that it maps them all.
-func Kinds() []Kind {
-	kinds := make([]Kind, len(kindNames))
-	for i := range kinds {
-		kinds[i] = Kind(i)
-	}
-	return kinds
 }
 
 // Error is an error with a kind. Its text is meant for the caller: write it so
@@ -80,9 +75,6 @@ func Newf(kind Kind, format string, args ...any) *Error {
 
 // Error returns the text for the caller.
 func (e *Error) Error() string { return e.text }
-
-// Kind returns the error's own kind.
-func (e *Error) Kind() Kind { return e.kind }
 
 // Unwrap returns what Newf wrapped, if anything.
 func (e *Error) Unwrap() error { return e.cause }

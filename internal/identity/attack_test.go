@@ -254,7 +254,7 @@ func FuzzVerify(f *testing.F) {
 		case err == nil && text != valid:
 			t.Fatalf("accepted %q as %v", text, p)
 		case err != nil && errs.KindOf(err) != errs.Unauthenticated:
-			t.Fatalf("kind of %v is %v", err, errs.KindOf(err))
+			t.Fatalf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Unauthenticated)
 		case err != nil && len(text) > 20 && strings.Contains(err.Error(), text):
 			t.Fatalf("the error quotes the token: %v", err)
 		}
@@ -280,10 +280,10 @@ func FuzzVerifyClaims(f *testing.F) {
 		}
 		p, err := world.Verifier.Verify(context.Background(), token(header, json.RawMessage(claims), es256(world.private)), api)
 		if err == nil && p.UID != world.account.UID {
-			t.Fatalf("claims %s made %+v", claims, p)
+			t.Fatalf("claims %s made %+v, want uid %s", claims, p, world.account.UID)
 		}
 		if err != nil && errs.KindOf(err) != errs.Unauthenticated {
-			t.Fatalf("kind of %v is %v", err, errs.KindOf(err))
+			t.Fatalf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Unauthenticated)
 		}
 	})
 }

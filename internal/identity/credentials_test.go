@@ -33,18 +33,18 @@ func TestCredentialsFileHasTheFieldsOfR6(t *testing.T) {
 		}
 	}
 	if len(file) != len(want) {
-		t.Errorf("fields = %v", file)
+		t.Errorf("fields = %v, want %d", file, len(want))
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(file["client_secret"])
 	if err != nil || len(raw) != 32 {
-		t.Errorf("client secret is %d bytes, %v", len(raw), err)
+		t.Errorf("client secret is %d bytes, %v; want 32", len(raw), err)
 	}
 	back, err := identity.ParseCredentials(c.File())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back.ClientID != c.ClientID || !back.ClientSecret.Equal(c.ClientSecret) || back.ClientEmail != c.ClientEmail || back.IssuerURL != c.IssuerURL {
-		t.Errorf("parsed %+v", back)
+	if back.ClientID != c.ClientID || back.ClientSecret.Reveal() != c.ClientSecret.Reveal() || back.ClientEmail != c.ClientEmail || back.IssuerURL != c.IssuerURL {
+		t.Errorf("parsed %+v, want %+v", back, c)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestBadCredentialsFilesAreRefusedWithoutQuotingThem(t *testing.T) {
 			t.Parallel()
 			_, err := identity.ParseCredentials([]byte(tc.text))
 			if !errors.Is(err, identity.ErrInvalidCredentials) || errs.KindOf(err) != errs.Invalid {
-				t.Fatalf("error = %v", err)
+				t.Fatalf("error = %v, want %v", err, identity.ErrInvalidCredentials)
 			}
 			if !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %q does not name %q", err, tc.want)
@@ -95,22 +95,22 @@ func TestAuthenticateRefusesEverythingButTheRightPair(t *testing.T) {
 	_, other := w.Account("acme", "other")
 	got, err := identity.Authenticate(w.Directory, w.Sealer, c.ClientID, c.ClientSecret)
 	if err != nil || got.Name != account.Name {
-		t.Fatalf("Authenticate = %v, %v", got, err)
+		t.Fatalf("Authenticate = %v, %v; want account %s", got, err, account.Name)
 	}
 	tests := map[string]struct {
 		id     string
 		secret identity.Secret
 	}{
-		"unknown id":             {"nobody", c.ClientSecret},
-		"no id":                  {"", c.ClientSecret},
-		"no secret":              {c.ClientID, identity.Secret{}},
-		"wrong secret":           {c.ClientID, identity.GenerateSecret()},
-		"somebody else's secret": {c.ClientID, other.ClientSecret},
-		"the hash as secret":     {c.ClientID, identity.NewSecret(account.SecretHash)},
+		"unknown id":                {"nobody", c.ClientSecret},
+		"no id":                     {"", c.ClientSecret},
+		"no secret":                 {c.ClientID, identity.Secret{}},
+		"wrong secret":              {c.ClientID, identity.GenerateSecret()},
+		"secret of another account": {c.ClientID, other.ClientSecret},
+		"the hash as secret":        {c.ClientID, identity.NewSecret(account.SecretHash)},
 	}
 	for name, tc := range tests {
 		if _, err := identity.Authenticate(w.Directory, w.Sealer, tc.id, tc.secret); !errors.Is(err, identity.ErrInvalidClient) {
-			t.Errorf("%s: error = %v", name, err)
+			t.Errorf("%s: error = %v, want %v", name, err, identity.ErrInvalidClient)
 		}
 	}
 	w.Directory.DeleteAccount("acme", "ci", account.UID)
@@ -128,7 +128,7 @@ func FuzzParseCredentials(f *testing.F) {
 		c, err := identity.ParseCredentials(data)
 		if err != nil {
 			if errs.KindOf(err) != errs.Invalid {
-				t.Fatalf("kind of %v is %v", err, errs.KindOf(err))
+				t.Fatalf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Invalid)
 			}
 			return
 		}
@@ -136,7 +136,7 @@ func FuzzParseCredentials(f *testing.F) {
 		if err != nil {
 			t.Fatalf("own file is refused: %v", err)
 		}
-		if back.ClientID != c.ClientID || !back.ClientSecret.Equal(c.ClientSecret) {
+		if back.ClientID != c.ClientID || back.ClientSecret.Reveal() != c.ClientSecret.Reveal() {
 			t.Fatalf("round trip changed %+v to %+v", c, back)
 		}
 	})

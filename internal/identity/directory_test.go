@@ -60,32 +60,32 @@ func TestDirectoryKeepsTheNewestAccount(t *testing.T) {
 			tc.do(d)
 			got, ok := d.Account("acme", "ci")
 			if ok != (tc.uid != "") || (ok && (got.UID != tc.uid || got.ClientID != tc.client)) {
-				t.Errorf("Account = %+v, %v", got, ok)
+				t.Errorf("Account = %+v, %v; want uid %q, client id %q", got, ok, tc.uid, tc.client)
 			}
 			for _, client := range []string{"c0", "c1", "c2"} {
 				if _, ok := d.AccountByClientID(client); ok != (client == tc.client) {
-					t.Errorf("client %s is found: %v", client, ok)
+					t.Errorf("client id %s is found: %v, want %v", client, ok, client == tc.client)
 				}
 			}
 		})
 	}
 }
 
-func TestNobodyTakesOverAClientID(t *testing.T) {
+func TestClientIDStaysWithItsFirstAccount(t *testing.T) {
 	t.Parallel()
 	d := identity.NewDirectory()
 	d.PutAccount(identity.Account{Organization: "acme", Name: "victim", UID: "u1", ClientID: "c1"})
 	d.PutAccount(identity.Account{Organization: "evil", Name: "thief", UID: "u2", ClientID: "c1"})
 	if got, ok := d.AccountByClientID("c1"); !ok || got.Name != "victim" {
-		t.Errorf("client id belongs to %+v", got)
+		t.Errorf("client id belongs to %+v, want victim", got)
 	}
 	d.DeleteAccount("evil", "thief", "u2")
 	if got, ok := d.AccountByClientID("c1"); !ok || got.Name != "victim" {
-		t.Errorf("after the thief left, client id belongs to %+v", got)
+		t.Errorf("after the other account is deleted, client id belongs to %+v, want victim", got)
 	}
 }
 
-func TestDirectoryKeysOnlyEverDie(t *testing.T) {
+func TestRevokedAndDeletedKeysStaySo(t *testing.T) {
 	t.Parallel()
 	key := func(revoked bool, revision int64) identity.Key {
 		return identity.Key{ID: "k1", Name: "n", Organization: "acme", Account: "ci", Revoked: revoked, Revision: revision}
@@ -95,14 +95,15 @@ func TestDirectoryKeysOnlyEverDie(t *testing.T) {
 		present, revoked bool
 	}{
 		"put":                      {func(d *identity.Directory) { d.PutKey(key(false, 1)) }, true, false},
-		"revoked":                  {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.RevokeKey("k1") }, true, true},
-		"revoked by update":        {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 2)) }, true, true},
+		"revoked":                  {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 2)) }, true, true},
+		"revoked from the start":   {func(d *identity.Directory) { d.PutKey(key(true, 1)) }, true, true},
+		"revoked without revision": {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 0)) }, true, true},
 		"unrevoking":               {func(d *identity.Directory) { d.PutKey(key(true, 1)); d.PutKey(key(false, 2)) }, true, true},
-		"late event":               {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.RevokeKey("k1"); d.PutKey(key(false, 1)) }, true, true},
+		"late event":               {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 2)); d.PutKey(key(false, 1)) }, true, true},
 		"late revocation":          {func(d *identity.Directory) { d.PutKey(key(false, 5)); d.PutKey(key(true, 2)) }, true, true},
 		"deleted":                  {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.DeleteKey("k1") }, false, false},
 		"late event after delete":  {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.DeleteKey("k1"); d.PutKey(key(false, 2)) }, false, false},
-		"revoking an unknown key":  {func(d *identity.Directory) { d.RevokeKey("k1") }, false, false},
+		"late revocation, deleted": {func(d *identity.Directory) { d.DeleteKey("k1"); d.PutKey(key(true, 1)) }, false, false},
 		"deleting before creation": {func(d *identity.Directory) { d.DeleteKey("k1"); d.PutKey(key(false, 1)) }, false, false},
 	}
 	for name, tc := range tests {
@@ -111,25 +112,13 @@ func TestDirectoryKeysOnlyEverDie(t *testing.T) {
 			d := identity.NewDirectory()
 			tc.do(d)
 			got, ok := d.Key("k1")
-			byName, okName := d.KeyNamed("acme", "n")
-			if ok != tc.present || okName != tc.present {
-				t.Fatalf("present = %v, by name %v", ok, okName)
+			if ok != tc.present {
+				t.Fatalf("present = %v, want %v", ok, tc.present)
 			}
-			if ok && (byName.ID != "k1" || got.Revoked != tc.revoked) {
-				t.Errorf("key = %+v", got)
+			if ok && (got.ID != "k1" || got.Revoked != tc.revoked) {
+				t.Errorf("Key = %+v, want k1 with Revoked %v", got, tc.revoked)
 			}
 		})
-	}
-}
-
-func TestKeyNameFollowsTheNewKey(t *testing.T) {
-	t.Parallel()
-	d := identity.NewDirectory()
-	d.PutKey(identity.Key{ID: "k1", Name: "n", Organization: "acme"})
-	d.PutKey(identity.Key{ID: "k2", Name: "n", Organization: "acme"})
-	d.DeleteKey("k1")
-	if got, ok := d.KeyNamed("acme", "n"); !ok || got.ID != "k2" {
-		t.Errorf("KeyNamed = %+v, %v", got, ok)
 	}
 }
 
@@ -143,7 +132,7 @@ func TestDirectoryUnderConcurrentUse(t *testing.T) {
 				id := fmt.Sprintf("k%d-%d", worker, i)
 				d.PutAccount(identity.Account{Organization: "acme", Name: id, UID: id, ClientID: id})
 				d.PutKey(identity.Key{ID: id, Name: id, Organization: "acme", Account: id, AccountUID: id})
-				d.RevokeKey(id)
+				d.PutKey(identity.Key{ID: id, Name: id, Organization: "acme", Account: id, AccountUID: id, Revoked: true})
 				if _, ok := d.Account("acme", id); !ok {
 					t.Error("own write not seen")
 				}
@@ -156,7 +145,7 @@ func TestDirectoryUnderConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 	if accounts, keys := d.Len(); accounts != 1000 || keys != 1000 {
-		t.Errorf("Len = %d, %d", accounts, keys)
+		t.Errorf("Len = %d accounts, %d keys; want 1000, 1000", accounts, keys)
 	}
 }
 

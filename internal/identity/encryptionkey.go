@@ -14,13 +14,6 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Fields of an APIKey that name its encryption key.
-const (
-	fieldEncryptionKey = "spec.encryptionKey"
-	fieldPEM           = "spec.encryptionKey.pem"
-	fieldJWK           = "spec.encryptionKey.jwk"
-)
-
 // Sizes of RSA keys. The lower one is spec 1's, the upper one keeps a request
 // from buying minutes of arithmetic.
 const (
@@ -29,18 +22,6 @@ const (
 	maxEncryptionKey = 16 << 10
 )
 
-// FieldError says which field of a request is wrong, and why.
-type FieldError struct {
-	Field  string // a path such as spec.encryptionKey.pem
-	Detail string
-}
-
-// Error names the field.
-func (e *FieldError) Error() string { return e.Field + ": " + e.Detail }
-
-// Unwrap makes the error one of kind Invalid.
-func (e *FieldError) Unwrap() error { return ErrInvalidField }
-
 // EncryptionKey is the public half of a client's RSA key pair. API keys are
 // delivered encrypted to it.
 type EncryptionKey struct {
@@ -48,13 +29,13 @@ type EncryptionKey struct {
 	keyID  string
 }
 
-// ParseEncryptionKey reads spec.encryptionKey of an APIKey: a PEM or a JWK, not
-// both. Without either it returns nil. Errors are FieldErrors and never quote
-// the key, for people do paste private keys.
+// ParseEncryptionKey reads a PEM or a JWK, not both. Without either it returns
+// nil. Errors are InputErrors and never quote the key: users do paste private
+// keys.
 func ParseEncryptionKey(pemText, jwkText string) (*EncryptionKey, error) {
 	switch {
 	case pemText != "" && jwkText != "":
-		return nil, &FieldError{fieldEncryptionKey, "give pem or jwk, not both"}
+		return nil, &InputError{InputPEMAndJWK, "give pem or jwk, not both"}
 	case pemText != "":
 		return parsePEM(pemText)
 	case jwkText != "":
@@ -65,7 +46,7 @@ func ParseEncryptionKey(pemText, jwkText string) (*EncryptionKey, error) {
 
 func parsePEM(text string) (*EncryptionKey, error) {
 	if len(text) > maxEncryptionKey {
-		return nil, &FieldError{fieldPEM, fmt.Sprintf("must not be longer than %d bytes", maxEncryptionKey)}
+		return nil, &InputError{InputPEM, fmt.Sprintf("must not be longer than %d bytes", maxEncryptionKey)}
 	}
 	block, rest := pem.Decode(bytes.TrimSpace([]byte(text)))
 	if block == nil {
@@ -73,17 +54,17 @@ func parsePEM(text string) (*EncryptionKey, error) {
 		if strings.Contains(text, `\n`) {
 			detail += `; its line breaks are written as \n characters instead of real ones`
 		}
-		return nil, &FieldError{fieldPEM, detail}
+		return nil, &InputError{InputPEM, detail}
 	}
 	if len(bytes.TrimSpace(rest)) > 0 {
-		return nil, &FieldError{fieldPEM, "must hold one PEM block and nothing after it"}
+		return nil, &InputError{InputPEM, "must hold one PEM block and nothing after it"}
 	}
 	public, detail := decodePEM(block)
 	if detail != "" {
-		return nil, &FieldError{fieldPEM, detail}
+		return nil, &InputError{InputPEM, detail}
 	}
 	if detail := checkRSA(public); detail != "" {
-		return nil, &FieldError{fieldPEM, detail}
+		return nil, &InputError{InputPEM, detail}
 	}
 	return &EncryptionKey{public: public}, nil
 }
@@ -138,26 +119,26 @@ func checkRSA(public *rsa.PublicKey) string {
 // certificates in it (x5c) are not looked at.
 func parseJWK(text string) (*EncryptionKey, error) {
 	if len(text) > maxEncryptionKey {
-		return nil, &FieldError{fieldJWK, fmt.Sprintf("must not be longer than %d bytes", maxEncryptionKey)}
+		return nil, &InputError{InputJWK, fmt.Sprintf("must not be longer than %d bytes", maxEncryptionKey)}
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &members); err != nil || members == nil {
-		return nil, &FieldError{fieldJWK, "must be a JSON Web Key, a JSON object"}
+		return nil, &InputError{InputJWK, "must be a JSON Web Key, a JSON object"}
 	}
 	if detail := checkJWKMembers(members); detail != "" {
-		return nil, &FieldError{fieldJWK, detail}
+		return nil, &InputError{InputJWK, detail}
 	}
 	n, nOK := jwkNumber(members, "n")
 	e, eOK := jwkNumber(members, "e")
 	switch {
 	case !nOK || !eOK:
-		return nil, &FieldError{fieldJWK, "must have n and e in base64url without padding"}
+		return nil, &InputError{InputJWK, "must have n and e in base64url without padding"}
 	case e.BitLen() > 31:
-		return nil, &FieldError{fieldJWK, "has an unusable public exponent"}
+		return nil, &InputError{InputJWK, "has an unusable public exponent"}
 	}
 	public := &rsa.PublicKey{N: n, E: int(e.Int64())}
 	if detail := checkRSA(public); detail != "" {
-		return nil, &FieldError{fieldJWK, detail}
+		return nil, &InputError{InputJWK, detail}
 	}
 	return &EncryptionKey{public: public, keyID: jwkText(members, "kid")}, nil
 }
@@ -195,9 +176,6 @@ func checkJWKMembers(members map[string]json.RawMessage) string {
 	}
 	return ""
 }
-
-// Bits returns the size of the key.
-func (k *EncryptionKey) Bits() int { return k.public.N.BitLen() }
 
 // Encrypt wraps an API key as compact JWE, RSA-OAEP with A256GCM (decision R5).
 func (k *EncryptionKey) Encrypt(token Secret) (string, error) {

@@ -79,26 +79,23 @@ func TestEncryptedKeysDecryptWithGoJose(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if key.Bits() != 2048 {
-				t.Errorf("Bits = %d", key.Bits())
-			}
 			jwe, err := key.Encrypt(identity.NewSecret("the token"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if strings.Count(jwe, ".") != 4 || strings.Contains(jwe, "the token") {
-				t.Errorf("not a compact JWE: %s", jwe)
+				t.Errorf("got %s, want a compact JWE", jwe)
 			}
 			header := decodePart(t, jwe[:strings.Index(jwe, ".")])
 			if header["alg"] != "RSA-OAEP" || header["enc"] != "A256GCM" {
-				t.Errorf("header = %v", header)
+				t.Errorf("header = %v, want RSA-OAEP and A256GCM", header)
 			}
 			object, err := jose.ParseEncryptedCompact(jwe, []jose.KeyAlgorithm{jose.RSA_OAEP}, []jose.ContentEncryption{jose.A256GCM})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got, err := object.Decrypt(private); err != nil || string(got) != "the token" {
-				t.Errorf("decrypted %q, %v", got, err)
+				t.Errorf("decrypted %q, %v; want %q", got, err, "the token")
 			}
 		})
 	}
@@ -149,7 +146,7 @@ func TestEncryptedKeysDecryptWithWebCrypto(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), node, filepath.Join(dir, "decrypt.js"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "jwe"))
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "eyJ.the.token" {
-		t.Errorf("WebCrypto gives %q, %v", out, err)
+		t.Errorf("WebCrypto gives %q, %v; want eyJ.the.token", out, err)
 	}
 }
 
@@ -180,7 +177,7 @@ func TestKeysMadeByOpensslAreAccepted(t *testing.T) {
 	}
 }
 
-func TestUnusableEncryptionKeysNameTheField(t *testing.T) {
+func TestUnusableEncryptionKeysNameTheInput(t *testing.T) {
 	t.Parallel()
 	private := rsaKey()
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -198,56 +195,56 @@ func TestUnusableEncryptionKeysNameTheField(t *testing.T) {
 	good := spki(t, &private.PublicKey)
 	even := modulus(2048)
 	even.N.Sub(even.N, big.NewInt(1))
-	const (
-		pemField = "spec.encryptionKey.pem"
-		jwkField = "spec.encryptionKey.jwk"
-	)
-	tests := map[string]struct{ pem, jwk, field, want string }{
-		"both":              {good, jwkOf(t, &private.PublicKey), "spec.encryptionKey", "not both"},
-		"text":              {"hello", "", pemField, "PEM block"},
-		"escaped breaks":    {strings.ReplaceAll(good, "\n", `\n`), "", pemField, "line breaks"},
-		"two blocks":        {good + good, "", pemField, "one PEM block"},
-		"trailing text":     {good + "x", "", pemField, "nothing after"},
-		"wrong label":       {pemOf("CERTIFICATE", []byte{1}), "", pemField, "PUBLIC KEY"},
-		"garbage SPKI":      {pemOf("PUBLIC KEY", []byte("garbage")), "", pemField, "well-formed"},
-		"garbage PKCS #1":   {pemOf("RSA PUBLIC KEY", []byte("garbage")), "", pemField, "well-formed"},
-		"EC":                {spki(t, &ec.PublicKey), "", pemField, "RSA"},
-		"Ed25519":           {spki(t, ed), "", pemField, "RSA"},
-		"1024 bits":         {spki(t, modulus(1024)), "", pemField, "at least 2048 bits, this one has 1024"},
-		"2047 bits":         {spki(t, modulus(2047)), "", pemField, "2047"},
-		"16384 bits":        {spki(t, modulus(16384)), "", pemField, "at most 8192"},
-		"even modulus":      {spki(t, even), "", pemField, "modulus"},
-		"exponent 1":        {spki(t, &rsa.PublicKey{N: modulus(2048).N, E: 1}), "", pemField, "exponent"},
-		"private key":       {pemOf("PRIVATE KEY", pkcs8), "", pemField, "private key"},
-		"private PKCS #1":   {pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private)), "", pemField, "private key"},
-		"long PEM":          {strings.Repeat("x", 20000), "", pemField, "longer"},
-		"JWK text":          {"", "hello", jwkField, "JSON"},
-		"JWK null":          {"", "null", jwkField, "JSON"},
-		"JWK list":          {"", "[]", jwkField, "JSON"},
-		"JWK empty":         {"", "{}", jwkField, "kty"},
-		"JWK EC":            {"", jwkOf(t, &ec.PublicKey), jwkField, "RSA"},
-		"JWK symmetric":     {"", `{"kty":"oct","k":"AAAA"}`, jwkField, "private"},
-		"JWK private":       {"", jwkOf(t, private), jwkField, "private key"},
-		"JWK no n":          {"", `{"kty":"RSA","e":"AQAB"}`, jwkField, "n and e"},
-		"JWK bad n":         {"", `{"kty":"RSA","n":"!!","e":"AQAB"}`, jwkField, "base64url"},
-		"JWK zero":          {"", `{"kty":"RSA","n":"AA","e":"AQAB"}`, jwkField, "bits"},
-		"JWK big exponent":  {"", strings.Replace(jwkOf(t, &private.PublicKey), "AQAB", strings.Repeat("_", 40), 1), jwkField, ""},
-		"JWK for signing":   {"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"use":"sig",`, 1), jwkField, "enc"},
-		"JWK other alg":     {"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"alg":"RSA-OAEP-256",`, 1), jwkField, "RSA-OAEP"},
-		"JWK 1024 bits":     {"", jwkOf(t, modulus(1024)), jwkField, "at least 2048"},
-		"JWK 16384 bits":    {"", jwkOf(t, modulus(16384)), jwkField, "at most 8192"},
-		"JWK n is a number": {"", `{"kty":"RSA","n":5,"e":"AQAB"}`, jwkField, "n and e"},
+	tests := map[string]struct {
+		pem, jwk string
+		input    identity.Input
+		want     string
+	}{
+		"both":              {good, jwkOf(t, &private.PublicKey), identity.InputPEMAndJWK, "not both"},
+		"text":              {"hello", "", identity.InputPEM, "PEM block"},
+		"escaped breaks":    {strings.ReplaceAll(good, "\n", `\n`), "", identity.InputPEM, "line breaks"},
+		"two blocks":        {good + good, "", identity.InputPEM, "one PEM block"},
+		"trailing text":     {good + "x", "", identity.InputPEM, "nothing after"},
+		"wrong label":       {pemOf("CERTIFICATE", []byte{1}), "", identity.InputPEM, "PUBLIC KEY"},
+		"garbage SPKI":      {pemOf("PUBLIC KEY", []byte("garbage")), "", identity.InputPEM, "well-formed"},
+		"garbage PKCS #1":   {pemOf("RSA PUBLIC KEY", []byte("garbage")), "", identity.InputPEM, "well-formed"},
+		"EC":                {spki(t, &ec.PublicKey), "", identity.InputPEM, "RSA"},
+		"Ed25519":           {spki(t, ed), "", identity.InputPEM, "RSA"},
+		"1024 bits":         {spki(t, modulus(1024)), "", identity.InputPEM, "at least 2048 bits, this one has 1024"},
+		"2047 bits":         {spki(t, modulus(2047)), "", identity.InputPEM, "2047"},
+		"16384 bits":        {spki(t, modulus(16384)), "", identity.InputPEM, "at most 8192"},
+		"even modulus":      {spki(t, even), "", identity.InputPEM, "modulus"},
+		"exponent 1":        {spki(t, &rsa.PublicKey{N: modulus(2048).N, E: 1}), "", identity.InputPEM, "exponent"},
+		"private key":       {pemOf("PRIVATE KEY", pkcs8), "", identity.InputPEM, "private key"},
+		"private PKCS #1":   {pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private)), "", identity.InputPEM, "private key"},
+		"long PEM":          {strings.Repeat("x", 20000), "", identity.InputPEM, "longer"},
+		"JWK text":          {"", "hello", identity.InputJWK, "JSON"},
+		"JWK null":          {"", "null", identity.InputJWK, "JSON"},
+		"JWK list":          {"", "[]", identity.InputJWK, "JSON"},
+		"JWK empty":         {"", "{}", identity.InputJWK, "kty"},
+		"JWK EC":            {"", jwkOf(t, &ec.PublicKey), identity.InputJWK, "RSA"},
+		"JWK symmetric":     {"", `{"kty":"oct","k":"AAAA"}`, identity.InputJWK, "private"},
+		"JWK private":       {"", jwkOf(t, private), identity.InputJWK, "private key"},
+		"JWK no n":          {"", `{"kty":"RSA","e":"AQAB"}`, identity.InputJWK, "n and e"},
+		"JWK bad n":         {"", `{"kty":"RSA","n":"!!","e":"AQAB"}`, identity.InputJWK, "base64url"},
+		"JWK zero":          {"", `{"kty":"RSA","n":"AA","e":"AQAB"}`, identity.InputJWK, "bits"},
+		"JWK big exponent":  {"", strings.Replace(jwkOf(t, &private.PublicKey), "AQAB", strings.Repeat("_", 40), 1), identity.InputJWK, ""},
+		"JWK for signing":   {"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"use":"sig",`, 1), identity.InputJWK, "enc"},
+		"JWK other alg":     {"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"alg":"RSA-OAEP-256",`, 1), identity.InputJWK, "RSA-OAEP"},
+		"JWK 1024 bits":     {"", jwkOf(t, modulus(1024)), identity.InputJWK, "at least 2048"},
+		"JWK 16384 bits":    {"", jwkOf(t, modulus(16384)), identity.InputJWK, "at most 8192"},
+		"JWK n is a number": {"", `{"kty":"RSA","n":5,"e":"AQAB"}`, identity.InputJWK, "n and e"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := identity.ParseEncryptionKey(tc.pem, tc.jwk)
-			var fieldErr *identity.FieldError
-			if !errors.As(err, &fieldErr) || errs.KindOf(err) != errs.Invalid {
-				t.Fatalf("error = %v", err)
+			var wrong *identity.InputError
+			if !errors.As(err, &wrong) || errs.KindOf(err) != errs.Invalid {
+				t.Fatalf("error = %v, want an InputError of kind %v", err, errs.Invalid)
 			}
-			if fieldErr.Field != tc.field || !strings.HasPrefix(err.Error(), tc.field+": ") || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error = %q, want field %s and %q", err, tc.field, tc.want)
+			if wrong.Input != tc.input || !strings.HasPrefix(err.Error(), string(tc.input)+": ") || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error = %q, want input %s and %q", err, tc.input, tc.want)
 			}
 			if d := private.D.String(); strings.Contains(err.Error(), d[:20]) || strings.Contains(err.Error(), "MIIE") {
 				t.Errorf("error quotes a private key: %q", err)
@@ -259,7 +256,7 @@ func TestUnusableEncryptionKeysNameTheField(t *testing.T) {
 func TestNoEncryptionKeyIsNoError(t *testing.T) {
 	t.Parallel()
 	if key, err := identity.ParseEncryptionKey("", ""); key != nil || err != nil {
-		t.Errorf("= %v, %v", key, err)
+		t.Errorf("ParseEncryptionKey = %v, %v; want nil, nil", key, err)
 	}
 }
 
@@ -275,7 +272,7 @@ func FuzzParseEncryptionKey(f *testing.F) {
 		key, err := identity.ParseEncryptionKey(pemText, jwkText)
 		if err != nil {
 			if errs.KindOf(err) != errs.Invalid {
-				t.Fatalf("kind of %v is %v", err, errs.KindOf(err))
+				t.Fatalf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Invalid)
 			}
 			return
 		}

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Claims of our own, beside the registered ones.
+// Claims of our own that discovery announces; claims spells them again, since a
+// struct tag cannot name a constant.
 const (
 	UsernameClaim = "https://vendor.io/username"
 	ScopeClaim    = "https://vendor.io/scope"
-	uidClaim      = "https://vendor.io/uid"
 )
 
 // Lifetimes of access tokens.
@@ -218,17 +218,14 @@ func (i *Issuer) APIKey(req KeyRequest) (Key, Secret, error) {
 
 func (r KeyRequest) check(now time.Time) error {
 	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.Truncate(time.Second).After(now) {
-		return &FieldError{Field: "spec.expirationTime", Detail: "must be in the future"}
+		return &InputError{InputExpiresAt, "must be in the future"}
 	}
 	size := 0
 	for name, value := range r.Metadata {
 		size += len(name) + len(value)
 	}
 	if size > MaxMetadata {
-		return &FieldError{
-			Field:  "spec.customizedMetadata",
-			Detail: fmt.Sprintf("names and values together must not be longer than %d bytes", MaxMetadata),
-		}
+		return &InputError{InputMetadata, fmt.Sprintf("names and values together must not be longer than %d bytes", MaxMetadata)}
 	}
 	return nil
 }

@@ -47,19 +47,19 @@ func TestAccessTokenClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := decodePart(t, strings.Split(token.Reveal(), ".")[0])
-	if header["alg"] != "ES256" || header["typ"] != "JWT" || header["kid"] != w.Keys.KeyIDs()[0] || len(header) != 3 {
-		t.Errorf("header = %v", header)
+	if header["alg"] != "ES256" || header["typ"] != "JWT" || header["kid"] != publishedKids(t, w.Keys)[0] || len(header) != 3 {
+		t.Errorf("header = %v, want ES256, JWT and the kid of the active key", header)
 	}
 	got := payload(t, token.Reveal())
 	iat := time.Unix(int64(got["iat"].(float64)), 0)
 	if iat.Before(start) || iat.After(time.Now()) {
-		t.Errorf("iat = %v", iat)
+		t.Errorf("iat = %v, want the present time", iat)
 	}
 	if !expires.Equal(iat.Add(90*time.Minute)) || int64(got["exp"].(float64)) != expires.Unix() {
-		t.Errorf("exp = %v, said %v", got["exp"], expires)
+		t.Errorf("exp = %v, returned %v, want both %v", got["exp"], expires, iat.Add(90*time.Minute))
 	}
 	if jti, _ := got["jti"].(string); len(jti) < 16 {
-		t.Errorf("jti = %v", got["jti"])
+		t.Errorf("jti = %v, want at least 16 characters", got["jti"])
 	}
 	for _, field := range []string{"iat", "exp", "jti"} {
 		delete(got, field)
@@ -124,19 +124,19 @@ func TestAPIKeyClaimsAndRecord(t *testing.T) {
 			}
 			c := payload(t, token.Reveal())
 			if c["iss"] != identitytest.IssuerURL+"/apikeys" || c["sub"] != "ci@acme.127.0.0.1:8080" || c["aud"] != tc.aud || c["jti"] != key.ID {
-				t.Errorf("claims = %v", c)
+				t.Errorf("claims = %v, want audience %s and jti %s", c, tc.aud, key.ID)
 			}
 			if _, ok := c["exp"]; ok != tc.expires {
-				t.Errorf("exp = %v", c["exp"])
+				t.Errorf("exp = %v, want one: %v", c["exp"], tc.expires)
 			}
 			if tc.expires && (int64(c["exp"].(float64)) != expires.Unix() || key.ExpiresAt.Unix() != expires.Unix()) {
-				t.Errorf("exp = %v, record says %v", c["exp"], key.ExpiresAt)
+				t.Errorf("exp = %v, record says %v, want both %v", c["exp"], key.ExpiresAt, expires)
 			}
 			if tc.req.Metadata != nil && !reflect.DeepEqual(c["metadata"], map[string]any{"team": "x"}) {
-				t.Errorf("metadata = %v", c["metadata"])
+				t.Errorf("metadata = %v, want team x", c["metadata"])
 			}
 			if key.Hash != identity.HashToken(token) || key.AccountUID != account.UID || key.Instance != tc.req.Instance || key.Name != "k" {
-				t.Errorf("record = %+v", key)
+				t.Errorf("record = %+v, want the token's hash, account %s and instance %q", key, account.UID, tc.req.Instance)
 			}
 			record, err := json.Marshal(key)
 			if err != nil {
@@ -149,18 +149,18 @@ func TestAPIKeyClaimsAndRecord(t *testing.T) {
 	}
 }
 
-func TestAPIKeyRequestsThatCannotBe(t *testing.T) {
+func TestInvalidAPIKeyRequestsNameTheInput(t *testing.T) {
 	t.Parallel()
 	w := identitytest.New(t)
 	account, _ := w.Account("acme", "ci")
-	for field, req := range map[string]identity.KeyRequest{
-		"spec.expirationTime":     {Account: account, ExpiresAt: time.Now().Add(-time.Second)},
-		"spec.customizedMetadata": {Account: account, Metadata: map[string]string{"x": strings.Repeat("x", 5000)}},
+	for input, req := range map[identity.Input]identity.KeyRequest{
+		identity.InputExpiresAt: {Account: account, ExpiresAt: time.Now().Add(-time.Second)},
+		identity.InputMetadata:  {Account: account, Metadata: map[string]string{"x": strings.Repeat("x", 5000)}},
 	} {
 		_, _, err := w.Issuer.APIKey(req)
-		var fieldErr *identity.FieldError
-		if !errors.As(err, &fieldErr) || fieldErr.Field != field || errs.KindOf(err) != errs.Invalid {
-			t.Errorf("%s: error = %v", field, err)
+		var wrong *identity.InputError
+		if !errors.As(err, &wrong) || wrong.Input != input || errs.KindOf(err) != errs.Invalid {
+			t.Errorf("error = %v, want an InputError about %s of kind %v", err, input, errs.Invalid)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestIssuerAddresses(t *testing.T) {
 	} {
 		issuer, err := identity.NewIssuer(in, w.Keys)
 		if err != nil || issuer.URL() != want {
-			t.Errorf("NewIssuer(%q) = %v, %v", in, issuer, err)
+			t.Errorf("NewIssuer(%q) = %v, %v; want %s", in, issuer, err, want)
 		}
 	}
 	for _, bad := range []string{"", "auth.example.com", "ftp://x", "https://", "https://x?y=1", "https://u:p@x", "https://x#y", "http://%zz"} {
@@ -204,7 +204,7 @@ func TestCanonicalURL(t *testing.T) {
 func TestParseInstanceAudience(t *testing.T) {
 	t.Parallel()
 	if org, instance, ok := identity.ParseInstanceAudience(identity.InstanceAudience("acme", "prod")); !ok || org != "acme" || instance != "prod" {
-		t.Errorf("parsed %q %q %v", org, instance, ok)
+		t.Errorf("parsed %q %q %v, want acme prod true", org, instance, ok)
 	}
 	for _, bad := range []string{"", "urn:vendor:messaging:", "urn:vendor:messaging:acme", "urn:vendor:messaging::prod", "urn:vendor:messaging:acme:", "urn:vendor:messaging:a:b:c", "http://x", identity.AnyOrganization} {
 		if _, _, ok := identity.ParseInstanceAudience(bad); ok {

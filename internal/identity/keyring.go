@@ -12,46 +12,6 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// KeyStore keeps the signing keys for all replicas: one value, replaced by
-// compare and swap.
-type KeyStore interface {
-	// Load returns the value and its revision; nil and 0 when there is none. It
-	// sees every Save that has returned, on any replica.
-	Load(ctx context.Context) (data []byte, revision int64, err error)
-	// Save stores the value if the revision is still the stored one (0: nothing
-	// is stored yet), else fails with an error that is ErrKeysChanged.
-	Save(ctx context.Context, data []byte, revision int64) error
-}
-
-// SealedStore wraps a KeyStore so that it only ever sees sealed data. The name
-// ties the data to its place.
-func SealedStore(store KeyStore, sealer *Sealer, name string) KeyStore {
-	return &sealedStore{store: store, sealer: sealer, name: []byte(name)}
-}
-
-type sealedStore struct {
-	store  KeyStore
-	sealer *Sealer
-	name   []byte
-}
-
-func (s *sealedStore) Load(ctx context.Context) ([]byte, int64, error) {
-	sealed, revision, err := s.store.Load(ctx)
-	if err != nil || sealed == nil {
-		return nil, revision, err
-	}
-	data, err := s.sealer.Open(sealed, s.name)
-	return data, revision, err
-}
-
-func (s *sealedStore) Save(ctx context.Context, data []byte, revision int64) error {
-	sealed, err := s.sealer.Seal(data, s.name)
-	if err != nil {
-		return err
-	}
-	return s.store.Save(ctx, sealed, revision)
-}
-
 const (
 	// DefaultRotation is how long one key signs.
 	DefaultRotation = 90 * 24 * time.Hour
@@ -79,8 +39,8 @@ type Keyring struct {
 	store    KeyStore
 	rotation time.Duration
 	current  atomic.Pointer[keyset]
-	busy     chan struct{} // held by one load or change at a time; waiting ends with the context
-	missed   time.Time     // last load because of an unknown kid; under busy
+	busy     chan struct{} // the lock: one load or change at a time, and waiting ends with the context
+	missed   time.Time     // last load because of an unknown kid; under the lock
 }
 
 // keyset is one immutable state of the ring.
@@ -124,9 +84,11 @@ func (k *Keyring) Refresh(ctx context.Context) error {
 		return err
 	}
 	defer k.unlock()
-	return k.refresh(ctx)
+	return k.refreshLocked(ctx)
 }
 
+// lock waits for the ring no longer than the context; without an error the
+// caller has to unlock.
 func (k *Keyring) lock(ctx context.Context) error {
 	select {
 	case k.busy <- struct{}{}:
@@ -138,7 +100,8 @@ func (k *Keyring) lock(ctx context.Context) error {
 
 func (k *Keyring) unlock() { <-k.busy }
 
-func (k *Keyring) refresh(ctx context.Context) error {
+// refreshLocked is called with the ring locked.
+func (k *Keyring) refreshLocked(ctx context.Context) error {
 	data, revision, err := k.store.Load(ctx)
 	if err != nil {
 		return fmt.Errorf("load signing keys: %w", err)
@@ -148,7 +111,7 @@ func (k *Keyring) refresh(ctx context.Context) error {
 	case data == nil && now == nil:
 		return nil
 	case data == nil:
-		return fmt.Errorf("load signing keys: the store has lost them")
+		return fmt.Errorf("load signing keys: the store no longer has them; restore it from a backup")
 	case now != nil && now.revision == revision:
 		return nil
 	}
@@ -179,7 +142,7 @@ func (k *Keyring) change(ctx context.Context, edit func(*keyState) error) error 
 			return fmt.Errorf("save signing keys: %w", err)
 		}
 		// Saved or beaten, the store has the truth and its revision.
-		if err := k.refresh(ctx); err != nil {
+		if err := k.refreshLocked(ctx); err != nil {
 			return err
 		}
 		if err == nil {
@@ -192,21 +155,17 @@ func (k *Keyring) change(ctx context.Context, edit func(*keyState) error) error 
 	return fmt.Errorf("save signing keys: %w, %d times in a row", ErrKeysChanged, maxSaveAttempts)
 }
 
-// Rotate retires the active key and promotes the next one, now.
-func (k *Keyring) Rotate(ctx context.Context) error {
-	return k.change(ctx, func(s *keyState) error { return s.rotate(time.Now()) })
-}
-
 // Reseal stores the keys again as they are. After the sealing key was rotated
 // this puts them under the new one, before the old one is retired.
 func (k *Keyring) Reseal(ctx context.Context) error {
 	return k.change(ctx, func(*keyState) error { return nil })
 }
 
-// Tend takes up changes and rotates when the active key has signed long enough.
-// Every replica may call it: whoever is first rotates, the others see that it
-// was done.
-func (k *Keyring) Tend(ctx context.Context) error {
+// RotateWhenDue takes up what other replicas stored, and rotates when the active
+// key has signed long enough: it is retired and the next one takes its place.
+// Every replica may call it: the first one rotates, the others see that it was
+// done.
+func (k *Keyring) RotateWhenDue(ctx context.Context) error {
 	if err := k.Refresh(ctx); err != nil {
 		return err
 	}
@@ -225,7 +184,7 @@ func (k *Keyring) due(s *keyState) bool {
 	return time.Since(s.RotatedAt) >= k.rotation
 }
 
-// Run tends the ring until ctx ends.
+// Run calls RotateWhenDue at intervals until ctx ends.
 func (k *Keyring) Run(ctx context.Context, every time.Duration, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -234,33 +193,16 @@ func (k *Keyring) Run(ctx context.Context, every time.Duration, log *slog.Logger
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := k.Tend(ctx); err != nil && ctx.Err() == nil {
-				log.LogAttrs(ctx, slog.LevelError, "signing keys not tended", slog.String("error", err.Error()))
+			if err := k.RotateWhenDue(ctx); err != nil && ctx.Err() == nil {
+				log.LogAttrs(ctx, slog.LevelError, "the signing keys could not be refreshed or rotated; trying again", slog.String("error", err.Error()))
 			}
 		}
 	}
 }
 
-// Forget removes a retired key: everything it ever signed, API keys included,
-// stops working. For a key that may have leaked, Rotate twice (the leak may
-// include the next key) and Forget both.
-func (k *Keyring) Forget(ctx context.Context, kid string) error {
-	return k.change(ctx, func(s *keyState) error { return s.forget(kid) })
-}
-
 // JWKS returns the public keys as a JSON Web Key Set: active, next, then
 // retired ones. Do not change the slice.
 func (k *Keyring) JWKS() []byte { return k.current.Load().jwks }
-
-// KeyIDs lists the kids in the order of the JWKS.
-func (k *Keyring) KeyIDs() []string {
-	state := k.current.Load().state
-	ids := make([]string, 0, len(state.Keys))
-	for _, key := range state.ordered() {
-		ids = append(ids, key.ID)
-	}
-	return ids
-}
 
 // verifyKey finds the public key of a token, looking into the store when the
 // kid is new to this replica.
@@ -279,7 +221,7 @@ func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, 
 	defer k.unlock()
 	if !k.knows(kid) && time.Since(k.missed) >= missReload {
 		k.missed = time.Now()
-		if err := k.refresh(ctx); err != nil {
+		if err := k.refreshLocked(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
 		}
 	}

@@ -56,6 +56,36 @@ func (r replica) accepts(t *testing.T, token string) {
 	}
 }
 
+// always is a rotation that is due whenever it is looked at.
+const always = time.Nanosecond
+
+// rotate rotates the keys of a replica that always finds them due.
+func (r replica) rotate(t *testing.T) {
+	t.Helper()
+	if err := r.keys.RotateWhenDue(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// kids lists the published key ids: active, next, then retired ones.
+func (r replica) kids(t *testing.T) []string {
+	t.Helper()
+	return publishedKids(t, r.keys)
+}
+
+func publishedKids(t *testing.T, keys *identity.Keyring) []string {
+	t.Helper()
+	var set struct{ Keys []struct{ Kid string } }
+	if err := json.Unmarshal(keys.JWKS(), &set); err != nil {
+		t.Fatal(err)
+	}
+	kids := make([]string, len(set.Keys))
+	for i, key := range set.Keys {
+		kids[i] = key.Kid
+	}
+	return kids
+}
+
 var someAccount = identity.Account{Organization: "acme", Name: "ci", UID: "u1", ClientID: "c1"}
 
 func oneAccount() *identity.Directory {
@@ -74,11 +104,11 @@ func TestReplicasStartedAtOnceShareOneRing(t *testing.T) {
 	}
 	wg.Wait()
 	for i, r := range replicas {
-		if !slices.Equal(r.keys.KeyIDs(), replicas[0].keys.KeyIDs()) {
-			t.Errorf("replica %d has other keys", i)
+		if !slices.Equal(r.kids(t), replicas[0].kids(t)) {
+			t.Errorf("replica %d has keys %v, want those of replica 0, %v", i, r.kids(t), replicas[0].kids(t))
 		}
-		if len(r.keys.KeyIDs()) != 2 {
-			t.Errorf("replica %d has %d keys, want active and next", i, len(r.keys.KeyIDs()))
+		if len(r.kids(t)) != 2 {
+			t.Errorf("replica %d has %d keys, want active and next", i, len(r.kids(t)))
 		}
 	}
 }
@@ -87,12 +117,10 @@ func TestRotationHasNoMomentOfRefusal(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	store, dir := &identitytest.Store{}, oneAccount()
-	a, b := newReplica(t, store, dir, 0), newReplica(t, store, dir, 0)
+	a, b := newReplica(t, store, dir, always), newReplica(t, store, dir, 0)
 	before := a.token(t, &someAccount)
 	for range 5 {
-		if err := a.keys.Rotate(ctx); err != nil {
-			t.Fatal(err)
-		}
+		a.rotate(t)
 		// b has not heard of it, and both directions work.
 		b.accepts(t, a.token(t, &someAccount))
 		a.accepts(t, b.token(t, &someAccount))
@@ -102,20 +130,17 @@ func TestRotationHasNoMomentOfRefusal(t *testing.T) {
 		a.accepts(t, before)
 		b.accepts(t, before)
 	}
-	if n := len(a.keys.KeyIDs()); n != 7 {
+	if n := len(a.kids(t)); n != 7 {
 		t.Errorf("%d keys after five rotations, want 7", n)
 	}
 }
 
 func TestReplicaThatMissedTwoRotationsLooksIntoTheStore(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	store, dir := &identitytest.Store{}, oneAccount()
-	a, b := newReplica(t, store, dir, 0), newReplica(t, store, dir, 0)
+	a, b := newReplica(t, store, dir, always), newReplica(t, store, dir, 0)
 	for range 3 {
-		if err := a.keys.Rotate(ctx); err != nil {
-			t.Fatal(err)
-		}
+		a.rotate(t)
 	}
 	token := a.token(t, &someAccount)
 	var wg sync.WaitGroup
@@ -130,22 +155,20 @@ func TestConcurrentRotationsAllSucceed(t *testing.T) {
 	store, dir := &identitytest.Store{}, oneAccount()
 	var wg sync.WaitGroup
 	for range 4 {
-		r := newReplica(t, store, dir, 0)
+		r := newReplica(t, store, dir, always)
 		wg.Go(func() {
 			for range 5 {
-				if err := r.keys.Rotate(context.Background()); err != nil {
-					t.Error(err)
-				}
+				r.rotate(t)
 			}
 		})
 	}
 	wg.Wait()
-	if n := len(newReplica(t, store, dir, 0).keys.KeyIDs()); n != 22 {
+	if n := len(newReplica(t, store, dir, 0).kids(t)); n != 22 {
 		t.Errorf("%d keys after 20 rotations, want 22", n)
 	}
 }
 
-func TestTendRotatesOnceWhenDue(t *testing.T) {
+func TestReplicasRotateOnceWhenDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, dir := &identitytest.Store{}, oneAccount()
@@ -157,63 +180,68 @@ func TestTendRotatesOnceWhenDue(t *testing.T) {
 		}
 		time.Sleep(23 * time.Hour) // the bubble's clock
 		synctest.Wait()
-		if n := len(a.keys.KeyIDs()); n != 2 {
-			t.Errorf("%d keys before rotation is due", n)
+		if n := len(a.kids(t)); n != 2 {
+			t.Errorf("%d keys before rotation is due, want 2", n)
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		if n := len(a.keys.KeyIDs()); n != 3 {
+		if n := len(a.kids(t)); n != 3 {
 			t.Errorf("%d keys after one rotation by either replica, want 3", n)
 		}
-		if !slices.Equal(a.keys.KeyIDs(), b.keys.KeyIDs()) {
-			t.Error("the replicas disagree")
+		if !slices.Equal(a.kids(t), b.kids(t)) {
+			t.Errorf("the replicas have keys %v and %v, want the same", a.kids(t), b.kids(t))
 		}
 	})
 }
 
-func TestForgettingAKeyKillsItsTokensEvenCachedOnes(t *testing.T) {
+func TestTokensOfARemovedSigningKeyAreRefusedEvenCachedOnes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	store, dir := &identitytest.Store{}, oneAccount()
-	r := newReplica(t, store, dir, 0)
-	kid := r.keys.KeyIDs()[0]
+	r := newReplica(t, store, dir, always)
+	kid := r.kids(t)[0]
 	token := r.token(t, &someAccount)
+	r.rotate(t)
 	r.accepts(t, token)
-	if err := r.keys.Forget(ctx, kid); !errors.Is(err, identity.ErrSigningKeyInUse) {
-		t.Errorf("forgot the active key: %v", err)
-	}
-	if err := r.keys.Rotate(ctx); err != nil {
+	data, revision, err := store.Load(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
-	r.accepts(t, token)
-	if err := r.keys.Forget(ctx, kid); err != nil {
+	var state map[string]any
+	if err := json.Unmarshal(data, &state); err != nil {
+		t.Fatal(err)
+	}
+	state["keys"] = slices.DeleteFunc(state["keys"].([]any), func(key any) bool { return key.(map[string]any)["kid"] == kid })
+	if data, err = json.Marshal(state); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Save(ctx, data, revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.keys.Refresh(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.verifier.Verify(ctx, token, "aud"); !errors.Is(err, identity.ErrInvalidToken) {
-		t.Errorf("token of a forgotten key: %v", err)
-	}
-	if err := r.keys.Forget(ctx, kid); !errors.Is(err, identity.ErrSigningKeyUnknown) {
-		t.Errorf("forgot it twice: %v", err)
+		t.Errorf("token of a removed key: error = %v, want %v", err, identity.ErrInvalidToken)
 	}
 }
 
 func TestJWKSPublishesPublicHalvesOnly(t *testing.T) {
 	t.Parallel()
 	store := &identitytest.Store{}
-	r := newReplica(t, store, oneAccount(), 0)
-	if err := r.keys.Rotate(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	r := newReplica(t, store, oneAccount(), always)
+	active := r.kids(t)[1]
+	r.rotate(t)
 	var set struct{ Keys []map[string]any }
 	if err := json.Unmarshal(r.keys.JWKS(), &set); err != nil {
 		t.Fatal(err)
 	}
 	if len(set.Keys) != 3 {
-		t.Fatalf("%d keys, want active, next and retired", len(set.Keys))
+		t.Fatalf("%d keys, want 3: active, next and retired", len(set.Keys))
 	}
 	for i, key := range set.Keys {
-		if key["kty"] != "EC" || key["crv"] != "P-256" || key["alg"] != "ES256" || key["use"] != "sig" || key["kid"] != r.keys.KeyIDs()[i] {
-			t.Errorf("key %d = %v", i, key)
+		if key["kty"] != "EC" || key["crv"] != "P-256" || key["alg"] != "ES256" || key["use"] != "sig" || (i == 0) != (key["kid"] == active) {
+			t.Errorf("key %d = %v, want one for ES256 signatures, the first with kid %s", i, key, active)
 		}
 		if _, ok := key["d"]; ok {
 			t.Errorf("key %d holds its private half", i)
@@ -243,10 +271,7 @@ func TestStoredKeysAreSealedAndRetiredOnesHaveNoPrivateHalf(t *testing.T) {
 	sealer := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
 	raw := &identitytest.Store{}
 	sealed := identity.SealedStore(raw, sealer, "keys")
-	r := newReplica(t, sealed, oneAccount(), 0)
-	if err := r.keys.Rotate(ctx); err != nil {
-		t.Fatal(err)
-	}
+	newReplica(t, sealed, oneAccount(), always).rotate(t)
 	stored, _, _ := raw.Load(ctx)
 	if bytes.Contains(stored, []byte("private")) || !identity.Sealed(stored) {
 		t.Error("the store sees the keys in clear")
@@ -299,7 +324,7 @@ func TestSigningKeysFollowTheSealingKey(t *testing.T) {
 	sealer := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
 	raw := &identitytest.Store{}
 	r := newReplica(t, identity.SealedStore(raw, sealer, "keys"), oneAccount(), 0)
-	token, before := r.token(t, &someAccount), r.keys.KeyIDs()
+	token, before := r.token(t, &someAccount), r.kids(t)
 	old := sealer.KeyIDs()[0]
 	if _, err := sealer.Rotate(); err != nil {
 		t.Fatal(err)
@@ -318,8 +343,8 @@ func TestSigningKeysFollowTheSealingKey(t *testing.T) {
 	}
 	again := newReplica(t, identity.SealedStore(raw, sealer, "keys"), oneAccount(), 0)
 	again.accepts(t, token)
-	if !slices.Equal(again.keys.KeyIDs(), before) {
-		t.Error("resealing changed the keys")
+	if !slices.Equal(again.kids(t), before) {
+		t.Errorf("resealing changed the keys to %v, want %v", again.kids(t), before)
 	}
 }
 
@@ -331,7 +356,7 @@ func (*stubbornStore) Save(context.Context, []byte, int64) error { return identi
 func TestChangingKeysGivesUpInTheEnd(t *testing.T) {
 	t.Parallel()
 	if _, err := identity.OpenKeyring(context.Background(), &stubbornStore{}, 0); !errors.Is(err, identity.ErrKeysChanged) {
-		t.Errorf("error = %v", err)
+		t.Errorf("error = %v, want %v", err, identity.ErrKeysChanged)
 	}
 }
 
@@ -354,7 +379,7 @@ func TestKnownTokensVerifyWhileTheStoreIsDown(t *testing.T) {
 	r := newReplica(t, store, oneAccount(), 0)
 	store.broken = true
 	r.accepts(t, r.token(t, &someAccount))
-	if err := r.keys.Tend(context.Background()); err == nil {
-		t.Error("Tend does not report the store")
+	if err := r.keys.RotateWhenDue(context.Background()); err == nil {
+		t.Error("RotateWhenDue does not report the store")
 	}
 }

@@ -69,17 +69,6 @@ func (s *keyState) rotate(now time.Time) error {
 	return nil
 }
 
-func (s *keyState) forget(kid string) error {
-	if kid == s.Active || kid == s.Next {
-		return fmt.Errorf("forget %s: %w", kid, ErrSigningKeyInUse)
-	}
-	if s.find(kid) == nil {
-		return fmt.Errorf("forget %s: %w", kid, ErrSigningKeyUnknown)
-	}
-	s.Keys = slices.DeleteFunc(s.Keys, func(k storedKey) bool { return k.ID == kid })
-	return nil
-}
-
 func (s *keyState) find(kid string) *storedKey {
 	for i := range s.Keys {
 		if s.Keys[i].ID == kid {
@@ -154,21 +143,21 @@ func newStoredKey(now time.Time) (storedKey, error) {
 func parseKeyset(data []byte, revision int64) (*keyset, error) {
 	var state keyStateJSON
 	if err := json.Unmarshal(data, &state); err != nil {
-		return nil, errors.New("they are not in a form this program knows")
+		return nil, errors.New("the stored keys are not valid JSON")
 	}
 	if state.Version != keyStateVersion {
-		return nil, fmt.Errorf("they have version %d, this program knows version %d", state.Version, keyStateVersion)
+		return nil, fmt.Errorf("the stored keys have format version %d, and this program reads version %d", state.Version, keyStateVersion)
 	}
 	set := &keyset{revision: revision, state: keyState(state), verify: make(map[string]*ecdsa.PublicKey)}
 	var public jose.JSONWebKeySet
 	for _, key := range set.state.ordered() {
 		parsed, err := x509.ParsePKIXPublicKey(key.Public)
 		if err != nil {
-			return nil, fmt.Errorf("public half of %s is damaged", key.ID)
+			return nil, fmt.Errorf("the public key of signing key %s is damaged", key.ID)
 		}
 		ec, ok := parsed.(*ecdsa.PublicKey)
 		if !ok || ec.Curve != elliptic.P256() {
-			return nil, fmt.Errorf("key %s is not a P-256 key", key.ID)
+			return nil, fmt.Errorf("signing key %s is not a P-256 key", key.ID)
 		}
 		set.verify[key.ID] = ec
 		public.Keys = append(public.Keys, jose.JSONWebKey{Key: ec, KeyID: key.ID, Algorithm: string(jose.ES256), Use: "sig"})
@@ -179,7 +168,7 @@ func parseKeyset(data []byte, revision int64) (*keyset, error) {
 		}
 	}
 	if set.signer == nil {
-		return nil, errors.New("none of them is the active one")
+		return nil, errors.New("no stored key is the active one")
 	}
 	var err error
 	if set.jwks, err = json.Marshal(public); err != nil {
@@ -191,14 +180,14 @@ func parseKeyset(data []byte, revision int64) (*keyset, error) {
 func newSigner(key storedKey) (jose.Signer, error) {
 	private, err := x509.ParsePKCS8PrivateKey(key.Private)
 	if err != nil {
-		return nil, fmt.Errorf("private half of %s is damaged", key.ID)
+		return nil, fmt.Errorf("the private key of signing key %s is damaged", key.ID)
 	}
 	signer, err := jose.NewSigner(
 		jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: key.ID}},
 		(&jose.SignerOptions{}).WithType("JWT"),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("sign with %s: the key is refused", key.ID)
+		return nil, fmt.Errorf("signing key %s cannot be used to sign", key.ID)
 	}
 	return signer, nil
 }

@@ -43,7 +43,7 @@ const (
 // itself when it meets the new key), Activate, copy again, rewrite, Retire.
 type Sealer struct {
 	path string
-	mu   sync.Mutex // one writer of the file
+	mu   sync.Mutex // one reader or writer of the file
 	ring atomic.Pointer[sealRing]
 }
 
@@ -114,7 +114,7 @@ func (s *Sealer) Seal(plaintext, associated []byte) ([]byte, error) {
 	_, _ = rand.Read(out[len(sealMagic)+sealIDSize:]) // salt and nonce; never fails
 	aead, err := key.aead(out[len(sealMagic)+sealIDSize : sealHeader])
 	if err != nil {
-		return nil, fmt.Errorf("seal: %w", err)
+		return nil, fmt.Errorf("encrypt: %w", err)
 	}
 	return aead.Seal(out, out[sealHeader:], plaintext, sealAssociated(out[:sealHeader], associated)), nil
 }
@@ -123,21 +123,21 @@ func (s *Sealer) Seal(plaintext, associated []byte) ([]byte, error) {
 // the file once more, so that a rotated file only has to be put in its place.
 func (s *Sealer) Open(sealed, associated []byte) ([]byte, error) {
 	if len(sealed) < sealOverhead || string(sealed[:len(sealMagic)]) != sealMagic {
-		return nil, fmt.Errorf("open: %w: not in sealed form", ErrUnsealable)
+		return nil, fmt.Errorf("decrypt: %w: it is not in the format of this server", ErrUnsealable)
 	}
 	id := sealed[len(sealMagic) : len(sealMagic)+sealIDSize]
 	key, err := s.keyFor(id)
 	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
+		return nil, fmt.Errorf("decrypt: %w", err)
 	}
 	aead, err := key.aead(sealed[len(sealMagic)+sealIDSize : sealHeader])
 	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
+		return nil, fmt.Errorf("decrypt: %w", err)
 	}
 	nonce, ciphertext := sealed[sealHeader:sealHeader+sealNonceSize], sealed[sealHeader+sealNonceSize:]
 	plaintext, err := aead.Open(nil, nonce, ciphertext, sealAssociated(sealed[:sealHeader], associated))
 	if err != nil {
-		return nil, fmt.Errorf("open: %w: changed, or moved from elsewhere", ErrUnsealable)
+		return nil, fmt.Errorf("decrypt: %w: it was changed, or copied from another record", ErrUnsealable)
 	}
 	return plaintext, nil
 }

@@ -39,10 +39,10 @@ func TestSealedDataOpensOnlyUnchangedAndInItsPlace(t *testing.T) {
 		t.Fatal("the plaintext shows")
 	}
 	if got, err := s.Open(sealed, []byte("place/1")); err != nil || string(got) != "the quick brown fox" {
-		t.Fatalf("Open = %q, %v", got, err)
+		t.Fatalf("Open = %q, %v; want the plaintext", got, err)
 	}
 	if _, err := s.Open(sealed, []byte("place/2")); !errors.Is(err, identity.ErrUnsealable) {
-		t.Errorf("opened elsewhere: %v", err)
+		t.Errorf("opened in another place: error = %v, want %v", err, identity.ErrUnsealable)
 	}
 	for i := range sealed {
 		changed := bytes.Clone(sealed)
@@ -81,11 +81,11 @@ func TestKeyFileIsMadeOncePrivateAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("key file has mode %v", info.Mode())
+		t.Errorf("key file has mode %v, want 0600", info.Mode())
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("left behind beside the key file: %v, %v", entries, err)
+		t.Errorf("the folder holds %v, %v; want the key file only", entries, err)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestRotatingTheSealingKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := one.Open(old, nil); !errors.Is(err, identity.ErrSealKeyMissing) {
-		t.Errorf("opened under a retired key: %v", err)
+		t.Errorf("opened under a retired key: error = %v, want %v", err, identity.ErrSealKeyMissing)
 	}
 	if got := openSealer(t, path).KeyIDs(); len(got) != 1 || got[0] != second {
 		t.Errorf("key file holds %v, want only %s", got, second)
@@ -130,7 +130,7 @@ func TestReplicasCanLearnAKeyBeforeItSeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.KeyIDs(); got[0] != first || len(got) != 2 {
-		t.Errorf("an added key seals already: %v", got)
+		t.Errorf("keys = %v, want two with %s first: an added key does not encrypt yet", got, first)
 	}
 	if err := s.Activate(added); err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestOpeningFailuresAreInternal(t *testing.T) {
 	t.Parallel()
 	s := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
 	if _, err := s.Open([]byte("short"), nil); errs.KindOf(err) != errs.Internal {
-		t.Errorf("kind = %v", errs.KindOf(err))
+		t.Errorf("kind = %v, want %v", errs.KindOf(err), errs.Internal)
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *Sealer) Retire(id string) error {
 			return fmt.Errorf("%w: key id %s", ErrSealKeyMissing, id)
 		}
 		if key == r.active {
-			return fmt.Errorf("retire: key %s seals new data: rotate first", id)
+			return fmt.Errorf("retire: key %s is the active one: rotate first", id)
 		}
 		r.keys = slices.DeleteFunc(r.keys, func(k *sealKey) bool { return k == key })
 		return nil

@@ -3,7 +3,6 @@ package identity
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -40,11 +39,6 @@ func (s Secret) Reveal() string {
 
 // IsZero reports whether there is no secret in it.
 func (s Secret) IsZero() bool { return s.value == nil || *s.value == "" }
-
-// Equal compares in constant time (for values of the same length).
-func (s Secret) Equal(other Secret) bool {
-	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(other.Reveal())) == 1
-}
 
 // String redacts.
 func (s Secret) String() string { return redacted }

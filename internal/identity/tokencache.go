@@ -27,14 +27,16 @@ const (
 	cacheSample = 8
 )
 
-// tokenCache remembers verified tokens by their SHA-256, bounded, in shards.
+// tokenCache remembers verified tokens by their SHA-256, bounded, in shards. It
+// is not a package lru cache, because a hit must not write to memory that other
+// cores share (BenchmarkVerify, parallel hits).
 type tokenCache struct {
 	perShard int
 	shards   [cacheShards]cacheShard
 }
 
 type cacheShard struct {
-	mu      sync.RWMutex
+	mu      sync.RWMutex // guards entries; what they hold is immutable or atomic
 	entries map[[sha256.Size]byte]*entry
 	_       [24]byte // shards on cache lines of their own
 }
@@ -68,14 +70,15 @@ func (c *tokenCache) put(hash [sha256.Size]byte, e *entry, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.entries[hash]; !ok && len(s.entries) >= c.perShard {
-		s.evict(now)
+		s.evictLocked(now)
 	}
 	s.entries[hash] = e
 }
 
-// evict removes what is dead among a sample, or else the one unused longest.
-// Map iteration starts at a random place, which is the sampling.
-func (s *cacheShard) evict(now time.Time) {
+// evictLocked removes what is no longer valid among a sample, or else the one
+// unused longest. Map iteration starts at a random place, which is the sampling.
+// It is called with mu held.
+func (s *cacheShard) evictLocked(now time.Time) {
 	var oldest [sha256.Size]byte
 	oldestUsed, seen, removed := int64(math.MaxInt64), 0, false
 	for hash, e := range s.entries {

@@ -25,7 +25,7 @@ func verify(t *testing.T, w *identitytest.World, token string, want error, audie
 		t.Fatalf("Verify for %v = %v, want %v", audiences, err, want)
 	}
 	if want != nil && errs.KindOf(err) != errs.Unauthenticated {
-		t.Errorf("kind of %v is %v", err, errs.KindOf(err))
+		t.Errorf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Unauthenticated)
 	}
 	return p
 }
@@ -39,14 +39,14 @@ func TestVerifyAccessToken(t *testing.T) {
 		p := verify(t, w, token, nil, "https://elsewhere", api)
 		if p.Name != "ci@acme.127.0.0.1:8080" || p.Organization != "acme" || p.ServiceAccount != "ci" || p.UID != account.UID ||
 			p.Admin || p.System || p.KeyID != "" || p.Instance != "" || p.ExpiresAt.IsZero() || p.TokenID == "" {
-			t.Errorf("principal = %+v", p)
+			t.Errorf("principal = %+v, want service account ci of acme, uid %s, and nothing more", p, account.UID)
 		}
 		if !p.Live() {
-			t.Error("not live")
+			t.Error("Live = false, want true")
 		}
 	}
 	if w.Verifier.Cached() != 1 {
-		t.Errorf("%d tokens cached", w.Verifier.Cached())
+		t.Errorf("%d tokens cached, want 1", w.Verifier.Cached())
 	}
 }
 
@@ -105,7 +105,7 @@ func TestVerifyAPIKey(t *testing.T) {
 	w.Directory.PutKey(key)
 	p := verify(t, w, token.Reveal(), nil, plane)
 	if p.KeyID != key.ID || p.KeyName != "k" || p.Instance != "prod" || p.Metadata["team"] != "x" || !p.ExpiresAt.IsZero() {
-		t.Errorf("principal = %+v", p)
+		t.Errorf("principal = %+v, want key %s named k for instance prod", p, key.ID)
 	}
 	if p.System || !p.Admin {
 		t.Error("a key must rule its own organization at most")
@@ -120,11 +120,10 @@ func TestRevocationAndDeletionAreInForceAtOnce(t *testing.T) {
 		key     identity.Key
 	}
 	tests := map[string]struct {
-		kill            func(bundle)
-		keyErr, tokeErr error
+		kill             func(bundle)
+		keyErr, tokenErr error
 	}{
-		"key revoked":         {func(b bundle) { b.Directory.RevokeKey(b.key.ID) }, identity.ErrKeyRevoked, nil},
-		"key revoked by put":  {func(b bundle) { k := b.key; k.Revoked = true; b.Directory.PutKey(k) }, identity.ErrKeyRevoked, nil},
+		"key revoked":         {func(b bundle) { k := b.key; k.Revoked = true; b.Directory.PutKey(k) }, identity.ErrKeyRevoked, nil},
 		"key deleted":         {func(b bundle) { b.Directory.DeleteKey(b.key.ID) }, identity.ErrKeyRevoked, nil},
 		"account deleted":     {func(b bundle) { b.Directory.DeleteAccount("acme", "ci", b.account.UID) }, identity.ErrAccountGone, identity.ErrAccountGone},
 		"account recreated":   {func(b bundle) { a := *b.account; a.UID = "new"; b.Directory.PutAccount(a) }, identity.ErrAccountGone, identity.ErrAccountGone},
@@ -144,10 +143,10 @@ func TestRevocationAndDeletionAreInForceAtOnce(t *testing.T) {
 			tc.kill(bundle{w, account, key})
 			for range 2 {
 				verify(t, w, keyToken, tc.keyErr, plane)
-				verify(t, w, token, tc.tokeErr, plane)
+				verify(t, w, token, tc.tokenErr, plane)
 			}
 			if name != "same secret changed" && name != "credentials renewed" && cached.Live() != (tc.keyErr == nil) {
-				t.Errorf("the principal of a waiting call says live: %v", cached.Live())
+				t.Errorf("the principal of a waiting call says live: %v, want %v", cached.Live(), tc.keyErr == nil)
 			}
 		})
 	}
@@ -225,14 +224,14 @@ func TestCacheIsBounded(t *testing.T) {
 		}
 	}
 	if n := v.Cached(); n > 128 || n < 64 {
-		t.Errorf("%d tokens cached, want at most 128", n)
+		t.Errorf("%d tokens cached, want 64 to 128", n)
 	}
 	if _, err := v.Verify(context.Background(), first, api); err != nil {
 		t.Errorf("an uncached token fails: %v", err)
 	}
 }
 
-func TestAccessTokensOfAnotherAddressNeedToBeAllowed(t *testing.T) {
+func TestOnlyAPIKeysSurviveAChangeOfAddress(t *testing.T) {
 	t.Parallel()
 	w := identitytest.New(t)
 	account, _ := w.Account("acme", "ci")
@@ -241,16 +240,12 @@ func TestAccessTokensOfAnotherAddressNeedToBeAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	token, key := w.Token(account, api), func() string { _, k := w.Key(account, "prod"); return k }()
-	strict := identity.NewVerifier(moved, w.Directory, identity.VerifierOptions{})
-	lenient := identity.NewVerifier(moved, w.Directory, identity.VerifierOptions{Issuers: []string{identitytest.IssuerURL}})
-	if _, err := strict.Verify(context.Background(), token, api); !errors.Is(err, identity.ErrInvalidToken) {
-		t.Errorf("strict: %v", err)
+	verifier := identity.NewVerifier(moved, w.Directory, identity.VerifierOptions{})
+	if _, err := verifier.Verify(context.Background(), token, api); !errors.Is(err, identity.ErrInvalidToken) {
+		t.Errorf("access token: error = %v, want %v", err, identity.ErrInvalidToken)
 	}
-	if _, err := lenient.Verify(context.Background(), token, api); err != nil {
-		t.Errorf("lenient: %v", err)
-	}
-	if p, err := strict.Verify(context.Background(), key, plane); err != nil || p.Name != "ci@acme.new.example.com" {
-		t.Errorf("an API key does not survive the move: %v, %v", p, err)
+	if p, err := verifier.Verify(context.Background(), key, plane); err != nil || p.Name != "ci@acme.new.example.com" {
+		t.Errorf("API key: %v, %v; want the principal under its new name", p, err)
 	}
 }
 
@@ -279,7 +274,8 @@ func TestRevocationRacesWithReaders(t *testing.T) {
 				}
 			})
 		}
-		w.Directory.RevokeKey(key.ID)
+		key.Revoked = true
+		w.Directory.PutKey(key)
 		close(revoked)
 		wg.Wait()
 	}

@@ -19,16 +19,14 @@ type Options struct {
 	// plain HTTP or a publicly trusted certificate.
 	CAFile string
 	// TokenFile holds the bearer token and is read again on every use, so that
-	// the kubeconfig itself is no secret. Token puts the token in the file.
+	// the kubeconfig itself is no secret.
 	TokenFile string
-	Token     string
-	// Exec is a command that prints an ExecCredential, with its arguments.
-	Exec []string
 	// Namespace is the organization of the context.
 	Namespace string
-	// Name is the name of cluster, user and context; "freshet" when empty.
-	Name string
 }
+
+// name is that of the file's one cluster, user and context.
+const name = "freshet"
 
 type file struct {
 	APIVersion     string    `json:"apiVersion"`
@@ -50,17 +48,8 @@ type cluster struct {
 type user struct {
 	Name string `json:"name"`
 	User struct {
-		Token     string `json:"token,omitempty"`
 		TokenFile string `json:"tokenFile,omitempty"`
-		Exec      *exec  `json:"exec,omitempty"`
 	} `json:"user"`
-}
-
-type exec struct {
-	APIVersion      string   `json:"apiVersion"`
-	Command         string   `json:"command"`
-	Args            []string `json:"args,omitempty"`
-	InteractiveMode string   `json:"interactiveMode"`
 }
 
 type context struct {
@@ -77,22 +66,14 @@ func Marshal(o Options) ([]byte, error) {
 	if o.Server == "" || o.Namespace == "" {
 		return nil, errors.New("a kubeconfig needs a server and a namespace")
 	}
-	if o.Name == "" {
-		o.Name = "freshet"
-	}
-	c := cluster{Name: o.Name}
+	c := cluster{Name: name}
 	c.Cluster.Server, c.Cluster.CAFile = o.Server, o.CAFile
-	u := user{Name: o.Name}
-	u.User.Token, u.User.TokenFile = o.Token, o.TokenFile
-	if len(o.Exec) > 0 {
-		u.User.Exec = &exec{
-			APIVersion: "client.authentication.k8s.io/v1", Command: o.Exec[0], Args: o.Exec[1:], InteractiveMode: "Never",
-		}
-	}
-	ctx := context{Name: o.Name}
-	ctx.Context.Cluster, ctx.Context.User, ctx.Context.Namespace = o.Name, o.Name, o.Namespace
+	u := user{Name: name}
+	u.User.TokenFile = o.TokenFile
+	ctx := context{Name: name}
+	ctx.Context.Cluster, ctx.Context.User, ctx.Context.Namespace = name, name, o.Namespace
 	text, err := yaml.Marshal(file{
-		APIVersion: "v1", Kind: "Config", CurrentContext: o.Name,
+		APIVersion: "v1", Kind: "Config", CurrentContext: name,
 		Clusters: []cluster{c}, Users: []user{u}, Contexts: []context{ctx},
 	})
 	if err != nil {

@@ -47,7 +47,7 @@ func checkEntity(kind, s string) error {
 	case len(s) > MaxEntity:
 		return fmt.Errorf("%w: %s name is longer than %d bytes", ErrName, kind, MaxEntity)
 	case s == "." || s == "..":
-		return fmt.Errorf("%w: %s name %q has a meaning of its own in paths", ErrName, kind, s)
+		return fmt.Errorf("%w: %s name %q is not allowed: in a path it means another folder", ErrName, kind, s)
 	}
 	for i := range len(s) {
 		if !entityByte(s[i]) {

@@ -34,11 +34,13 @@ var (
 var ErrMessageID = errors.New("malformed message id")
 
 // IsEarliest reports whether id means the first message of a topic.
-func (id MessageID) IsEarliest() bool { return id.Ledger == -1 && id.Entry == -1 }
+func (id MessageID) IsEarliest() bool {
+	return id.Ledger == EarliestID.Ledger && id.Entry == EarliestID.Entry
+}
 
 // IsLatest reports whether id means the place behind the last message.
 func (id MessageID) IsLatest() bool {
-	return id.Ledger == math.MaxInt64 && id.Entry == math.MaxInt64
+	return id.Ledger == LatestID.Ledger && id.Entry == LatestID.Entry
 }
 
 // String returns the string form: ledger:entry:partition:batch.
@@ -62,7 +64,7 @@ func (id MessageID) AppendText(dst []byte) []byte {
 func ParseMessageID(s string) (MessageID, error) {
 	id := MessageID{Partition: -1}
 	if len(s) > 4*20+3 {
-		return id, fmt.Errorf("%w: too long", ErrMessageID)
+		return id, fmt.Errorf("%w: it is too long", ErrMessageID)
 	}
 	rest, n := s, 0
 	for more := true; more; n++ {
@@ -74,7 +76,7 @@ func ParseMessageID(s string) (MessageID, error) {
 		}
 		v, err := parseNumber(part, bits)
 		if err != nil {
-			return id, fmt.Errorf("%w: %q", ErrMessageID, s)
+			return id, fmt.Errorf("%w: %q is not of the form ledger:entry:partition:batch", ErrMessageID, s)
 		}
 		switch n {
 		case 0:
@@ -86,11 +88,11 @@ func ParseMessageID(s string) (MessageID, error) {
 		case 3:
 			id.Batch = int32(v)
 		default:
-			return id, fmt.Errorf("%w: %q has more than four parts", ErrMessageID, s)
+			return id, fmt.Errorf("%w: %q has more than the four parts ledger:entry:partition:batch", ErrMessageID, s)
 		}
 	}
 	if n < 2 {
-		return id, fmt.Errorf("%w: %q has fewer than two parts", ErrMessageID, s)
+		return id, fmt.Errorf("%w: %q has fewer than the two parts ledger:entry", ErrMessageID, s)
 	}
 	return id, nil
 }

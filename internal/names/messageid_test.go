@@ -56,7 +56,7 @@ func TestMessageIDPrivateField(t *testing.T) {
 	id := names.MessageID{Ledger: 8, Entry: 3, Partition: -1, BatchSize: 1, Redeliveries: 4}
 	got, err := names.DecodeMessageID(id.Base64())
 	if err != nil || got != id {
-		t.Fatalf("got %+v, %v", got, err)
+		t.Fatalf("DecodeMessageID = %+v, %v; want %+v", got, err, id)
 	}
 	raw := id.AppendBinary(nil)
 	want := "08 08 10 03 20 00 30 01 a8 06 04"
@@ -106,7 +106,7 @@ func TestDecodeMessageIDSkipsUnknownFields(t *testing.T) {
 	}
 	id, err := names.ParseBinaryMessageID(raw)
 	if err != nil || id.Ledger != 8 || id.Entry != 0 {
-		t.Fatalf("got %+v, %v", id, err)
+		t.Fatalf("ParseBinaryMessageID = %+v, %v; want ledger 8, entry 0", id, err)
 	}
 }
 

@@ -69,7 +69,7 @@ func (id MessageID) Base64() string {
 func DecodeMessageID(s string) (MessageID, error) {
 	trimmed := strings.TrimRight(s, "=")
 	if len(s)-len(trimmed) > 2 || base64.RawStdEncoding.DecodedLen(len(trimmed)) > maxBinary {
-		return MessageID{}, fmt.Errorf("%w: not base64 of a sensible length", ErrMessageID)
+		return MessageID{}, fmt.Errorf("%w: it is too long, or wrongly padded base64", ErrMessageID)
 	}
 	encoding := base64.RawStdEncoding
 	if strings.ContainsAny(trimmed, "-_") {
@@ -78,7 +78,7 @@ func DecodeMessageID(s string) (MessageID, error) {
 	var buf [96]byte
 	raw, err := encoding.AppendDecode(buf[:0], []byte(trimmed))
 	if err != nil {
-		return MessageID{}, fmt.Errorf("%w: not base64", ErrMessageID)
+		return MessageID{}, fmt.Errorf("%w: it is not base64", ErrMessageID)
 	}
 	return ParseBinaryMessageID(raw)
 }
@@ -87,27 +87,27 @@ func DecodeMessageID(s string) (MessageID, error) {
 func ParseBinaryMessageID(b []byte) (MessageID, error) {
 	id := MessageID{Partition: -1, Batch: -1}
 	if len(b) > maxBinary {
-		return id, fmt.Errorf("%w: too long", ErrMessageID)
+		return id, fmt.Errorf("%w: it is too long", ErrMessageID)
 	}
 	var seen [2]bool
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)
 		if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
-			return id, fmt.Errorf("%w: damaged field tag", ErrMessageID)
+			return id, fmt.Errorf("%w: it has a damaged field tag", ErrMessageID)
 		}
 		b = b[n:]
 		field, wire := tag>>3, tag&7
 		if wire != wireVarint {
 			rest, ok := skipField(b, wire)
 			if !ok || field == fieldLedger || field == fieldEntry {
-				return id, fmt.Errorf("%w: damaged field %d", ErrMessageID, field)
+				return id, fmt.Errorf("%w: its field %d is damaged", ErrMessageID, field)
 			}
 			b = rest
 			continue
 		}
 		value, n := binary.Uvarint(b)
 		if n <= 0 {
-			return id, fmt.Errorf("%w: damaged field %d", ErrMessageID, field)
+			return id, fmt.Errorf("%w: its field %d is damaged", ErrMessageID, field)
 		}
 		b = b[n:]
 		if err := id.setField(field, value, &seen); err != nil {
@@ -115,7 +115,7 @@ func ParseBinaryMessageID(b []byte) (MessageID, error) {
 		}
 	}
 	if !seen[0] || !seen[1] {
-		return id, fmt.Errorf("%w: ledger or entry is missing", ErrMessageID)
+		return id, fmt.Errorf("%w: its ledger or entry is missing", ErrMessageID)
 	}
 	return id, nil
 }
@@ -131,7 +131,7 @@ func (id *MessageID) setField(field, value uint64, seen *[2]bool) error {
 	case fieldPartition, fieldBatch, fieldBatchSize:
 		v := int64(value)
 		if v < math.MinInt32 || v > math.MaxInt32 {
-			return fmt.Errorf("%w: field %d is out of range", ErrMessageID, field)
+			return fmt.Errorf("%w: its field %d is out of range", ErrMessageID, field)
 		}
 		switch field {
 		case fieldPartition:
@@ -143,7 +143,7 @@ func (id *MessageID) setField(field, value uint64, seen *[2]bool) error {
 		}
 	case fieldRedeliveries:
 		if value > math.MaxUint32 {
-			return fmt.Errorf("%w: field %d is out of range", ErrMessageID, field)
+			return fmt.Errorf("%w: its field %d is out of range", ErrMessageID, field)
 		}
 		id.Redeliveries = uint32(value)
 	}

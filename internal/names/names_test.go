@@ -123,7 +123,7 @@ func TestPartition(t *testing.T) {
 			continue
 		}
 		if ok && (parent.Local != tc.parent || index != tc.index || parent.WithPartition(index) != topic) {
-			t.Errorf("%s: parent %s index %d", tc.local, parent.Local, index)
+			t.Errorf("%s: parent %s index %d, want %s %d", tc.local, parent.Local, index, tc.parent, tc.index)
 		}
 	}
 }
@@ -221,10 +221,10 @@ func FuzzTopic(f *testing.F) {
 			t.Fatalf("%q prints as %q, which reads as %v, %v", s, topic, again, err)
 		}
 		if parent, index, ok := topic.Partition(); ok && parent.WithPartition(index) != topic {
-			t.Fatalf("%q: partition does not round trip", s)
+			t.Fatalf("%q: partition %d of %v is %v, want %v", s, index, parent, parent.WithPartition(index), topic)
 		}
 		if n := names.Route(s, 7); n < 0 || n >= 7 {
-			t.Fatalf("Route(%q, 7) = %d", s, n)
+			t.Fatalf("Route(%q, 7) = %d, want 0 to 6", s, n)
 		}
 	})
 }
@@ -235,7 +235,7 @@ func FuzzSubject(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if topic, err := names.SubjectTopic(s); err == nil && (topic.Local == "" || topic.Namespace.Tenant == "") {
-			t.Fatalf("%q maps to %v", s, topic)
+			t.Fatalf("%q maps to %v, want a tenant and a local name", s, topic)
 		}
 	})
 }

@@ -53,7 +53,7 @@ func ParseTopic(s string) (Topic, error) {
 	rest := s
 	if domain, after, ok := strings.Cut(s, "://"); ok {
 		if Domain(domain) != Persistent {
-			return Topic{}, fmt.Errorf("%w: topic %q is not in the domain %s", ErrName, s, Persistent)
+			return Topic{}, fmt.Errorf("%w: topic %q is not in the domain %s, the only one supported", ErrName, s, Persistent)
 		}
 		if strings.Count(after, "/") != 2 {
 			return Topic{}, fmt.Errorf("%w: topic %q is not of the form persistent://tenant/namespace/topic", ErrName, s)
@@ -66,7 +66,7 @@ func ParseTopic(s string) (Topic, error) {
 	case 3:
 		return NewTopic(parts[0], parts[1], parts[2])
 	}
-	return Topic{}, fmt.Errorf("%w: topic %q is neither topic nor tenant/namespace/topic", ErrName, s)
+	return Topic{}, fmt.Errorf("%w: topic %q is not of the form topic, tenant/namespace/topic or persistent://tenant/namespace/topic", ErrName, s)
 }
 
 // checkLocal is freer than the rule of tenants: anything printable goes.
@@ -77,7 +77,7 @@ func checkLocal(s string) error {
 	case len(s) > MaxLocal:
 		return fmt.Errorf("%w: topic name is longer than %d bytes", ErrName, MaxLocal)
 	case s == "." || s == "..":
-		return fmt.Errorf("%w: topic name %q has a meaning of its own in paths", ErrName, s)
+		return fmt.Errorf("%w: topic name %q is not allowed: in a path it means another folder", ErrName, s)
 	case !utf8.ValidString(s):
 		return fmt.Errorf("%w: topic name is not UTF-8", ErrName)
 	case strings.TrimSpace(s) != s:

@@ -29,10 +29,11 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	bytes    *prometheus.CounterVec
 
-	// series finds a request's counters without hashing its labels again. The
-	// map is copied on the rare write, so that reading takes no lock.
+	// series finds a request's counters without hashing its labels again
+	// (BenchmarkObserveRequest). The map is copied on the rare write, so that
+	// reading takes no lock.
 	series atomic.Pointer[map[seriesKey]*series]
-	grow   sync.Mutex
+	grow   sync.Mutex // one writer of series
 }
 
 type seriesKey struct {

@@ -35,11 +35,11 @@ func TestNewLogger(t *testing.T) {
 		t.Fatalf("%v in %q", err, out.String())
 	}
 	if line["msg"] != "shown" || line["n"] != 1.0 {
-		t.Errorf("got %v", line)
+		t.Errorf("got %v, want msg shown and n 1", line)
 	}
 	for _, bad := range [][2]string{{"loud", "json"}, {"info", "xml"}} {
 		if _, err := NewLogger(&out, bad[0], bad[1]); err == nil {
-			t.Errorf("%v accepted", bad)
+			t.Errorf("NewLogger%q succeeds, want an error", bad)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if n := strings.Count(w.Body.String(), "# TYPE go_goroutines "); n != 1 {
-		t.Errorf("go_goroutines is there %d times", n)
+		t.Errorf("go_goroutines is there %d times, want once", n)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		m.ObserveRequest("messages", fmt.Sprint("/raw/", i), "GET", 200, 0, 0)
 	}
 	if n := len(*m.series.Load()); n != maxSeries+1 {
-		t.Errorf("%d series", n)
+		t.Errorf("%d series, want %d", n, maxSeries+1)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestObserveRequestAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		m.ObserveRequest("messages", "/v1/{topic}", "POST", 201, time.Millisecond, 10)
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want none", n)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestMemoryGoesBackWhenQuiet(t *testing.T) {
 		{"more again", 400 * mega, 2_040 * mega, true},
 	} {
 		if due := k.due(look.held, look.allocated); due != look.due {
-			t.Errorf("%s: %v", look.what, due)
+			t.Errorf("%s: due = %v, want %v", look.what, due, look.due)
 		}
 		switch look.what {
 		case "started":
@@ -217,6 +217,6 @@ func TestMemoryGoesBackWhenQuiet(t *testing.T) {
 		}
 	}
 	if held, allocated := memoryHeld(); held == 0 || allocated == 0 {
-		t.Errorf("holds %d, allocated %d", held, allocated)
+		t.Errorf("memoryHeld = %d, %d; want neither 0", held, allocated)
 	}
 }

@@ -3,6 +3,7 @@ package tokenapi
 import (
 	"net/http"
 
+	"freshet/internal/identity"
 	"freshet/internal/web"
 )
 
@@ -35,7 +36,7 @@ func discoveryDocument(issuer string) ([]byte, error) {
 		SigningAlgorithms:     []string{"ES256"},
 		AuthMethods:           []string{"client_secret_post", "client_secret_basic"},
 		Scopes:                []string{"access", "admin"},
-		Claims:                []string{"iss", "sub", "aud", "iat", "exp", "jti", "scope", "https://vendor.io/username", "https://vendor.io/scope"},
+		Claims:                []string{"iss", "sub", "aud", "iat", "exp", "jti", "scope", identity.UsernameClaim, identity.ScopeClaim},
 	})
 }
 

@@ -69,7 +69,7 @@ func Binary(ctx context.Context, dir string) (string, error) {
 }
 
 // Start runs `binary serve` in a folder under dir and returns once it is ready.
-// Whoever starts a server stops it.
+// The caller has to stop it.
 func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
 	if o.Ready == 0 {
 		o.Ready = time.Minute
@@ -147,8 +147,8 @@ func (s *Server) launch() error {
 	return nil
 }
 
-func (s *Server) awaitReady(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (s *Server) awaitReady(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
 		if isReady(ctx, s.URL) {
@@ -158,7 +158,7 @@ func (s *Server) awaitReady(ctx context.Context, patience time.Duration) error {
 		case <-s.exited:
 			return fmt.Errorf("the server ended before it was ready: %w", s.exitErr)
 		case <-ctx.Done():
-			return fmt.Errorf("the server was not ready after %s", patience)
+			return fmt.Errorf("the server was not ready after %s", timeout)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -182,7 +182,7 @@ func (s *Server) PID() int { return s.process.Process.Pid }
 
 // Stop asks the server to end and waits until it has. An error means that it
 // had to be killed or ended badly.
-func (s *Server) Stop(patience time.Duration) error {
+func (s *Server) Stop(timeout time.Duration) error {
 	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
@@ -192,9 +192,9 @@ func (s *Server) Stop(patience time.Duration) error {
 			return fmt.Errorf("the server ended badly: %w\n%s", s.exitErr, s.Log())
 		}
 		return nil
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		s.Kill()
-		return fmt.Errorf("the server did not end within %s\n%s", patience, s.Log())
+		return fmt.Errorf("the server did not end within %s\n%s", timeout, s.Log())
 	}
 }
 

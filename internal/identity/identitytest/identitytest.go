@@ -25,7 +25,8 @@ type World struct {
 	Directory *identity.Directory
 	Verifier  *identity.Verifier
 
-	t testing.TB
+	store identity.KeyStore
+	t     testing.TB
 }
 
 // New makes a World that ends with the test.
@@ -35,7 +36,8 @@ func New(t testing.TB) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := identity.OpenKeyring(context.Background(), identity.SealedStore(&Store{}, sealer, "signing-keys"), 0)
+	store := identity.SealedStore(&Store{}, sealer, "signing-keys")
+	keys, err := identity.OpenKeyring(context.Background(), store, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +52,7 @@ func New(t testing.TB) *World {
 		Issuer:    issuer,
 		Directory: dir,
 		Verifier:  identity.NewVerifier(issuer, dir, identity.VerifierOptions{}),
+		store:     store,
 		t:         t,
 	}
 }
@@ -92,6 +95,23 @@ func (w *World) Key(account *identity.Account, instance string) (identity.Key, s
 	}
 	w.Directory.PutKey(key)
 	return key, token.Reveal()
+}
+
+// RotateKeys rotates the signing keys as another replica does whose keys are due,
+// and lets this one know.
+func (w *World) RotateKeys() {
+	w.t.Helper()
+	ctx := context.Background()
+	replica, err := identity.OpenKeyring(ctx, w.store, time.Nanosecond)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := replica.RotateWhenDue(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.Keys.Refresh(ctx); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // Store is an identity.KeyStore in memory. Several keyrings may share one, as

@@ -96,8 +96,8 @@ func TestKeyIsIssuedWhenItsAccountTurnsUp(t *testing.T) {
 		t.Errorf("the key has token %v and owners %+v, want an encrypted token and the account %s",
 			key.Status.EncryptedToken, key.OwnerReferences, account.UID)
 	}
-	if _, ok := world.Directory.Key(key.Status.KeyID); !ok {
-		t.Error("the directory does not know the key, want it in force")
+	if n := world.Directory.KeysOf("acme", ""); n != 1 {
+		t.Errorf("the directory knows %d keys of the organization, want 1", n)
 	}
 }
 

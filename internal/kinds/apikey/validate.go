@@ -3,7 +3,6 @@ package apikey
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -100,12 +99,17 @@ func validateEncryptionKey(path *field.Path, key *v1alpha1.EncryptionKey) field.
 	if err == nil {
 		return nil
 	}
-	var at *identity.FieldError
-	if errors.As(err, &at) {
-		leaf := at.Field[strings.LastIndexByte(at.Field, '.')+1:]
-		return field.ErrorList{field.Invalid(path.Child(leaf), field.OmitValueType{}, at.Detail)}
+	var wrong *identity.InputError
+	if !errors.As(err, &wrong) {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
-	return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	switch wrong.Input {
+	case identity.InputPEM:
+		path = path.Child("pem")
+	case identity.InputJWK:
+		path = path.Child("jwk")
+	}
+	return field.ErrorList{field.Invalid(path, field.OmitValueType{}, wrong.Detail)}
 }
 
 // validateIssuable refuses a key that would have to be issued at once and cannot

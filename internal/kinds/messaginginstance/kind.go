@@ -8,6 +8,7 @@ package messaginginstance
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/identity"
+	"freshet/internal/newest"
 	"freshet/internal/placement"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
@@ -41,7 +43,7 @@ type Kind struct {
 	plan      *placement.Plan
 	issuerURL string // where tokens come from
 	directory *identity.Directory
-	known     lifetimes
+	lifetimes lifetimes
 }
 
 var (
@@ -58,7 +60,10 @@ var (
 // New makes the kind: plan knows the pools, issuerURL is where clients get
 // tokens, the directory is told which keys die with an instance.
 func New(plan *placement.Plan, issuerURL string, directory *identity.Directory) *Kind {
-	return &Kind{plan: plan, issuerURL: issuerURL, directory: directory, known: newLifetimes()}
+	return &Kind{
+		plan: plan, issuerURL: issuerURL, directory: directory,
+		lifetimes: lifetimes{known: newest.NewMap[place, time.Duration](tombstones)},
+	}
 }
 
 // Info implements store.Kind.

@@ -30,7 +30,7 @@ func TestWithoutABindingThereIsNothing(t *testing.T) {
 		c.as = nobody
 		r := w.do(c).want(403)
 		if r.text("kind") != "Status" || r.text("reason") != "Forbidden" || r.at("code") != 403.0 {
-			t.Errorf("%s: %s", r.what, r.body)
+			t.Errorf("%s: %s, want Status, Forbidden and 403", r.what, r.body)
 		}
 	}
 	// The text names who, what and where, as Kubernetes words it, and the
@@ -41,7 +41,7 @@ func TestWithoutABindingThereIsNothing(t *testing.T) {
 		"lacks permission cloud.apikeys.list on organization/" + w.org,
 	} {
 		if !strings.Contains(r.text("message"), part) {
-			t.Errorf("%q is not in %q", part, r.text("message"))
+			t.Errorf("%q is not in %q, want %s", part, r.text("message"), part)
 		}
 	}
 	// Everybody may look at themselves, though, and at the predefined roles.
@@ -65,7 +65,7 @@ func TestOwnKeysCanBeRead(t *testing.T) {
 	// What is not theirs looks like what is not there.
 	theirs, nobodys := w.do(call{path: "apikeys/theirs", as: robot}).want(403), w.do(call{path: "apikeys/nobodys", as: robot}).want(403)
 	if a, b := strings.ReplaceAll(theirs.text("message"), "theirs", "X"), strings.ReplaceAll(nobodys.text("message"), "nobodys", "X"); a != b {
-		t.Errorf("the answers differ:\n%s\n%s", a, b)
+		t.Errorf("the answers are\n%s\n%s\nwant the same", a, b)
 	}
 	w.do(call{path: "apikeys", as: key}).want(403)
 	w.do(call{method: http.MethodDelete, path: "apikeys/mine", as: key}).want(403)
@@ -140,7 +140,7 @@ func TestListsHideWhatTheCallerMayNotRead(t *testing.T) {
 		query.Set("continue", r.text("metadata.continue"))
 	}
 	if got := strings.Join(seen, " "); got != "test-a test-b" {
-		t.Errorf("pages hold %q", got)
+		t.Errorf("pages hold %q, want test-a test-b", got)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestSingleObjectsAreLookedAtToo(t *testing.T) {
 		}).status
 	}
 	if a, b := apply("prod"), apply("test"); a != 201 || b != 403 {
-		t.Errorf("applying into prod %d, into test %d", a, b)
+		t.Errorf("applying into prod %d, into test %d; want 201, 403", a, b)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestDeletingACollectionKeepsToWhatIsOnes(t *testing.T) {
 	w, users := shared(t)
 	r := w.do(call{method: http.MethodDelete, path: "messagingclusters", as: users["owner"]}).want(200)
 	if got := r.items(); got != "prod-a prod-b" {
-		t.Errorf("the answer lists %q", got)
+		t.Errorf("the answer lists %q, want prod-a prod-b", got)
 	}
 	w.eventually("messagingclusters", "without prod", func(r reply) bool { return r.items() == "test-a test-b" })
 }
@@ -248,7 +248,7 @@ func TestWatchEndsWithItsCredential(t *testing.T) {
 	watch := w.watch("users", key)
 	w.post("users", object("a", map[string]any{"email": "a@example.org"})).want(201)
 	if e := watch.next(); e.Type != "ADDED" {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("event %+v, want ADDED", e)
 	}
 	w.patch("apikeys/k", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
 	w.post("users", object("b", map[string]any{"email": "b@example.org"})).want(201)
@@ -287,7 +287,7 @@ func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
 	for _, role := range []string{"org-admin", "org-readonly", "instance-owner", "topic-producer", "schema-reader"} {
 		r := grant("up", role, nil).want(403)
 		if !strings.Contains(r.text("message"), "nobody can grant what they do not have") || !strings.Contains(r.text("message"), "lacks permission") {
-			t.Errorf("%s: %s", role, r.text("message"))
+			t.Errorf("%s: %s, want nobody can grant what they do not have and lacks permission", role, r.text("message"))
 		}
 	}
 	grant("same", "account-admin", nil).want(201)
@@ -318,16 +318,16 @@ func TestBindingsAreInForceWhenTheCallReturns(t *testing.T) {
 	robot := w.user("robot", false)
 	for i := range 20 {
 		if got := w.do(call{path: "users", as: robot}).status; got != 403 {
-			t.Fatalf("round %d: without the binding %d", i, got)
+			t.Fatalf("round %d: without the binding %d, want 403", i, got)
 		}
 		w.bind("b", "org-readonly", "robot", nil)
 		if got := w.do(call{path: "users", as: robot}).status; got != 200 {
-			t.Fatalf("round %d: with the binding %d", i, got)
+			t.Fatalf("round %d: with the binding %d, want 200", i, got)
 		}
 		if i%2 == 0 {
 			w.patch("rolebindings/b", map[string]any{"spec": map[string]any{"subjects": []any{}}}).want(200)
 			if got := w.do(call{path: "users", as: robot}).status; got != 403 {
-				t.Fatalf("round %d: taken out of the binding %d", i, got)
+				t.Fatalf("round %d: taken out of the binding %d, want 403", i, got)
 			}
 		}
 		w.delete("rolebindings/b").want(200)
@@ -347,13 +347,13 @@ func TestConditionsInCEL(t *testing.T) {
 		"cel":      "srn.instance == 'test'",
 	})).want(201)
 	if got := w.do(call{path: "messaginginstances", as: robot}).want(200).items(); got != "test" {
-		t.Errorf("sees %q", got)
+		t.Errorf("sees %q, want test", got)
 	}
 	w.do(call{path: "messaginginstances/prod", as: robot}).want(403)
 	r := w.post("rolebindings", object("bad", map[string]any{
 		"roleRef": map[string]any{"kind": "ClusterRole", "name": "instance-readonly"}, "cel": "srn.instance ==",
 	})).want(422)
 	if r.text("details.causes.0.field") != "spec.cel" {
-		t.Errorf("a broken condition: %s", r.body)
+		t.Errorf("a broken condition: %s, want spec.cel", r.body)
 	}
 }

@@ -11,10 +11,10 @@ func TestAccountLives(t *testing.T) {
 	w := newWorld(t)
 	made := w.post("serviceaccounts", object("robot", nil)).want(201)
 	if got := made.text("metadata.finalizers.0"); got != "serviceaccount.finalizers.cloud.vendor.io" {
-		t.Errorf("born with finalizer %q", got)
+		t.Errorf("created with finalizer %q, want serviceaccount.finalizers.cloud.vendor.io", got)
 	}
 	if made.at("status.privateKeyData") != nil {
-		t.Error("born with credentials")
+		t.Error("created with credentials, want none yet")
 	}
 	c := w.credentialsOf("robot")
 	host := strings.TrimPrefix(w.server.URL, "http://")
@@ -23,7 +23,7 @@ func TestAccountLives(t *testing.T) {
 	}
 	r := w.do(call{path: "serviceaccounts/robot", secret: true})
 	if r.text("status.privateKeyType") != "TYPE_VENDOR_CREDENTIALS_FILE" || r.conditions() != "Ready=True(Provisioned)" {
-		t.Errorf("status: %s %s", r.text("status.privateKeyType"), r.conditions())
+		t.Errorf("status: %s %s, want TYPE_VENDOR_CREDENTIALS_FILE, Ready=True(Provisioned)", r.text("status.privateKeyType"), r.conditions())
 	}
 	// A change does not make new credentials.
 	w.do(call{
@@ -66,7 +66,7 @@ func TestSecretsAreForThoseWhoMayHoldThem(t *testing.T) {
 		{"a manager of accounts, of one with other rights", hr, "reader", false},
 	} {
 		if got := sees(c.token, c.account); got != c.want {
-			t.Errorf("%s sees the secret of %s: %v", c.who, c.account, got)
+			t.Errorf("%s sees the secret of %s: %v, want %v", c.who, c.account, got, c.want)
 		}
 	}
 	// Lists and watches hide the same; do checks that no other secret comes along.
@@ -84,7 +84,7 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 	admin := object("king", nil, "annotations.cloud.vendor.io/service-account-role", "admin")
 	r := w.do(call{method: http.MethodPost, path: "serviceaccounts", as: hr, body: admin}).want(403)
 	if r.text("reason") != "Forbidden" || !strings.Contains(r.text("message"), "lacks permission") {
-		t.Errorf("refusal: %s", r.body)
+		t.Errorf("refusal: %s, want Forbidden and lacks permission", r.body)
 	}
 	w.do(call{method: http.MethodPost, path: "serviceaccounts", as: hr, body: object("clerk", nil)}).want(201)
 	w.do(call{method: http.MethodPost, path: "serviceaccounts", as: boss, body: admin}).want(201)
@@ -93,7 +93,7 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 			"annotations": map[string]any{"annotations.cloud.vendor.io/service-account-role": role},
 		}}).want(422)
 		if !strings.Contains(r.text("details.causes.0.field"), "service-account-role") {
-			t.Errorf("%s: %s", name, r.body)
+			t.Errorf("%s: %s, want service-account-role", name, r.body)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestDeletingAnAccountEndsEverythingOfIt(t *testing.T) {
 			r := w.delete("serviceaccounts/robot"+policy).want(200, 202)
 			// The call has answered: nothing works any more, finalizers or not.
 			if a, b := w.onResources(token), w.onResources(key); a != 401 || b != 401 {
-				t.Errorf("after the delete call the token gets %d, the key %d", a, b)
+				t.Errorf("after the delete call the token gets %d, the key %d; want 401 each", a, b)
 			}
 			if r.text("kind") == "ServiceAccount" && r.text("metadata.deletionTimestamp") == "" {
 				t.Errorf("the answer knows of no deletion: %s", r.body)
@@ -145,7 +145,7 @@ func TestDeletingAnAccountEndsEverythingOfIt(t *testing.T) {
 			// Another account of the name inherits nothing.
 			w.account("robot", false)
 			if a, b := w.onResources(token), w.onResources(key); a != 401 || b != 401 {
-				t.Errorf("an account of the same name revives the token (%d) or the key (%d)", a, b)
+				t.Errorf("an account of the same name revives the token (%d) or the key (%d), want 401 each", a, b)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestDeletingManyAccountsAtOnce(t *testing.T) {
 	w.delete("serviceaccounts").want(200)
 	for i, token := range tokens {
 		if got := w.onResources(token); got != 401 {
-			t.Errorf("token %d still gets %d", i, got)
+			t.Errorf("token %d still gets %d, want 401", i, got)
 		}
 	}
 	w.eventually("serviceaccounts", "empty", func(r reply) bool { return r.items() == "" })
@@ -170,11 +170,11 @@ func TestAccountInItsGracePeriodLives(t *testing.T) {
 	token := w.user("robot", true)
 	w.delete("serviceaccounts/robot?gracePeriodSeconds=2").want(200, 202)
 	if got := w.onResources(token); got != 200 {
-		t.Errorf("in its grace period the account gets %d", got)
+		t.Errorf("in its grace period the account gets %d, want 200", got)
 	}
 	w.eventuallyGone("serviceaccounts/robot")
 	if got := w.onResources(token); got != 401 {
-		t.Errorf("behind it %d", got)
+		t.Errorf("behind it %d, want 401", got)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestServiceAccountBinding(t *testing.T) {
 		return r.conditions() == "IAMAccountReady=True(NotRequired) Ready=True(AllConditionStatusTrue)"
 	})
 	if r.text("metadata.ownerReferences.0.kind") != "ServiceAccount" {
-		t.Errorf("owner: %s", r.body)
+		t.Errorf("owner: %s, want ServiceAccount", r.body)
 	}
 	spec["poolMemberRef"] = map[string]any{"namespace": "default", "name": "moon"}
 	w.post("serviceaccountbindings", object("moon", spec)).want(201)

@@ -99,7 +99,7 @@ func TestKeyFromBirthToRevocation(t *testing.T) {
 	host, elsewhere := w.cluster("east", "prod"), w.cluster("west", "other")
 	r := w.key("k", "robot", "prod", "expirationTime", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)).want(201)
 	if r.conditions() != issued {
-		t.Fatalf("conditions from the first answer on: %s", r.conditions())
+		t.Fatalf("conditions from the first answer on: %s, want %v", r.conditions(), issued)
 	}
 	if r.text("status.keyId") == "" || r.text("status.issuedAt") == "" ||
 		r.text("status.expiresAt") != r.text("spec.expirationTime") || r.at("status.revokedAt") != nil || r.at("status.token") != nil {
@@ -112,22 +112,22 @@ func TestKeyFromBirthToRevocation(t *testing.T) {
 	token := open(t, r)
 	// It says Issued, so it works, at once and where it should.
 	if got := w.onMessages(token, host); got != 201 {
-		t.Errorf("on messages: %d", got)
+		t.Errorf("on messages: %d, want 201", got)
 	}
 	if got := w.onRegistry(token, host); got != 200 {
-		t.Errorf("on the registry: %d", got)
+		t.Errorf("on the registry: %d, want 200", got)
 	}
 	if got := w.onMessages(token, elsewhere); got != 401 {
-		t.Errorf("on another instance: %d", got)
+		t.Errorf("on another instance: %d, want 401", got)
 	}
 	if got := w.onResources(token); got != 401 {
-		t.Errorf("on the resource API, as a key of one instance: %d", got)
+		t.Errorf("on the resource API, as a key of one instance: %d; want 401", got)
 	}
 	jwe := r.text("status.encryptedToken.jwe")
 	done := w.patch("apikeys/k", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
 	// The call has answered: the key is dead on every surface.
 	if a, b := w.onMessages(token, host), w.onRegistry(token, host); a != 401 || b != 401 {
-		t.Errorf("revoked, on messages %d, on the registry %d", a, b)
+		t.Errorf("revoked, on messages %d, on the registry %d; want 401 each", a, b)
 	}
 	if done.conditions() != revoked || done.text("status.revokedAt") == "" || done.text("status.conditions.2.lastTransitionTime") == "" ||
 		done.text("status.conditions.2.message") == "" || done.text("status.encryptedToken.jwe") != jwe {
@@ -135,7 +135,7 @@ func TestKeyFromBirthToRevocation(t *testing.T) {
 	}
 	refused := w.patch("apikeys/k", map[string]any{"spec": map[string]any{"revoke": false}}).want(422)
 	if refused.text("details.causes.0.field") != "spec.revoke" {
-		t.Errorf("revoking is one-way: %s", refused.body)
+		t.Errorf("revoking is one-way: %s, want spec.revoke", refused.body)
 	}
 	w.delete("apikeys/k").want(200, 202)
 	w.eventuallyGone("apikeys/k")
@@ -149,15 +149,15 @@ func TestKeyOfAWholeOrganization(t *testing.T) {
 	host := w.cluster("east", "prod")
 	token := open(t, w.key("k", "robot", "").want(201))
 	if a, b, c := w.onResources(token), w.onMessages(token, host), w.onRegistry(token, host); a != 200 || b != 201 || c != 200 {
-		t.Errorf("on resources %d, messages %d, registry %d", a, b, c)
+		t.Errorf("on resources %d, messages %d, registry %d; want 200, 201, 200", a, b, c)
 	}
 	other := newWorld(t)
 	if got := other.onResources(token); got != 403 {
-		t.Errorf("in another organization: %d", got)
+		t.Errorf("in another organization: %d, want 403", got)
 	}
 	w.do(call{method: http.MethodPatch, path: "apikeys/k", as: token, kind: "application/merge-patch+json", body: `{"spec":{"revoke":true}}`}).want(200)
 	if a, b, c := w.onResources(token), w.onMessages(token, host), w.onRegistry(token, host); a != 401 || b != 401 || c != 401 {
-		t.Errorf("revoked by itself: on resources %d, messages %d, registry %d", a, b, c)
+		t.Errorf("revoked by itself: on resources %d, messages %d, registry %d; want 401 each", a, b, c)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestKeyByJWK(t *testing.T) {
 		"serviceAccountName": "robot", "encryptionKey": map[string]any{"jwk": publicJWK(&pair().PublicKey)},
 	})).want(201)
 	if got := w.onResources(open(t, r)); got != 200 {
-		t.Errorf("the key gets %d", got)
+		t.Errorf("the key gets %d, want 200", got)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestKeyOpensWithWebCrypto(t *testing.T) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil || strings.TrimSpace(string(out)) != want {
-		t.Errorf("decrypted another token: %v %s", err, &stderr)
+		t.Errorf("decrypted another token: %v %s, want %v", err, &stderr, want)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestKeysThatAreNone(t *testing.T) {
 	} {
 		r := w.post("apikeys", object("bad", map[string]any{"serviceAccountName": "robot", "encryptionKey": tc.key})).want(422)
 		if r.text("reason") != "Invalid" || r.text("details.causes.0.field") != tc.field {
-			t.Errorf("%s: %s", tc.name, r.body)
+			t.Errorf("%s: %s, want Invalid and %v", tc.name, r.body, tc.field)
 		}
 	}
 	w.get("apikeys/bad").want(404)
@@ -275,7 +275,7 @@ func TestCreateOnlyFieldsOfAKey(t *testing.T) {
 	} {
 		r := w.patch("apikeys/k", map[string]any{"spec": map[string]any{field: value}}).want(422)
 		if !strings.HasPrefix(r.text("details.causes.0.field"), "spec."+field) {
-			t.Errorf("%s: %s", field, r.body)
+			t.Errorf("%s: %s, want %s", field, r.body, "spec."+field)
 		}
 	}
 	w.patch("apikeys/k", map[string]any{"spec": map[string]any{"description": "mine"}}).want(200)
@@ -288,23 +288,23 @@ func TestPlainTokenIsShownOnce(t *testing.T) {
 	watch := w.watch("apikeys", "")
 	token := w.plainKey("k", "robot", "")
 	if got := w.onResources(token); got != 200 {
-		t.Errorf("the key gets %d", got)
+		t.Errorf("the key gets %d, want 200", got)
 	}
 	// Neither reads, nor lists, nor watches show it: do and next look.
 	if r := w.get("apikeys/k").want(200); r.at("status.token") != nil || r.conditions() != issued {
-		t.Errorf("read again: %s", r.body)
+		t.Errorf("read again: %s, want no token and %v", r.body, issued)
 	}
 	w.get("apikeys").want(200)
 	event := watch.next()
 	if event.Type != "ADDED" || event.Object.Metadata.Name != "k" {
-		t.Errorf("event: %+v", event)
+		t.Errorf("event: %+v, want ADDED, k", event)
 	}
 	w.patch("apikeys/k", map[string]any{"spec": map[string]any{"description": "x"}}).want(200)
 	watch.next()
 	// A dry run shows no token that would work.
 	r := w.do(call{method: http.MethodPost, path: "apikeys?dryRun=All", body: object("dry", map[string]any{"serviceAccountName": "robot"})}).want(201)
 	if r.at("status.token") != nil {
-		t.Errorf("a dry run made a token: %s", r.body)
+		t.Errorf("a dry run made a token: %s, want none", r.body)
 	}
 	w.get("apikeys/dry").want(404)
 }
@@ -314,32 +314,32 @@ func TestKeyBeforeItsAccount(t *testing.T) {
 	w := newWorld(t)
 	r := w.key("early", "robot", "").want(201)
 	if want := "Issued=False(ServiceAccountNotFound) Expired=False(NotExpired) Revoked=False(NotRevoked)"; r.conditions() != want {
-		t.Fatalf("conditions: %s", r.conditions())
+		t.Fatalf("conditions: %s, want %v", r.conditions(), want)
 	}
 	if r.at("status.keyId") != nil || r.at("status.encryptedToken") != nil {
-		t.Errorf("issued to nobody: %s", r.body)
+		t.Errorf("issued without an account: %s, want neither token nor key id", r.body)
 	}
 	// One that was revoked or expired meanwhile is never issued.
 	w.key("dead", "robot", "").want(201)
 	r = w.patch("apikeys/dead", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
 	if want := "Issued=False(Revoked) Expired=False(NotExpired) Revoked=True(Revoked)"; r.conditions() != want {
-		t.Errorf("revoked early: %s", r.conditions())
+		t.Errorf("revoked early: %s, want %v", r.conditions(), want)
 	}
 	// Without an encryption key there is nobody to show the token to later.
 	refused := w.post("apikeys", object("plain", map[string]any{"serviceAccountName": "robot"})).want(422)
 	if refused.text("details.causes.0.field") != "spec.serviceAccountName" {
-		t.Errorf("plain key of nobody: %s", refused.body)
+		t.Errorf("plain key of an unknown account: %s, want spec.serviceAccountName", refused.body)
 	}
 	w.account("robot", true)
 	r = w.eventually("apikeys/early", "issued", func(r reply) bool { return r.conditions() == issued })
 	if r.text("metadata.ownerReferences.0.name") != "robot" {
-		t.Errorf("owner: %s", r.body)
+		t.Errorf("owner: %s, want robot", r.body)
 	}
 	if got := w.onResources(open(t, r)); got != 200 {
-		t.Errorf("the key gets %d", got)
+		t.Errorf("the key gets %d, want 200", got)
 	}
 	if r := w.get("apikeys/dead"); r.at("status.encryptedToken") != nil {
-		t.Errorf("a revoked key was issued: %s", r.body)
+		t.Errorf("a revoked key was issued: %s, want no token", r.body)
 	}
 }
 
@@ -361,14 +361,14 @@ func TestKeyExpiresOnTime(t *testing.T) {
 		t.Errorf("the condition is %s early", early)
 	}
 	if got := w.onResources(token); got != 401 {
-		t.Errorf("expired, the key gets %d", got)
+		t.Errorf("expired, the key gets %d; want 401", got)
 	}
 	w.eventually("apikeys/never", "expired", func(r reply) bool {
 		return r.conditions() == "Issued=False(Expired) Expired=True(Expired) Revoked=False(NotRevoked)"
 	})
 	r = w.key("late", "robot", "", "expirationTime", "2020-01-01T00:00:00Z").want(422)
 	if r.text("details.causes.0.field") != "spec.expirationTime" {
-		t.Errorf("expired from the start: %s", r.body)
+		t.Errorf("expired from the start: %s, want spec.expirationTime", r.body)
 	}
 }
 
@@ -391,7 +391,7 @@ func TestKeysMakeNobodyMoreThanTheyAre(t *testing.T) {
 	make("hr").want(201)
 	for _, account := range []string{"boss", "reader", "yet-to-come"} {
 		if r := make(account).want(403); r.text("reason") != "Forbidden" || !strings.Contains(r.text("message"), "permission") {
-			t.Errorf("a key of %s: %s", account, r.body)
+			t.Errorf("a key of %s: %s, want Forbidden and permission", account, r.body)
 		}
 	}
 }
@@ -418,6 +418,6 @@ func TestRevocationReachesThoseWhoWait(t *testing.T) {
 	// Nothing is lost by it.
 	r := w.do(call{method: http.MethodPost, path: topic + "s/message", host: host, body: map[string]any{"timeoutMillis": 10000}}).want(200)
 	if string(r.body) != "for the living" {
-		t.Errorf("the message: %q", r.body)
+		t.Errorf("the message: %q, want for the living", r.body)
 	}
 }

@@ -104,7 +104,7 @@ func TestTheAdministratorsFileNamesTodaysAddress(t *testing.T) {
 	stop(t, s)
 	s = own(t, dataDir)
 	after := administrator(t, dataDir)
-	if after.ClientID != before.ClientID || !after.ClientSecret.Equal(before.ClientSecret) {
+	if after.ClientID != before.ClientID || after.ClientSecret.Reveal() != before.ClientSecret.Reveal() {
 		t.Error("the credentials changed")
 	}
 	if after.IssuerURL != s.URL || !strings.HasSuffix(s.URL, strings.TrimPrefix(after.ClientEmail, "admin@default.")) {
@@ -130,7 +130,7 @@ func TestSecretsAtRest(t *testing.T) {
 	awaitLog(t, s, "every secret is sealed", second)
 	// Whoever had a token or a key notices nothing.
 	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 || b != 200 || c != 200 {
-		t.Errorf("after the rotation: token %d, keys %d and %d", a, b, c)
+		t.Errorf("after the rotation: token %d, keys %d and %d; want 200 each", a, b, c)
 	}
 	freshet(t, "admin", "encryption-key", "retire", first, "--data-dir", dir)
 	stop(t, s)
@@ -142,7 +142,7 @@ func TestSecretsAtRest(t *testing.T) {
 	s = own(t, dir)
 	w.server = s
 	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 || b != 200 || c != 200 {
-		t.Errorf("after the restart without the old key: token %d, keys %d and %d", a, b, c)
+		t.Errorf("after the restart without the old key: token %d, keys %d and %d; want 200 each", a, b, c)
 	}
 	stop(t, s)
 }
@@ -170,7 +170,7 @@ func lookIntoEtcd(t *testing.T, dir, keyID string) {
 		t.Fatal(err)
 	}
 	if ids := sealer.KeyIDs(); len(ids) != 1 || ids[0] != keyID {
-		t.Errorf("keys: %v", ids)
+		t.Errorf("keys: %v, want 1, %v", ids, keyID)
 	}
 	count := map[string]int{}
 	for _, kv := range all.Kvs {
@@ -222,24 +222,24 @@ func TestRestart(t *testing.T) {
 	s = own(t, dir)
 	w.server, home.server = s, s
 	if r := w.get("messagingclusters/east"); r.conditions() != allReady {
-		t.Errorf("the cluster: %s", r.conditions())
+		t.Errorf("the cluster: %s, want %v", r.conditions(), allReady)
 	}
 	if got := w.onMessages(key, host); got != 201 {
-		t.Errorf("the key gets %d", got)
+		t.Errorf("the key gets %d, want 201", got)
 	}
 	r := w.do(call{method: "POST", path: "/admin/rest/topics/v1/public/default/hello/s/message", host: host}).want(200)
 	if string(r.body) != "still here" {
-		t.Errorf("the message: %q", r.body)
+		t.Errorf("the message: %q, want still here", r.body)
 	}
 	if got := home.do(call{path: "serviceaccounts", secret: true}).items(); got != "admin" {
-		t.Errorf("accounts in default: %q", got)
+		t.Errorf("accounts in default: %q, want admin", got)
 	}
 	home.get("messaginginstances/default").want(404)
-	if after := administrator(t, dir); after.ClientID != before.ClientID || !after.ClientSecret.Equal(before.ClientSecret) {
+	if after := administrator(t, dir); after.ClientID != before.ClientID || after.ClientSecret.Reveal() != before.ClientSecret.Reveal() {
 		t.Error("the administrator's credentials changed")
 	}
 	if info, err := os.Stat(filepath.Join(dir, "admin.json")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode of admin.json: %v %v", info, err)
+		t.Errorf("mode of admin.json: %v %v, want 0600", info, err)
 	}
 	resetCredentials(t, home, dir)
 	stop(t, s)
@@ -265,14 +265,14 @@ func resetCredentials(t *testing.T, home *world, dir string) {
 	token := home.token(lost, home.server.URL)
 	freshet(t, "admin", "reset-credentials", "--data-dir", dir)
 	if got := home.onResources(token); got != 401 {
-		t.Errorf("a token of the lost credentials gets %d", got)
+		t.Errorf("a token of the lost credentials gets %d, want 401", got)
 	}
 	found := read()
 	if found.ClientID == lost.ClientID || found.ClientSecret == lost.ClientSecret {
 		t.Error("the credentials are the old ones")
 	}
 	if got := home.onResources(home.token(found, home.server.URL)); got != 200 {
-		t.Errorf("a token of the new credentials gets %d", got)
+		t.Errorf("a token of the new credentials gets %d, want 200", got)
 	}
 	// Even an administrator whose account is gone comes back.
 	home.delete("serviceaccounts/admin").want(200, 202)
@@ -280,6 +280,6 @@ func resetCredentials(t *testing.T, home *world, dir string) {
 	freshet(t, "admin", "reset-credentials", "--data-dir", dir)
 	r := home.do(call{path: api + "/users", as: home.token(read(), home.server.URL)})
 	if r.status != 200 {
-		t.Errorf("the administrator who came back may look across organizations: %d %s", r.status, r.body)
+		t.Errorf("the administrator who came back may look across organizations: %d %s, want 200", r.status, r.body)
 	}
 }

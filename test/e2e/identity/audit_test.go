@@ -79,11 +79,11 @@ func TestEverythingThatMattersIsOnTheTrail(t *testing.T) {
 	has("a stranger", line{"resources", "list", "users", "deny", in, ""}, 401)
 	denied := w.trail(url.Values{"surface": {"registry"}, "decision": {"deny"}})
 	if len(denied) != 1 || denied[0].Principal != principal || denied[0].Permission != "schema.subjects.update" {
-		t.Errorf("denied in the registry: %+v", denied)
+		t.Errorf("denied in the registry: %+v, want 1, %v, schema.subjects.update", denied, principal)
 	}
 	tokens := w.trail(url.Values{"surface": {"token"}})
 	if len(tokens) != 2 || tokens[0].Principal != principal {
-		t.Errorf("tokens: %+v", tokens)
+		t.Errorf("tokens: %+v, want 2, %v", tokens, principal)
 	}
 	for _, r := range w.trail(url.Values{"limit": {"1000"}}) {
 		if r.Verb == "get" || r.Verb == "watch" || (r.Verb == "list" && r.Decision == "allow") || strings.Contains(r.Scope, "/dry") {

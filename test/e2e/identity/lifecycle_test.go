@@ -17,7 +17,7 @@ func TestInstanceLives(t *testing.T) {
 		"availabilityMode": "zonal", "auth": map[string]any{"oauth2": map[string]any{"tokenLifetimeSeconds": 600}},
 	})).want(201)
 	if made.at("status.auth") != nil || made.text("metadata.finalizers.0") != "messaginginstance.finalizers.cloud.vendor.io" {
-		t.Errorf("born: %s", made.body)
+		t.Errorf("created: %s, want no status.auth and finalizer messaginginstance.finalizers.cloud.vendor.io", made.body)
 	}
 	// Tokens can be had at once, for as long as the instance says.
 	c := w.account("robot", true)
@@ -29,14 +29,14 @@ func TestInstanceLives(t *testing.T) {
 	}
 	r = w.eventuallyReady("messaginginstances/prod")
 	if want := "SubscriptionReady=True(Created) ResourceServerReady=True(Created) ServiceAccountReady=True(Created) Ready=True(AllConditionStatusTrue)"; r.conditions() != want {
-		t.Errorf("conditions: %s", r.conditions())
+		t.Errorf("conditions: %s, want %v", r.conditions(), want)
 	}
 	if r.text("status.auth.type") != "oauth2" || r.text("status.auth.oauth2.issuerURL") != w.server.URL || r.text("status.auth.oauth2.audience") != w.audience("prod") {
-		t.Errorf("status.auth: %s", r.body)
+		t.Errorf("status.auth: %s, want oauth2, %v and %v", r.body, w.server.URL, w.audience("prod"))
 	}
 	r = w.patch("messaginginstances/prod", map[string]any{"spec": map[string]any{"auth": map[string]any{"oauth2": map[string]any{"tokenLifetimeSeconds": 60}}}}).want(200)
 	if r.at("metadata.generation") != 2.0 {
-		t.Errorf("generation: %v", r.at("metadata.generation"))
+		t.Errorf("generation: %v, want 2", r.at("metadata.generation"))
 	}
 	w.eventually("messaginginstances/prod", "up to date", func(r reply) bool {
 		return r.at("status.observedGeneration") == 2.0 && r.at("status.conditions.3.observedGeneration") == 2.0
@@ -71,31 +71,31 @@ func TestClusterLives(t *testing.T) {
 	w.instance("prod")
 	r := w.eventuallyReady("messagingclusters/east")
 	if r.conditions() != allReady {
-		t.Errorf("conditions: %s", r.conditions())
+		t.Errorf("conditions: %s, want %v", r.conditions(), allReady)
 	}
 	// What runs is one process, whatever was asked for.
 	if r.at("spec.broker.replicas") != 5.0 || r.at("status.broker.replicas") != 1.0 || r.at("status.broker.readyReplicas") != 1.0 || r.at("status.storage.readyReplicas") != 1.0 {
 		t.Errorf("replicas: %s", r.body)
 	}
 	if r.text("metadata.ownerReferences.0.kind") != "MessagingInstance" || r.at("metadata.ownerReferences.0.blockOwnerDeletion") != true {
-		t.Errorf("owner: %s", r.body)
+		t.Errorf("owner: %s, want MessagingInstance as the controller", r.body)
 	}
 	// An update is announced, done, and said to be done.
 	watch := w.watch("messagingclusters", "")
 	watch.next()
 	r = w.patch("messagingclusters/east", map[string]any{"spec": map[string]any{"displayName": "East"}}).want(200)
 	if r.at("metadata.generation") != 2.0 || r.at("status.observedGeneration") != 1.0 {
-		t.Errorf("just changed: %s", r.body)
+		t.Errorf("just changed: %s, want 2 and 1", r.body)
 	}
 	w.eventually("messagingclusters/east", "up to date", func(r reply) bool {
 		return r.at("status.observedGeneration") == 2.0 && strings.HasSuffix(r.conditions(), "Ready=True(AllConditionStatusTrue)")
 	})
 	if !watch.saw("Updating") {
-		t.Error("nobody was told of the update")
+		t.Error("the watch did not report the update")
 	}
 	w.delete("messagingclusters/east").want(200, 202)
 	if !watch.saw("Deleting") {
-		t.Error("nobody was told of the deletion")
+		t.Error("the watch did not report the deletion")
 	}
 	w.eventuallyGone("messagingclusters/east")
 }
@@ -132,7 +132,7 @@ func TestPartsComeUpOneByOne(t *testing.T) {
 		}
 	}
 	if most != 4 {
-		t.Errorf("%d parts in the end", most)
+		t.Errorf("%d parts in the end, want 4", most)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestInstanceWithClusters(t *testing.T) {
 	for _, query := range []string{"", "?propagationPolicy=Background", "?propagationPolicy=Orphan"} {
 		r := w.delete("messaginginstances/prod" + query).want(409)
 		if r.text("reason") != "Conflict" || !strings.Contains(r.text("message"), "a, b") {
-			t.Errorf("%s: %s", query, r.body)
+			t.Errorf("%s: %s, want Conflict and the clusters a, b", query, r.body)
 		}
 	}
 	protect := func(path, value string) {
@@ -155,7 +155,7 @@ func TestInstanceWithClusters(t *testing.T) {
 	protect("messagingclusters/b", "true")
 	w.delete("messagingclusters/b").want(409)
 	if r := w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(409); !strings.Contains(r.text("message"), "protected: b") {
-		t.Errorf("with a protected cluster: %s", r.body)
+		t.Errorf("with a protected cluster: %s, want protected: b", r.body)
 	}
 	protect("messagingclusters/b", "false")
 	protect("messaginginstances/prod", "true")
@@ -179,7 +179,7 @@ func TestKeysDieWithTheirInstance(t *testing.T) {
 	host := w.cluster("east", "prod")
 	key, wide := w.plainKey("bound", "robot", "prod"), w.plainKey("wide", "robot", "")
 	if got := w.onMessages(key, host); got != 201 {
-		t.Fatalf("the key gets %d", got)
+		t.Fatalf("the key gets %d, want 201", got)
 	}
 	w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(200, 202)
 	if got := w.onMessages(key, host); got == 201 {
@@ -192,10 +192,10 @@ func TestKeysDieWithTheirInstance(t *testing.T) {
 	w.instance("prod")
 	host = w.cluster("east", "prod")
 	if got := w.onMessages(key, host); got != 401 {
-		t.Errorf("a key of the instance before gets %d", got)
+		t.Errorf("a key of the instance before gets %d, want 401", got)
 	}
 	if got := w.onMessages(wide, host); got != 201 {
-		t.Errorf("the organization's key gets %d", got)
+		t.Errorf("the organization's key gets %d, want 201", got)
 	}
 }
 

@@ -28,14 +28,14 @@ func TestWhoAmI(t *testing.T) {
 	if r.text("kind") != "SelfSubjectUserReview" || r.text("status.users.0.kind") != "ServiceAccount" || r.text("status.users.0.name") != "boss" ||
 		r.text("status.users.0.organization") != w.org || r.at("status.administrator") != true || r.at("status.systemAdministrator") != nil ||
 		r.text("status.expirationTime") == "" || !strings.HasPrefix(r.text("status.principal"), "boss@"+w.org+".") {
-		t.Errorf("an access token: %s", r.body)
+		t.Errorf("an access token: %s, want service account boss, administrator of its organization", r.body)
 	}
 	r = w.ask(userReviews, w.plainKey("k", "boss", ""), nil)
 	if r.text("status.apiKey") != "k" || r.at("status.expirationTime") != nil {
-		t.Errorf("an API key: %s", r.body)
+		t.Errorf("an API key: %s, want key k without expiry", r.body)
 	}
 	if r := w.ask(userReviews, "", nil); r.at("status.systemAdministrator") != true {
-		t.Errorf("the operator: %s", r.body)
+		t.Errorf("the operator: %s, want a system administrator", r.body)
 	}
 	w.do(call{method: "POST", path: userReviews, as: "-", body: map[string]any{}}).want(401)
 	w.do(call{path: userReviews, as: boss}).want(403, 405)
@@ -50,7 +50,7 @@ func TestWhatMayIDo(t *testing.T) {
 	r := w.ask(rulesReviews, robot, nil)
 	rules, _ := r.at("status.rules").([]any)
 	if len(rules) != 3 {
-		t.Fatalf("rules: %s", r.body)
+		t.Fatalf("rules: %s, want 3", r.body)
 	}
 	found := map[string]bool{}
 	for i := range rules {
@@ -72,10 +72,10 @@ func TestWhatMayIDo(t *testing.T) {
 		t.Errorf("restrictions cannot be told by names, and that is not said: %s", r.body)
 	}
 	if got := len(w.ask(rulesReviews, robot, map[string]any{"instance": "test"}).at("status.rules").([]any)); got != 2 {
-		t.Errorf("%d rules reach instance test", got)
+		t.Errorf("%d rules reach instance test, want 2", got)
 	}
 	if got := w.ask(rulesReviews, robot, map[string]any{"namespace": "elsewhere"}).at("status.rules").([]any); len(got) != 0 {
-		t.Errorf("rules in another organization: %v", got)
+		t.Errorf("rules in another organization: %v, want 0", got)
 	}
 }
 
@@ -106,12 +106,12 @@ func TestMayIDoThis(t *testing.T) {
 			"namespace": w.org, "group": "cloud.vendor.io", "verb": c.verb, "resource": c.resource, "name": c.name,
 		}})
 		if r.at("status.allowed") != c.want {
-			t.Errorf("%s, %s %s %s: %s", c.user, c.verb, c.resource, c.name, r.body)
+			t.Errorf("%s, %s %s %s: %s; want %v", c.user, c.verb, c.resource, c.name, r.body, c.want)
 		}
 	}
 	r := w.ask(canI, users["reader"], map[string]any{"nonResourceAttributes": map[string]any{"path": "/apis", "verb": "get"}})
 	if r.at("status.allowed") != true {
-		t.Errorf("discovery: %s", r.body)
+		t.Errorf("discovery: %s, want %v", r.body, true)
 	}
 	w.do(call{method: "POST", path: canI, body: map[string]any{"spec": map[string]any{}}}).want(422)
 }
@@ -148,20 +148,20 @@ func TestKubectlAsksAboutItself(t *testing.T) {
 		return string(out)
 	}
 	if out := run("auth", "whoami"); !strings.Contains(out, "robot@"+w.org) {
-		t.Errorf("whoami: %s", out)
+		t.Errorf("whoami: %s, want %s", out, "robot@"+w.org)
 	}
 	if out := run("auth", "can-i", "list", "apikeys"); !strings.HasPrefix(out, "yes") {
-		t.Errorf("can-i list apikeys: %s", out)
+		t.Errorf("can-i list apikeys: %s, want yes", out)
 	}
 	if out := run("auth", "can-i", "delete", "apikeys"); !strings.HasPrefix(out, "no") {
-		t.Errorf("can-i delete apikeys: %s", out)
+		t.Errorf("can-i delete apikeys: %s, want no", out)
 	}
 	if out := run("auth", "can-i", "--list"); !strings.Contains(out, "messagingclusters.cloud.vendor.io") {
-		t.Errorf("can-i --list: %s", out)
+		t.Errorf("can-i --list: %s, want messagingclusters.cloud.vendor.io", out)
 	}
 	for _, kind := range []string{"apikey.spec.encryptionKey", "selfsubjectrulesreviews.authorization.vendor.io.status.rules"} {
 		if out := run("explain", kind); !strings.Contains(out, "FIELDS:") {
-			t.Errorf("explain %s: %s", kind, out)
+			t.Errorf("explain %s: %s, want FIELDS:", kind, out)
 		}
 	}
 }

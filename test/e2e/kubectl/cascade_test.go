@@ -28,7 +28,7 @@ func TestCascadeOrphan(t *testing.T) {
 	family(c)
 	c.must("", "delete", "user", "ann", "--cascade=orphan", "--timeout=60s")
 	if refs := c.must("", "get", "user", "bob", "-o", "jsonpath={.metadata.ownerReferences}"); refs != "" {
-		t.Errorf("the orphan still belongs to %s", refs)
+		t.Errorf("the orphan still belongs to %s, want nothing", refs)
 	}
 	c.must("", "delete", "user", "bob", "--timeout=60s")
 }
@@ -39,12 +39,12 @@ func TestCascadeOfAnInstance(t *testing.T) {
 	c.must("", "wait", "mi/main", "mc/orders", "--for=condition=Ready", "--timeout=60s")
 	for _, cascade := range []string{"background", "orphan"} {
 		if r := c.try("", "delete", "mi", "main", "--cascade="+cascade); r.code == 0 || !strings.Contains(r.err, "orders") {
-			t.Errorf("--cascade=%s pulled the instance from under its cluster: %+v", cascade, r)
+			t.Errorf("--cascade=%s pulled the instance from under its cluster: %+v, want a failure and orders", cascade, r)
 		}
 	}
 	c.must("", "delete", "mi", "main", "--cascade=foreground", "--timeout=60s")
 	if r := c.try("", "get", "mc", "orders"); r.code == 0 {
-		t.Errorf("the cluster outlived its instance: %s", r.out)
+		t.Errorf("the cluster outlived its instance: %s, want a failure", r.out)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestDeleteMany(t *testing.T) {
 	c.must("", "delete", "users", "--all", "--timeout=60s")
 	c.must("", "delete", "user", "b1", "--ignore-not-found")
 	if out := c.must("", "get", "users", "-o", "name"); out != "" {
-		t.Errorf("left are %s", out)
+		t.Errorf("left are %s, want nothing", out)
 	}
 	c.must(user, "create", "-f", "-")
 	c.contains(c.must("", "delete", "user", "ann", "--now", "--timeout=60s"), "deleted")

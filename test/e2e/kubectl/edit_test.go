@@ -23,15 +23,15 @@ func TestEdit(t *testing.T) {
 	c := in(t)
 	c.must(user, "create", "-f", "-")
 	if r := c.edit("s/ann@example.org/edited@example.org/", "user", "ann"); r.code != 0 || !strings.Contains(r.out, "edited") {
-		t.Fatalf("edit: %+v", r)
+		t.Fatalf("edit: %+v, want exit code 0 and edited", r)
 	}
 	c.contains(c.must("", "get", "user", "ann", "-o", "jsonpath={.spec.email}"), "edited@example.org")
 	if r := c.edit("s/zzz/zzz/", "user", "ann"); !strings.Contains(r.out+r.err, "no changes made") {
-		t.Errorf("an edit that changes nothing: %+v", r)
+		t.Errorf("an edit that changes nothing: %+v, want no changes made", r)
 	}
 	// What the server refuses is brought back to the editor, which then gives up.
 	if r := c.edit("s/email: .*/email: nonsense/", "user", "ann"); r.code == 0 || !strings.Contains(r.out+r.err, "is invalid") {
-		t.Errorf("an edit that breaks the rules: %+v", r)
+		t.Errorf("an edit that breaks the rules: %+v, want a failure and is invalid", r)
 	}
 	c.contains(c.must("", "get", "user", "ann", "-o", "jsonpath={.spec.email}"), "edited@example.org")
 }
@@ -46,7 +46,7 @@ func TestReplaceAndForce(t *testing.T) {
 	}
 	stale := strings.Replace(user, "name: ann", "name: ann\n  resourceVersion: \"1\"", 1)
 	if r := c.try(stale, "replace", "-f", "-"); r.code == 0 || !strings.Contains(r.err, "Conflict") {
-		t.Errorf("a stale replace: %+v", r)
+		t.Errorf("a stale replace: %+v, want a failure and Conflict", r)
 	}
 	c.contains(c.must(user, "replace", "--force", "-f", "-"), "replaced")
 	if now := c.must("", "get", "user", "ann", "-o", "jsonpath={.metadata.uid}"); now == uid {
@@ -58,19 +58,19 @@ func TestLabelsAndAnnotations(t *testing.T) {
 	c := in(t)
 	c.must(user, "create", "-f", "-")
 	if r := c.try("", "label", "user", "ann", "team=b"); r.code == 0 {
-		t.Errorf("a label was overwritten unasked: %+v", r)
+		t.Errorf("a label was overwritten unasked: %+v, want a failure", r)
 	}
 	c.must("", "label", "user", "ann", "team=b", "tier=gold", "--overwrite")
 	c.contains(c.must("", "get", "users", "-l", "team in (b),tier", "-o", "name"), "ann")
 	c.must("", "label", "user", "ann", "tier-")
 	if out := c.must("", "get", "users", "-l", "tier", "-o", "name"); out != "" {
-		t.Errorf("the label is still there: %s", out)
+		t.Errorf("the label is still there: %s, want nothing", out)
 	}
 	c.must("", "annotate", "user", "--all", "note=hello")
 	c.contains(c.must("", "annotate", "user", "ann", "--list"), "note=hello")
 	c.must("", "annotate", "user", "ann", "note-")
 	if r := c.try("", "label", "user", "ann", "bad key=x"); r.code == 0 {
-		t.Errorf("a bad label was taken: %+v", r)
+		t.Errorf("a bad label was taken: %+v, want a failure", r)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestDryRunAndDiff(t *testing.T) {
 	c := in(t)
 	c.contains(c.must(user, "create", "--dry-run=server", "-o", "yaml", "-f", "-"), "uid:", "generation: 1")
 	if r := c.try("", "get", "user", "ann"); r.code == 0 {
-		t.Errorf("a dry run made it: %+v", r)
+		t.Errorf("a dry run made it: %+v, want a failure", r)
 	}
 	c.must(user, "apply", "--server-side", "-f", "-")
 	c.contains(c.must("", "patch", "user", "ann", "--dry-run=server", "--type=merge", "-p", `{"spec":{"type":"dry"}}`, "-o", "yaml"), "type: dry")
@@ -86,13 +86,13 @@ func TestDryRunAndDiff(t *testing.T) {
 	c.must("", "get", "user", "ann")
 	changed := strings.ReplaceAll(user, "team: a", "team: b")
 	if r := c.try(changed, "diff", "--server-side", "-f", "-"); r.code != 1 || !strings.Contains(r.out, "+    team: b") {
-		t.Errorf("diff: %+v", r)
+		t.Errorf("diff: %+v, want exit code 1 and +    team: b", r)
 	}
 	if r := c.try(user, "diff", "--server-side", "-f", "-"); r.code != 0 {
-		t.Errorf("diff of what is applied: %+v", r)
+		t.Errorf("diff of what is applied: %+v, want 0", r)
 	}
 	absent := strings.ReplaceAll(user, "name: ann", "name: bob")
 	if r := c.try(absent, "diff", "-f", "-"); r.code != 1 || !strings.Contains(r.out, "+kind: User") {
-		t.Errorf("diff of what is not there: %+v", r)
+		t.Errorf("diff of what is not there: %+v, want exit code 1 and +kind: User", r)
 	}
 }

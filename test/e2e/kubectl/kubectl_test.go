@@ -138,7 +138,7 @@ func (c *client) must(stdin string, args ...string) string {
 	c.t.Helper()
 	r := c.try(stdin, args...)
 	if r.code != 0 {
-		c.t.Fatalf("kubectl %s: exit %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
+		c.t.Fatalf("kubectl %s: exit %d, want 0\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
 	}
 	return r.out
 }
@@ -176,10 +176,10 @@ func TestCreateReadDelete(t *testing.T) {
 	c := in(t)
 	c.contains(c.must(user, "create", "--validate=strict", "-f", "-"), "user.cloud.vendor.io/ann created")
 	if r := c.try(user, "create", "-f", "-"); r.code == 0 || !strings.Contains(r.err, "AlreadyExists") {
-		t.Errorf("created twice: %+v", r)
+		t.Errorf("created twice: %+v, want a failure and AlreadyExists", r)
 	}
 	if r := c.try(user+"  surplus: 1\n", "create", "--validate=strict", "-f", "-"); r.code == 0 || !strings.Contains(r.err, "surplus") {
-		t.Errorf("an unknown field was taken: %+v", r)
+		t.Errorf("an unknown field was taken: %+v, want a failure and surplus", r)
 	}
 	c.contains(c.must("", "get", "usr", "ann"), "NAME", "READY", "REASON", "EMAIL", "AGE", "ann@example.org")
 	c.contains(c.must("", "get", "users", "-l", "team=a", "-o", "name"), "user.cloud.vendor.io/ann")
@@ -189,7 +189,7 @@ func TestCreateReadDelete(t *testing.T) {
 	c.contains(c.must("", "describe", "user", "ann"), "Email:", "ann@example.org")
 	c.contains(c.must("", "delete", "user", "ann"), "deleted")
 	if r := c.try("", "get", "user", "ann"); r.code == 0 || !strings.Contains(r.err, `users.cloud.vendor.io "ann" not found`) {
-		t.Errorf("still there: %+v", r)
+		t.Errorf("still there: %+v, want a failure and %s", r, `users.cloud.vendor.io "ann" not found`)
 	}
 }
 
@@ -213,10 +213,10 @@ func TestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if object.Spec.Email != "new@example.org" || object.Spec.Type != "" || object.Metadata.Labels["json"] != "" {
-		t.Errorf("replace did not replace: %s", got)
+		t.Errorf("replace did not replace: %s, want new@example.org, nothing, nothing", got)
 	}
 	if r := c.try("", "patch", "user", "ann", "--type=merge", "-p", `{"spec": {"email": "nonsense"}}`); r.code == 0 || !strings.Contains(r.err, "spec.email") {
-		t.Errorf("a bad address was taken: %+v", r)
+		t.Errorf("a bad address was taken: %+v, want a failure and spec.email", r)
 	}
 }
 
@@ -227,11 +227,11 @@ func TestApply(t *testing.T) {
 	changed := strings.ReplaceAll(user, "team: a", "team: b")
 	c.contains(c.must(changed, "apply", "--dry-run=server", "-f", "-"), "configured (server dry run)")
 	if r := c.try(changed, "diff", "-f", "-"); r.code != 1 || !strings.Contains(r.out, "+    team: b") {
-		t.Errorf("diff: %+v", r)
+		t.Errorf("diff: %+v, want exit code 1 and +    team: b", r)
 	}
 	c.contains(c.must(changed, "apply", "-f", "-"), "configured")
 	if r := c.try(changed, "diff", "-f", "-"); r.code != 0 {
-		t.Errorf("diff of what is applied: %+v", r)
+		t.Errorf("diff of what is applied: %+v, want 0", r)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestServerSideApply(t *testing.T) {
 	c.contains(c.must(user, "apply", "--server-side", "--field-manager=one", "-f", "-"), "serverside-applied")
 	other := strings.ReplaceAll(user, "team: a", "team: b")
 	if r := c.try(other, "apply", "--server-side", "--field-manager=two", "-f", "-"); r.code == 0 || !strings.Contains(r.err, "conflict") {
-		t.Errorf("no conflict: %+v", r)
+		t.Errorf("no conflict: %+v, want a failure and conflict", r)
 	}
 	c.contains(c.must(other, "apply", "--server-side", "--field-manager=two", "--force-conflicts", "-f", "-"), "serverside-applied")
 	c.contains(c.must("", "get", "user", "ann", "-o", "yaml", "--show-managed-fields"), "manager: two", "operation: Apply", "team: b")
@@ -280,7 +280,7 @@ spec:`).Replace(user)
 	c.must(child, "create", "-f", "-")
 	c.must("", "delete", "user", "ann", "--cascade=foreground", "--timeout=30s")
 	if r := c.try("", "get", "user", "bob"); r.code == 0 {
-		t.Errorf("the dependent outlived a foreground deletion: %s", r.out)
+		t.Errorf("the dependent outlived a foreground deletion: %s, want a failure", r.out)
 	}
 }
 
@@ -302,7 +302,7 @@ metadata: {name: robot}
 	c.must("", "wait", "mi/main", "mc/orders", "sa/robot", "--for=condition=Ready", "--timeout=60s")
 	c.contains(c.must("", "get", "mi,mc,sa"), "AllConditionStatusTrue", "Provisioned", "orders")
 	if r := c.try("", "delete", "mi", "main", "--wait=false"); r.code == 0 || !strings.Contains(r.err, "orders") {
-		t.Errorf("an instance was pulled from under its cluster: %+v", r)
+		t.Errorf("an instance was pulled from under its cluster: %+v, want a failure and orders", r)
 	}
 	c.must("", "delete", "mc", "orders", "--timeout=60s")
 	c.must("", "delete", "mi", "main", "--timeout=60s")

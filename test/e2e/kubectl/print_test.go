@@ -103,7 +103,7 @@ func TestExplainTeaches(t *testing.T) {
 		c.contains(strings.Join(strings.Fields(c.must("", "explain", path)), " "), joined(want)...)
 	}
 	if r := c.try("", "explain", "mc.spec.nothing"); r.code == 0 || !strings.Contains(r.err, "does not exist") {
-		t.Errorf("explained what is not there: %+v", r)
+		t.Errorf("explained what is not there: %+v, want a failure and does not exist", r)
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // TestNothingIsLostWhenTheServerIsKilled: every 201 is consumed at least once,
-// messages of a key keep their order, and nothing turns up that nobody sent,
+// messages of a key keep their order, and nothing is consumed that was never sent,
 // with kill -9 every few seconds. FRESHET_MESSAGES and FRESHET_KILLS make it
 // longer (50,000 and 10 for a release).
 func TestNothingIsLostWhenTheServerIsKilled(t *testing.T) {
@@ -207,7 +207,7 @@ func (w *world) check() {
 	for payload := range w.seen {
 		id, seq, ok := split(payload)
 		if !ok || id < 0 || id >= producers || seq < 0 || seq >= w.total {
-			w.t.Errorf("a message turned up that nobody sent: %q", payload)
+			w.t.Errorf("a message was consumed that was never sent: %q", payload)
 		}
 	}
 	for payload, at := range w.sent {
@@ -262,6 +262,6 @@ func (w *world) must(ctx context.Context, method, path string, body []byte) {
 	w.t.Helper()
 	status, answer, _, err := w.call(ctx, method, path, body, "Content-Type", "application/json")
 	if err != nil || status != http.StatusNoContent {
-		w.t.Fatalf("%s %s: %d %s %v", method, path, status, answer, err)
+		w.t.Fatalf("%s %s: %d %s %v, want %d", method, path, status, answer, err, http.StatusNoContent)
 	}
 }

@@ -136,7 +136,7 @@ func TestGracefulStop(t *testing.T) {
 	server := start(t, t.TempDir(), testserver.Options{})
 	status, _, err := call(t.Context(), server, http.MethodPut, "/admin/v2/persistent/public/default/t/subscription/s", "")
 	if err != nil || status != http.StatusNoContent {
-		t.Fatalf("subscription: %d %v", status, err)
+		t.Fatalf("subscription: %d %v, want %d", status, err, http.StatusNoContent)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+users+"?watch=true", http.NoBody)
 	if err != nil {

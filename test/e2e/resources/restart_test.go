@@ -58,12 +58,12 @@ func TestRestartFindsEverything(t *testing.T) {
 				}
 			}
 			if len(after) != len(before) {
-				t.Errorf("there were %d objects and are %d", len(before), len(after))
+				t.Errorf("%d objects, want %d as before", len(after), len(before))
 			}
 			// And it goes on from there: versions only grow.
 			answer := string(must(t, again, http.MethodPost, users, `{"metadata":{"name":"new"},"spec":{"email":"new@example.com"}}`, http.StatusCreated))
 			if !strings.Contains(answer, `"uid":`) {
-				t.Errorf("a new object is %s", answer)
+				t.Errorf("a new object is %s, want %s", answer, `"uid":`)
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestFilesOfTheOwner(t *testing.T) {
 				t.Fatal(err)
 			}
 			if info.Mode().Perm()&0o077 != 0 {
-				t.Errorf("%s can be read by others: %s", name, info.Mode())
+				t.Errorf("%s can be read by others: %s, want 0", name, info.Mode())
 			}
 			text, err := os.ReadFile(path)
 			if err != nil {

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+)
+
+// Path returns a path under the data directory.
+func (c *Config) Path(elem ...string) string {
+	return filepath.Join(append([]string{c.DataDir}, elem...)...)
+}
+
+// AuditPath returns the file of the audit trail, or "" when there is none.
+func (c *Config) AuditPath() string {
+	switch {
+	case c.Audit.Path == Off:
+		return ""
+	case filepath.IsAbs(c.Audit.Path):
+		return c.Audit.Path
+	}
+	return c.Path(c.Audit.Path)
+}
+
+// PublicURL is BaseURL, or the URL of the first listener that is on. A listen
+// address that names no host is reached as localhost. A server that listens on
+// port 0 writes the real address back before it asks.
+func (c *Config) PublicURL() string {
+	switch {
+	case c.BaseURL != "":
+		return c.BaseURL
+	case c.HTTP != Off:
+		return "http://" + reachable(c.HTTP)
+	default:
+		return "https://" + reachable(c.HTTPS)
+	}
+}
+
+// SecureURL is how the server is reached over TLS; "" when it is not. Kubernetes
+// clients send the credentials of a kubeconfig over nothing else.
+func (c *Config) SecureURL() string {
+	switch {
+	case strings.HasPrefix(c.BaseURL, "https:"):
+		return c.BaseURL
+	case c.HTTPS != Off:
+		return "https://" + reachable(c.HTTPS)
+	}
+	return ""
+}
+
+// Issuer is IssuerURL, or PublicURL.
+func (c *Config) Issuer() string {
+	if c.IssuerURL != "" {
+		return c.IssuerURL
+	}
+	return c.PublicURL()
+}
+
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}
