@@ -14,7 +14,7 @@ import (
 	"freshet/internal/access"
 	"freshet/internal/audit"
 	"freshet/internal/engine"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
 	"freshet/internal/messageapi"
@@ -69,7 +69,7 @@ func (l *auditLog) last() audit.Record {
 // newWorld makes one; edits change how the surface is set up.
 func newWorld(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *world {
 	t.Helper()
-	eng, err := pebble.OpenMemory()
+	eng, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"freshet/internal/access"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/registryapi"
@@ -65,7 +65,7 @@ func (house) Authorize(_ context.Context, p *identity.Principal, permission acce
 
 func newRegistry(t testing.TB, opts schemas.Options) *schemas.Registry {
 	t.Helper()
-	e, err := pebble.OpenMemory()
+	e, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
