@@ -10,7 +10,7 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
-	"freshet/internal/messaging"
+	"freshet/internal/messaging/messagingtest"
 )
 
 // TestEverySentinelIsMapped asserts that no error of the domain leaves as a
@@ -18,7 +18,7 @@ import (
 func TestEverySentinelIsMapped(t *testing.T) {
 	t.Parallel()
 	faults := []error{engine.ErrCompacted, engine.ErrCorrupt, engine.ErrNewerFormat}
-	all := append(messaging.Sentinels(),
+	all := append(messagingtest.Sentinels(),
 		identity.ErrNoToken, identity.ErrInvalidToken, identity.ErrTokenExpired, identity.ErrTokenTooEarly, identity.ErrWrongAudience,
 		identity.ErrAccountGone, identity.ErrKeyUnknown, identity.ErrKeyRevoked, identity.ErrKeysUnavailable, access.ErrDenied, access.ErrNoPrincipal)
 	for _, err := range all {

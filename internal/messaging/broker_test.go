@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"freshet/internal/engine"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
@@ -22,7 +22,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, opts messaging.Options) *cluster {
 	t.Helper()
-	eng, err := pebble.OpenMemory()
+	eng, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

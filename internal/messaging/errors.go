@@ -3,11 +3,10 @@ package messaging
 import (
 	"freshet/internal/engine"
 	"freshet/internal/errs"
-	"freshet/internal/replica"
 )
 
 // What the broker returns besides the engine's own errors; compare with
-// errors.Is. Every sentinel is in Sentinels.
+// errors.Is. messagingtest lists them all, for the tests of surfaces.
 var (
 	ErrNoTenant        = errs.New(errs.NotFound, "tenant does not exist")
 	ErrTenantExists    = errs.New(errs.Conflict, "tenant exists already")
@@ -56,20 +55,3 @@ var (
 	ErrNoMessage          = engine.ErrNoMessage
 	ErrTooLarge           = engine.ErrTooLarge
 )
-
-// Sentinels lists every error that a call of the broker may end with, so that a
-// surface can test that it maps them all.
-func Sentinels() []error {
-	return []error{
-		ErrNoTenant, ErrTenantExists, ErrTenantBusy, ErrNoNamespace, ErrNamespaceExists, ErrNamespaceBusy,
-		ErrNoTopic, ErrTopicExists, ErrTopicBusy, ErrWrongKind, ErrPartitioned, ErrPartitionName,
-		ErrNoAutoCreation, ErrTopicLimit, ErrPartitionCount, ErrNoSubscription, ErrSubscriptionExists,
-		ErrSubscriptionBusy, ErrNoPosition, ErrNoSchema, ErrIncompatibleSchema, ErrInvalidSchema,
-		ErrSchemaUpdate, ErrPayload, ErrSchemaPrefix, ErrName, ErrPolicy, ErrMessage, ErrMessageID,
-		ErrForeignID, ErrNoMessage, ErrTooLarge, ErrBatch, ErrTooMany, ErrNoDelay, ErrClosing,
-		ErrNoRegistry, ErrTooMuchData,
-		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
-		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
-		engine.ErrClosed, engine.ErrNewerFormat, replica.ErrClosed, replica.ErrBroken, replica.ErrContended,
-	}
-}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"freshet/internal/engine"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
@@ -55,7 +55,7 @@ func topicIDs(t *testing.T, eng engine.Engine) []engine.TopicID {
 
 func TestRestartFinishesWhatACrashCutShort(t *testing.T) {
 	t.Parallel()
-	real, err := pebble.OpenMemory()
+	real, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestRestartFinishesWhatACrashCutShort(t *testing.T) {
 
 func TestEngineIsToldOnUse(t *testing.T) {
 	t.Parallel()
-	real, err := pebble.OpenMemory()
+	real, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

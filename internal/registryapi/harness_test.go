@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"freshet/internal/access"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/registryapi"
@@ -71,7 +71,7 @@ func (fixture) Authorize(_ context.Context, p *identity.Principal, permission ac
 
 func newRegistry(t testing.TB, opts schemas.Options) *schemas.Registry {
 	t.Helper()
-	e, err := pebble.OpenMemory()
+	e, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

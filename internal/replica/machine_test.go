@@ -16,7 +16,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"freshet/internal/engine"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/replica"
 )
 
@@ -83,7 +83,7 @@ func options() replica.Options[*counters] {
 
 func openJournal(t *testing.T) engine.Journal {
 	t.Helper()
-	e, err := pebble.OpenMemory()
+	e, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +434,7 @@ func (g *gate) Wait(ctx context.Context, after uint64) error {
 }
 
 func BenchmarkUpdate(b *testing.B) {
-	e, err := pebble.OpenMemory()
+	e, err := pebbletest.OpenMemory()
 	if err != nil {
 		b.Fatal(err)
 	}

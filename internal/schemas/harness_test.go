@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"freshet/internal/engine"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/pebble/pebbletest"
 )
 
 func openJournal(t testing.TB) engine.Journal {
 	t.Helper()
-	e, err := pebble.OpenMemory()
+	e, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

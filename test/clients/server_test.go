@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"freshet/internal/access"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/registryapi"
@@ -24,7 +24,7 @@ func target(t *testing.T) (url, token string) {
 	if url := os.Getenv("FRESHET_URL"); url != "" {
 		return url, os.Getenv("FRESHET_TOKEN")
 	}
-	e, err := pebble.OpenMemory()
+	e, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

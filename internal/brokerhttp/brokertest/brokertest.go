@@ -20,7 +20,7 @@ import (
 	"freshet/internal/adminapi"
 	"freshet/internal/audit"
 	"freshet/internal/brokerhttp"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
 	"freshet/internal/messageapi"
@@ -79,7 +79,7 @@ func (l *AuditLog) Last() audit.Record {
 // change how the surfaces are set up.
 func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *World {
 	t.Helper()
-	eng, err := pebble.OpenMemory()
+	eng, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,3 +51,18 @@ func (s *memoryStore) Crash(t testing.TB) {
 		t.Fatalf("close after a crash: %v", err)
 	}
 }
+
+// openMemory opens an engine on an empty store in memory and closes it in the end.
+func openMemory(t *testing.T) *Engine {
+	t.Helper()
+	e, err := Open("store", Options{FS: vfs.NewMem(), MemTableBytes: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("close: got error %v, want none", err)
+		}
+	})
+	return e
+}

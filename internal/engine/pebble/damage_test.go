@@ -150,11 +150,7 @@ func outcome(t *testing.T, fs vfs.FS, name string) string {
 func TestDamagedRecord(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	e, err := OpenMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := openMemory(t)
 	if err := errors.Join(
 		e.CreateTopic(ctx, 1, keepAll),
 		e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}),

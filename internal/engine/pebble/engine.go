@@ -50,11 +50,6 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// OpenMemory opens an empty store in memory, for tests.
-func OpenMemory() (*Engine, error) {
-	return Open("store", Options{FS: vfs.NewMem(), MemTableBytes: 4 << 20})
-}
-
 // Open opens the store in dir, creating it when it is new.
 func Open(dir string, opts Options) (*Engine, error) {
 	opts = opts.withDefaults()

@@ -25,11 +25,7 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		e, err := OpenMemory()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		e := openMemory(t)
 		must := func(errs ...error) {
 			t.Helper()
 			if err := errors.Join(errs...); err != nil {
@@ -78,7 +74,7 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 		}))
 		four = receive(4, 1)
 		must(e.Settle(ctx, 4, "s", []engine.Settlement{{ID: four[0].ID, Action: engine.Nack}}))
-		_, err = e.Append(ctx, 5, 0, []engine.Message{{Payload: []byte("later"), DeliverAt: time.Now().Add(time.Hour).UnixMilli()}})
+		_, err := e.Append(ctx, 5, 0, []engine.Message{{Payload: []byte("later"), DeliverAt: time.Now().Add(time.Hour).UnixMilli()}})
 		must(err)
 		before4, before5 := describe(4), describe(5)
 

@@ -40,11 +40,7 @@ func keyCounts(t *testing.T, e *Engine) map[string]int {
 func TestDeletionLeavesNoKeys(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	e, err := OpenMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := openMemory(t)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -17,11 +17,7 @@ func TestNewcomersQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		e, err := OpenMemory()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		e := openMemory(t)
 		if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
 			t.Fatal(err)
 		}
@@ -57,11 +53,7 @@ func TestNewcomersQueue(t *testing.T) {
 // message must be there for the next one at once.
 func TestServedWhileLeaving(t *testing.T) {
 	t.Parallel()
-	e, err := OpenMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := openMemory(t)
 	bg := context.Background()
 	if err := e.CreateTopic(bg, 1, keepAll); err != nil {
 		t.Fatal(err)
@@ -106,6 +98,7 @@ func TestServedWhileLeaving(t *testing.T) {
 		}
 		got := <-served
 		if len(got) == 0 {
+			var err error
 			if got, err = e.Receive(bg, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions}); err != nil {
 				t.Fatal(err)
 			}
@@ -124,11 +117,7 @@ func TestServedWhileLeaving(t *testing.T) {
 func TestDeletedWhileHeld(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	e, err := OpenMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := openMemory(t)
 	for id, remove := range map[engine.TopicID]func() error{
 		1: func() error { return e.DeleteSubscription(ctx, 1, "s") },
 		2: func() error { return e.DeleteTopic(ctx, 2) },
