@@ -34,7 +34,7 @@ var rules = []rule{
 
 	// Leaves.
 	{[]string{"internal/errs", "internal/names"}, nil, []string{"*"}},
-	{[]string{"internal/version"}, nil, []string{"*"}},
+	{[]string{"internal/version", "internal/lru"}, nil, []string{"*"}},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/kubeconfig"}, nil, join(http, kube, engines, cobra)},
