@@ -54,7 +54,7 @@ var rules = []rule{
 	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names"}, join(kube, engines, cobra)},
 	{
 		[]string{"internal/schemas"},
-		[]string{"internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/access", "internal/engine", "internal/errs", "internal/names", "internal/replica"},
+		[]string{"internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica"},
 		join(kube, engines, cobra),
 	},
 	{

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"freshet/internal/lru"
 )
 
 // No schema may keep the registry busy: it is taken or refused within seconds.
@@ -98,25 +100,33 @@ func TestReferenceToAnotherLanguage(t *testing.T) {
 	}
 }
 
+// TestCacheIsBounded: what is in use stays parsed, what is not makes room, and a
+// schema larger than the cache is read all the same.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
-	c := newCache(10_000)
-	key := func(i int) cacheKey { return cacheKey{byte(i), byte(i >> 8)} }
-	for i := range 1000 {
-		c.put(key(i), rawForm{}, 100)
-		if c.size > c.limit || len(c.entries) != c.recent.Len() {
-			t.Fatalf("size %d of %d, %d entries and %d", c.size, c.limit, len(c.entries), c.recent.Len())
+	small := avroRecord("Small", "a")
+	r := openRegistry(t, openJournal(t))
+	r.parsed = lru.New[parseID, form](8 * parsedCost(small))
+	parse := func(text string) form {
+		t.Helper()
+		f, err := r.parseAs(t.Context(), parseKey(Avro, text, nil, nil, 0, false), Avro, text, nil, false)
+		if err != nil {
+			t.Fatal(err)
 		}
-		c.get(key(0)) // in use, and so never the oldest
+		return f
 	}
-	if _, ok := c.get(key(0)); !ok {
-		t.Error("the entry in use is gone")
+	first, second := parse(small), parse(avroRecord("Other", "a"))
+	for i := range 100 {
+		parse(avroRecord(fmt.Sprintf("R%d", i), "a"))
+		if got := parse(small); got != first {
+			t.Fatalf("after %d others the schema in use was parsed again", i+1)
+		}
 	}
-	if _, ok := c.get(key(1)); ok {
-		t.Error("the oldest entry is still there")
+	if got := parse(avroRecord("Other", "a")); got == second {
+		t.Error("the schema used longest ago is still in the cache")
 	}
-	c.put(cacheKey{9, 9, 9}, rawForm{}, 1<<20)
-	if _, ok := c.get(cacheKey{9, 9, 9}); ok {
-		t.Error("an entry larger than the cache was kept")
+	large := avroRecord("Large", strings.Repeat("x", len(small)*30))
+	if parse(large) == parse(large) {
+		t.Error("a schema larger than the cache was kept")
 	}
 }
