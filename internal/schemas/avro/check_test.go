@@ -270,7 +270,7 @@ func TestDescriptions(t *testing.T) {
 	}
 	for _, tc := range tests {
 		got := avro.Check(mustParse(t, tc.reader), mustParse(t, tc.writer))
-		if len(got) != 1 || got[0].String() != tc.want {
+		if len(got) != 1 || got[0].Describe("new", "old") != tc.want {
 			t.Errorf("reader %s, writer %s\n got  %v\n want %s", tc.reader, tc.writer, got, tc.want)
 		}
 	}

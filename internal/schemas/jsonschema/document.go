@@ -13,7 +13,6 @@ type document struct {
 	refs  []Reference
 
 	names
-	dynamic bool   // a dynamic reference occurs in it
 	links   []link // every reference in a place where schemas are
 	targets map[linkKey]site
 	regexps map[string]*pattern
@@ -203,7 +202,6 @@ func (d *document) collect(s site) error {
 				continue
 			}
 			d.links = append(d.links, link{from: s, ref: item.text})
-			d.dynamic = d.dynamic || key != "$ref"
 		case key == "pattern" && item.kind == stringValue:
 			if err := d.addPattern(item.text); err != nil {
 				return err

@@ -279,11 +279,6 @@ func TestRegularExpressionBombs(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	within(t, "validating", func() {
-		if err := bomb.Validate([]byte(`{"` + strings.Repeat("a", 60) + `b":1}`)); !errors.Is(err, ErrTooComplex) {
-			t.Errorf("got %v", err)
-		}
-	})
 	within(t, "compiling", func() {
 		if _, err := Parse(`{"pattern":"`+strings.Repeat("(", 16_000)+strings.Repeat(")", 16_000)+`"}`, nil); err != nil {
 			t.Logf("refused: %v", clip(err.Error(), 100))

@@ -11,8 +11,8 @@ import (
 // without the sentinel's own, is meant for the person who wrote the schema.
 var ErrInvalid = errs.New(errs.Invalid, "invalid JSON Schema")
 
-// ErrTooComplex is what Compare and Validate return when their answer would
-// take more work than anyone may cause.
+// ErrTooComplex is what Compare returns when its answer would take more work
+// than anyone may cause.
 var ErrTooComplex = errs.New(errs.Invalid, "JSON Schema is too complex")
 
 // Reference is a registered schema that another one may name in a $ref.
@@ -29,7 +29,6 @@ type Schema struct {
 	doc       *document
 	root      *node
 	canonical string
-	dynamic   bool // a dynamic reference occurs in it or in what it may refer to
 }
 
 // Parse reads a schema. The text must be one JSON object or boolean that is
@@ -77,16 +76,7 @@ func parse(text string, refs []Reference) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{doc: doc, root: model, canonical: emit(root), dynamic: isDynamic(doc)}, nil
-}
-
-func isDynamic(doc *document) bool {
-	found := doc.dynamic
-	doc.eachReference(func(r Reference) bool {
-		found = found || r.Schema.doc.dynamic
-		return !found
-	})
-	return found
+	return &Schema{doc: doc, root: model, canonical: emit(root)}, nil
 }
 
 // Canonical returns the text the registry stores and compares by: the schema
