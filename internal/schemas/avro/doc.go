@@ -14,6 +14,6 @@
 //
 // The package knows nothing of subjects, versions, levels, storage or HTTP:
 // that is package schemas, its parent. Its siblings jsonschema and protobuf do
-// the same work for the other two formats. It imports the standard library and
-// errs only.
+// the same work for the other two formats; the JSON that it shares with the
+// first is package jsontree.
 package avro

@@ -81,16 +81,16 @@ func sameDefinition(a, b *node) bool {
 
 // shallowText prints one definition in full and the types it uses by name.
 func shallowText(n *node) string {
-	p := printer{only: n, writer: writer{limit: maxPrintedBytes}}
+	p := printer{only: n, Writer: newWriter(maxPrintedBytes)}
 	p.node(n, "")
-	return string(p.buf)
+	return string(p.Buf)
 }
 
 // describe prints a schema for an error message.
 func describe(n *node) string { return shorten(describeUpTo(n, maxQuotedBytes)) }
 
 func describeUpTo(n *node, limit int) string {
-	p := printer{writer: writer{limit: limit}}
+	p := printer{Writer: newWriter(limit)}
 	p.node(n, "")
-	return string(p.buf)
+	return string(p.Buf)
 }

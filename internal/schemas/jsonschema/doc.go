@@ -2,7 +2,7 @@
 // and 2020-12 for the schema registry, prints their canonical text and
 // compares two of them for compatibility.
 //
-// It owns the whole of JSON Schema: reading the text (value.go), finding what
+// It owns the whole of JSON Schema: reading the text (json.go), finding what
 // a $ref means (resolve.go), the facet model that compatibility is defined on
 // (model.go, extract.go), the rules of spec 3 and the solver that applies them
 // to graphs with cycles (rules*.go, solve.go, report.go). It does not judge

@@ -3,11 +3,14 @@ package jsonschema
 import (
 	"fmt"
 	"strings"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // document is one parsed text with everything that can be named in it.
 type document struct {
-	root  *value
+	root  *jsontree.Value
+	sums  digests
 	draft draft
 	base  string // the root's own name, or ""
 	refs  []Reference
@@ -22,7 +25,7 @@ type document struct {
 // references in it are resolved against, before its own $id.
 type site struct {
 	doc   *document
-	value *value
+	value *jsontree.Value
 	base  string
 	meta  string // the address of a published metaschema, instead of all above
 }
@@ -79,16 +82,17 @@ var places = map[string]place{
 	"examples":              plainValues,
 }
 
-func newDocument(root *value, refs []Reference) (*document, error) {
+func newDocument(root *jsontree.Value, sums digests, refs []Reference) (*document, error) {
 	d := &document{
 		root:    root,
+		sums:    sums,
 		draft:   draftOf(root),
 		refs:    refs,
 		names:   names{ids: map[string]site{}, anchors: map[string]site{}},
 		targets: map[linkKey]site{},
 		regexps: map[string]*pattern{},
 	}
-	if id, ok := root.str(d.draft.idKeyword()); ok {
+	if id, ok := root.GetText(d.draft.idKeyword()); ok {
 		name, _, _ := strings.Cut(id, "#")
 		d.base = name
 	}
@@ -122,25 +126,25 @@ func addName(to map[string]site, name string, s site) {
 // scan walks the whole text. It records names wherever they stand, since a
 // pointer may lead anywhere, but links and patterns only where schemas are.
 // The depth of the text is bounded, so recursion is too.
-func (d *document) scan(v *value, base string, as place, strays *names) error {
+func (d *document) scan(v *jsontree.Value, base string, as place, strays *names) error {
 	switch {
 	case as == plainValues:
 		return nil
-	case v.kind == arrayValue:
+	case v.Kind == jsontree.Array:
 		inner := noSchema
 		if as == schemaList || as == oneOrList {
 			inner = oneSchema
 		}
-		for _, item := range v.items {
+		for _, item := range v.Elements() {
 			if err := d.scan(item, base, inner, strays); err != nil {
 				return err
 			}
 		}
 		return nil
-	case v.kind != objectValue:
+	case v.Kind != jsontree.Object:
 		return nil
 	case as == schemaMap || as == mapOrNames:
-		for _, item := range v.items {
+		for _, item := range v.Members() {
 			if err := d.scan(item, base, oneSchema, strays); err != nil {
 				return err
 			}
@@ -158,10 +162,10 @@ func (d *document) scan(v *value, base string, as place, strays *names) error {
 	} else {
 		strays.add(here)
 	}
-	for i, item := range v.items {
+	for name, item := range v.Members() {
 		under := noSchema
 		if isSchema {
-			under = places[v.keys[i]]
+			under = places[name]
 		}
 		if err := d.scan(item, inner, under, strays); err != nil {
 			return err
@@ -185,7 +189,7 @@ func (n *names) add(s site) {
 	}
 	if s.doc.draft.modern() {
 		for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
-			if anchor, ok := s.value.str(keyword); ok {
+			if anchor, ok := s.value.GetText(keyword); ok {
 				addName(n.anchors, inner+"#"+anchor, s)
 			}
 		}
@@ -194,20 +198,19 @@ func (n *names) add(s site) {
 
 // collect records the links of the schema at s and checks its patterns.
 func (d *document) collect(s site) error {
-	for i, key := range s.value.keys {
-		item := s.value.items[i]
+	for key, item := range s.value.Members() {
 		switch {
-		case isReferenceKeyword(key) && item.kind == stringValue:
+		case isReferenceKeyword(key) && item.Kind == jsontree.String:
 			if !d.draft.modern() && key != "$ref" {
 				continue
 			}
-			d.links = append(d.links, link{from: s, ref: item.text})
-		case key == "pattern" && item.kind == stringValue:
-			if err := d.addPattern(item.text); err != nil {
+			d.links = append(d.links, link{from: s, ref: item.Text})
+		case key == "pattern" && item.Kind == jsontree.String:
+			if err := d.addPattern(item.Text); err != nil {
 				return err
 			}
-		case key == "patternProperties" && item.kind == objectValue:
-			for _, text := range item.keys {
+		case key == "patternProperties" && item.Kind == jsontree.Object:
+			for text := range item.Members() {
 				if err := d.addPattern(text); err != nil {
 					return err
 				}
@@ -261,10 +264,10 @@ func (s site) inner() string {
 // ownID returns the $id of the schema at s. Before 2019-09 one beside a $ref
 // means nothing, like everything else there.
 func (s site) ownID() (string, bool) {
-	if !s.doc.draft.modern() && s.value.get("$ref") != nil {
+	if !s.doc.draft.modern() && s.value.Get("$ref") != nil {
 		return "", false
 	}
-	return s.value.str(s.doc.draft.idKeyword())
+	return s.value.GetText(s.doc.draft.idKeyword())
 }
 
 // checkLinks resolves every reference once and keeps the answer, so that a

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 var fuzzSeeds = []string{
@@ -141,26 +143,27 @@ func refer(t *testing.T, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sums := newDigests(root)
 	definitions := map[string]string{}
-	var move func(v *value, as place) string
-	move = func(v *value, as place) string {
+	var move func(v *jsontree.Value, as place) string
+	move = func(v *jsontree.Value, as place) string {
 		switch {
-		case v.kind == arrayValue && (as == schemaList || as == oneOrList):
-			return "[" + list(len(v.items), func(i int) string { return move(v.items[i], oneSchema) }) + "]"
-		case v.kind == objectValue && (as == schemaMap || as == mapOrNames):
-			return "{" + list(len(v.items), func(i int) string {
-				return fmt.Sprintf("%q:%s", v.keys[i], move(v.items[i], oneSchema))
+		case v.Kind == jsontree.Array && (as == schemaList || as == oneOrList):
+			return "[" + list(v.Len(), func(i int) string { return move(&v.List.Values[i], oneSchema) }) + "]"
+		case v.Kind == jsontree.Object && (as == schemaMap || as == mapOrNames):
+			return "{" + list(v.Len(), func(i int) string {
+				return fmt.Sprintf("%q:%s", v.List.Keys[i], move(&v.List.Values[i], oneSchema))
 			}) + "}"
-		case v.kind != objectValue || (as != oneSchema && as != oneOrList):
+		case v.Kind != jsontree.Object || (as != oneSchema && as != oneOrList):
 			return emit(v)
 		}
-		inside := "{" + list(len(v.items), func(i int) string {
-			return fmt.Sprintf("%q:%s", v.keys[i], move(v.items[i], places[v.keys[i]]))
+		inside := "{" + list(v.Len(), func(i int) string {
+			return fmt.Sprintf("%q:%s", v.List.Keys[i], move(&v.List.Values[i], places[v.List.Keys[i]]))
 		}) + "}"
 		if v == root {
 			return inside
 		}
-		name := fmt.Sprintf("d%x", v.hash) // equal schemas, one definition: duplicates in a union stay duplicates
+		name := fmt.Sprintf("d%x", sums.of(v).hash) // equal schemas, one definition: duplicates in a union stay duplicates
 		definitions[name] = inside
 		return `{"$ref":"#/definitions/` + name + `"}`
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"freshet/internal/errs"
+	"freshet/internal/schemas/jsontree"
 )
 
 // ErrInvalid is what every failure of Parse wraps. The text of the failure,
@@ -59,13 +60,14 @@ func parse(text string, refs []Reference) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("invalid JSON: %w", err)
 	}
-	if root.kind != objectValue && root.kind != boolValue {
+	if root.Kind != jsontree.Object && !root.IsBool() {
 		return nil, fmt.Errorf("a JSON Schema is an object or a boolean")
 	}
-	if err := checkMetaschema(draftOf(root), root); err != nil {
+	sums := newDigests(root)
+	if err := checkMetaschema(draftOf(root), root, sums); err != nil {
 		return nil, err
 	}
-	doc, err := newDocument(root, refs)
+	doc, err := newDocument(root, sums, refs)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func TestInvalidText(t *testing.T) {
 		"unclosed string":     {`{"a`, "not closed"},
 		"single quotes":       {`{'a':1}`, "member name"},
 		"comment":             {`{/**/}`, "member name"},
-		"NaN":                 {`{"default":NaN}`, "unexpected character 'N'"},
+		"NaN":                 {`{"default":NaN}`, `unexpected word "NaN" at line 1, column 12`},
 		"Infinity":            {`{"default":-Infinity}`, "invalid number"},
 		"leading zero":        {`{"default":01}`, "leading zero"},
 		"leading plus":        {`{"default":+1}`, "unexpected character '+'"},
