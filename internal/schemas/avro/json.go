@@ -112,9 +112,11 @@ func quoted(v *jsontree.Value) string {
 }
 
 // shorten cuts a text that is quoted in an error.
-func shorten(s string) string {
-	if len(s) <= maxQuotedBytes {
+func shorten(s string) string { return shortenTo(s, maxQuotedBytes) }
+
+func shortenTo(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxQuotedBytes], "") + "..."
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }

@@ -152,3 +152,11 @@ func (n *node) prop(key string) *jsontree.Value {
 	}
 	return nil
 }
+
+// propText returns a property that is a string, or "".
+func (n *node) propText(key string) string {
+	if p := n.prop(key); p != nil && p.Kind == jsontree.String {
+		return p.Text
+	}
+	return ""
+}
