@@ -213,7 +213,7 @@ func parsedCost(text string) int64 { return 1024 + 10*int64(len(text)) }
 type parseID [sha256.Size]byte
 
 // parseKey names a text together with everything it draws in. An id means the
-// same content for ever, except where an import binds it anew after a hard
+// same content forever, except where an import binds it again after a hard
 // delete; the epoch tells those apart.
 func parseKey(t Type, text string, refs []Reference, targets []target, epoch uint64, imported bool) parseID {
 	b := make([]byte, 0, 16+len(text)+128*len(refs))

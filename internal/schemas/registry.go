@@ -69,7 +69,7 @@ func (r *Registry) Close() error { return r.machine.Close() }
 // Health returns nil, or why the registry takes no more writes.
 func (r *Registry) Health() error { return r.machine.Health() }
 
-// Counts returns figures of the registry.
+// Counts returns how much the registry holds.
 func (r *Registry) Counts() Counts { return r.machine.View().counts }
 
 // Position returns the position of the journal that the registry has applied.

@@ -181,7 +181,10 @@ func sameNumber(a, b *jsontree.Value) bool {
 	if a == nil || b == nil || a.Kind != jsontree.Number || b.Kind != jsontree.Number {
 		return false
 	}
-	return a.Text == b.Text || !(fits64(a) && fits64(b)) && floatOf(a) == floatOf(b)
+	if fits64(a) && fits64(b) {
+		return a.Text == b.Text
+	}
+	return floatOf(a) == floatOf(b)
 }
 
 // defaultText prints the default of a field in the form of its type.

@@ -223,7 +223,7 @@ func checkUnion(u *node) error {
 }
 
 // The keys that are not kept as properties because Avro gives them a meaning,
-// be it elsewhere.
+// here or in another kind of type.
 var (
 	schemaReserved = keySet("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")
 	enumReserved   = keySet("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases", "default")

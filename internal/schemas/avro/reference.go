@@ -2,7 +2,7 @@ package avro
 
 // addReferences makes the types of the references known, in the order listed.
 // As in Java every text is read once, and the first that comes under a name
-// wins, be it that of a reference of a reference.
+// wins, also when it is a reference of a reference.
 func (p *parser) addReferences(refs []Reference) error {
 	for _, ref := range refs {
 		if ref.Schema == nil {

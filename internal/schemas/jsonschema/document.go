@@ -97,21 +97,21 @@ func newDocument(root *jsontree.Value, sums digests, refs []Reference) (*documen
 		d.base = name
 	}
 	d.ids[d.base] = site{doc: d, value: root}
-	strays := &names{ids: map[string]site{}, anchors: map[string]site{}}
-	if err := d.scan(root, "", oneSchema, strays); err != nil {
+	tentative := &names{ids: map[string]site{}, anchors: map[string]site{}}
+	if err := d.scan(root, "", oneSchema, tentative); err != nil {
 		return nil, err
 	}
-	for id, s := range strays.ids {
+	for id, s := range tentative.ids {
 		addName(d.ids, id, s)
 	}
-	for anchor, s := range strays.anchors {
+	for anchor, s := range tentative.anchors {
 		addName(d.anchors, anchor, s)
 	}
 	return d, nil
 }
 
-// names are what schemas are called. Strays are the names of what only looks
-// like a schema, under keywords nobody knows; they yield to real ones.
+// names are what schemas are called. Tentative names are those of what
+// only looks like a schema, under unknown keywords; they yield to real ones.
 type names struct {
 	ids     map[string]site // absolute names, and names as written
 	anchors map[string]site // absolute name + "#" + anchor
@@ -126,7 +126,7 @@ func addName(to map[string]site, name string, s site) {
 // scan walks the whole text. It records names wherever they stand, since a
 // pointer may lead anywhere, but links and patterns only where schemas are.
 // The depth of the text is bounded, so recursion is too.
-func (d *document) scan(v *jsontree.Value, base string, as place, strays *names) error {
+func (d *document) scan(v *jsontree.Value, base string, as place, tentative *names) error {
 	switch {
 	case as == plainValues:
 		return nil
@@ -136,7 +136,7 @@ func (d *document) scan(v *jsontree.Value, base string, as place, strays *names)
 			inner = oneSchema
 		}
 		for _, item := range v.Elements() {
-			if err := d.scan(item, base, inner, strays); err != nil {
+			if err := d.scan(item, base, inner, tentative); err != nil {
 				return err
 			}
 		}
@@ -145,7 +145,7 @@ func (d *document) scan(v *jsontree.Value, base string, as place, strays *names)
 		return nil
 	case as == schemaMap || as == mapOrNames:
 		for _, item := range v.Members() {
-			if err := d.scan(item, base, oneSchema, strays); err != nil {
+			if err := d.scan(item, base, oneSchema, tentative); err != nil {
 				return err
 			}
 		}
@@ -160,14 +160,14 @@ func (d *document) scan(v *jsontree.Value, base string, as place, strays *names)
 			return err
 		}
 	} else {
-		strays.add(here)
+		tentative.add(here)
 	}
 	for name, item := range v.Members() {
 		under := noSchema
 		if isSchema {
 			under = places[name]
 		}
-		if err := d.scan(item, inner, under, strays); err != nil {
+		if err := d.scan(item, inner, under, tentative); err != nil {
 			return err
 		}
 	}

@@ -225,7 +225,7 @@ func explainLibrary(err *metaschema.ValidationError) string {
 	return strings.Join(found, "; ")
 }
 
-// pointer prints tokens as a JSON pointer in a URI fragment's clothes.
+// pointer prints tokens as a JSON pointer written as a URI fragment.
 func pointer(tokens []string) string {
 	if len(tokens) == 0 {
 		return "#"

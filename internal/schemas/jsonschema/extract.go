@@ -138,7 +138,7 @@ func (b *builder) fill(n *node, s site) error {
 	if len(f.found) == 0 || s.doc.draft.modern() {
 		f.combinations()
 		f.types()
-		f.sniff()
+		f.untyped()
 	}
 	n.meta = f.about()
 	switch len(f.found) {
@@ -260,9 +260,9 @@ func (f *facets) typed(name string) {
 	}
 }
 
-// sniff makes facets of the keyword families that are still there, also when
+// untyped makes facets of the keyword families that are still there, also when
 // the schema has a type: {"type": "string", "minimum": 1} speaks of both.
-func (f *facets) sniff() {
+func (f *facets) untyped() {
 	for _, fam := range []family{arrayFamily, objectFamily, numberFamily, stringFamily} {
 		if !f.used[fam] && f.has(fam) {
 			f.family(fam)

@@ -88,13 +88,13 @@ func (c *comparer) solve(root pair) {
 		c.stack = c.stack[:len(c.stack)-1]
 		s.judged = true
 		if p.broken && !s.bad {
-			c.condemn(s)
+			c.markIncompatible(s)
 		}
 	}
 }
 
-// condemn makes a pair incompatible and has its dependents judged again.
-func (c *comparer) condemn(s *state) {
+// markIncompatible makes a pair incompatible and has its dependents judged again.
+func (c *comparer) markIncompatible(s *state) {
 	s.bad = true
 	for _, d := range s.dependents {
 		if d.judged && !d.bad && !d.dirty {
