@@ -96,14 +96,14 @@ func TestDiffRefusals(t *testing.T) {
 		"bad draft":       {Side{Subject: "s", Draft: &Draft{Type: Avro, Text: "x"}}, ErrInvalidSchema},
 	} {
 		if _, err := r.Diff(t.Context(), good, c.side); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 		if _, err := r.Diff(t.Context(), c.side, good); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s as the old side: got %v, want %v", name, err, c.want)
 		}
 	}
 	d, err := r.Diff(t.Context(), good, Side{Subject: "s", Draft: &Draft{Type: JSON, Text: "{}"}})
 	if err != nil || len(d.Changes) != 1 || !strings.Contains(d.Changes[0].Type, "TYPE") || len(d.Levels) != 0 {
-		t.Errorf("%+v %v", d, err)
+		t.Errorf("another language: got %+v, %v, want one change of the type and no level", d, err)
 	}
 }

@@ -42,7 +42,7 @@ func TestHeavySchemasAreAnsweredSoon(t *testing.T) {
 					t.Errorf("registration %d: %v", i, clip(err.Error(), 300))
 				}
 				if took := time.Since(started); took > limit {
-					t.Errorf("registration %d took %s", i, took)
+					t.Errorf("registration %d: got %s, want at most %s", i, took, limit)
 				}
 			}
 		})
@@ -72,14 +72,14 @@ func TestReferencesAreBounded(t *testing.T) {
 		})
 	}
 	if !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), "nested") {
-		t.Errorf("a long chain: %v", err)
+		t.Errorf("a long chain: got %v, want %v that says nested", err, ErrInvalidSchema)
 	}
 	many := make([]Reference, maxReferences+1)
 	for i := range many {
 		many[i] = Reference{Name: "N0", Subject: "n0", Version: 1}
 	}
 	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many}); !errors.Is(err, ErrInvalidSchema) {
-		t.Errorf("many references: %v", err)
+		t.Errorf("many references: got %v, want %v", err, ErrInvalidSchema)
 	}
 	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many[1:]}); err != nil {
 		t.Errorf("as many as allowed: %v", err)
@@ -95,7 +95,7 @@ func TestReferenceToAnotherLanguage(t *testing.T) {
 		{Type: Protobuf, Text: "syntax = \"proto3\"; import \"a.proto\"; message M {}", References: []Reference{{Name: "a.proto", Subject: "avro", Version: 1}}},
 	} {
 		if _, err := r.Register(t.Context(), "s", d); !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), errMixed.Error()) {
-			t.Errorf("%s: %v", d.Type, err)
+			t.Errorf("%s: got %v, want %v", d.Type, err, errMixed)
 		}
 	}
 }

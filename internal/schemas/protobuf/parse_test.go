@@ -191,6 +191,6 @@ func TestParseUnchecked(t *testing.T) {
 	}
 	_, err = Parse(`import "m.proto"; message N { optional M m = 1; }`, references("m.proto", s))
 	if err == nil || !strings.Contains(err.Error(), `reference "gone.proto" (subject "gone", version 1) is not resolved`) {
-		t.Errorf("a schema built on it: %v", err)
+		t.Errorf("a schema built on it: got %v, want that gone.proto is not resolved", err)
 	}
 }

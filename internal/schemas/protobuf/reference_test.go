@@ -52,7 +52,7 @@ func TestReferences(t *testing.T) {
 		t.Parallel()
 		_, err := Parse(`syntax = "proto3"; import "address.proto"; message M {}`, references("other.proto", address))
 		if err == nil || !strings.Contains(err.Error(), `import "address.proto" is not built in`) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want that the import is not built in", err)
 		}
 	})
 	t.Run("two versions of one file", func(t *testing.T) {
@@ -75,14 +75,14 @@ func TestReferences(t *testing.T) {
 		a := mustParse(t, `syntax = "proto3"; package a; import "b.proto"; message A {}`, "b.proto", b)
 		_, err := Parse(`syntax = "proto3"; import "a.proto"; message M {}`, references("a.proto", a))
 		if err == nil || !strings.Contains(err.Error(), "cycle") {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want a cycle", err)
 		}
 	})
 	t.Run("unresolved", func(t *testing.T) {
 		t.Parallel()
 		_, err := Parse(`syntax = "proto3"; message M {}`, []Reference{{Name: "x.proto", Subject: "x", Version: 3}})
 		if err == nil || !strings.Contains(err.Error(), `reference "x.proto" (subject "x", version 3) is not resolved`) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want that x.proto is not resolved", err)
 		}
 	})
 	t.Run("custom options", func(t *testing.T) {
