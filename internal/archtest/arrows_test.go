@@ -38,7 +38,7 @@ var rules = []rule{
 
 	// Leaves.
 	{[]string{"internal/errs", "internal/names", "internal/newest", "internal/dataplane/provision"}, nil, []string{"*"}},
-	{[]string{"internal/version"}, nil, []string{"*"}},
+	{[]string{"internal/version", "internal/lru"}, nil, []string{"*"}},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/kubeconfig"}, nil, join(http, kube, engines, cobra)},
@@ -55,15 +55,16 @@ var rules = []rule{
 	// Domains: no HTTP, no engine implementation, no API machinery.
 	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names", "internal/newest"}, join(http, apiserver, engines, cobra)},
 	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names", "internal/newest"}, join(apiserver, engines, cobra)},
-	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names"}, join(kube, engines, cobra)},
+	{[]string{"internal/schemas/jsontree"}, nil, []string{"*"}},
+	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names", "internal/schemas/jsontree"}, join(kube, engines, cobra)},
 	{
 		[]string{"internal/schemas"},
-		[]string{"internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/access", "internal/engine", "internal/errs", "internal/names", "internal/replica"},
+		[]string{"internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica"},
 		join(kube, engines, cobra),
 	},
 	{
 		[]string{"internal/messaging/..."},
-		[]string{"internal/messaging/...", "internal/schemas/avro", "internal/access", "internal/engine", "internal/errs", "internal/names", "internal/replica"},
+		[]string{"internal/messaging/...", "internal/schemas/avro", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica"},
 		join(kube, engines, cobra),
 	},
 

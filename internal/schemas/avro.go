@@ -62,5 +62,10 @@ func (f avroForm) changes(old form) ([]Change, error) {
 	if !ok {
 		return nil, errMixed
 	}
-	return avroChanges(o, f)
+	found := avro.Changes(o.Schema, f.Schema)
+	changes := make([]Change, len(found))
+	for i, c := range found {
+		changes[i] = Change{Type: c.Type, Path: c.Path, Text: c.Text, Compatible: c.Compatible}
+	}
+	return changes, nil
 }

@@ -67,7 +67,7 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			b.StopTimer()
 			if got := r.Counts().Subjects; got != n {
-				b.Fatalf("%d subjects", got)
+				b.Fatalf("subjects: got %d, want %d", got, n)
 			}
 			b.ReportMetric(float64(heap()-before)/(1<<20), "MiB")
 			if err := r.Close(); err != nil {

@@ -156,13 +156,13 @@ func FuzzParseVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		v, err := ParseVersion(s)
 		if err == nil && v < 1 && v != Latest {
-			t.Errorf("%q is version %d", s, v)
+			t.Errorf("%q: got version %d, want a number from 1 or the latest", s, v)
 		}
 		if err != nil && !errors.Is(err, ErrInvalidVersion) {
 			t.Error(err)
 		}
 		if strings.EqualFold(strings.TrimSpace(s), "latest") && v != Latest {
-			t.Errorf("%q is %d", s, v)
+			t.Errorf("%q: got %d, want the latest", s, v)
 		}
 	})
 }
@@ -171,12 +171,12 @@ func TestParseVersion(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]VersionID{"1": 1, "latest": Latest, "Latest": Latest, "-1": Latest, " 12 ": 12, "2147483647": 2147483647} {
 		if got, err := ParseVersion(text); err != nil || got != want {
-			t.Errorf("%q: %d %v", text, got, err)
+			t.Errorf("%q: got %d, %v, want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "0", "-2", "abc", "2147483648", "1a", "1.0", "0x1"} {
 		if got, err := ParseVersion(text); !errors.Is(err, ErrInvalidVersion) {
-			t.Errorf("%q: %d %v", text, got, err)
+			t.Errorf("%q: got %d, %v, want %v", text, got, err, ErrInvalidVersion)
 		}
 	}
 }

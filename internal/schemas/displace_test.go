@@ -50,7 +50,7 @@ func TestImportOverAVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := put("s", avroRecord("R", "f"), 13, 2); err != nil {
-		t.Errorf("over a soft-deleted version: %v", err)
+		t.Errorf("over a soft-deleted version: got %v, want no error", err)
 	}
 
 	sameAfterSnapshot(t, r.machine.View())
@@ -66,11 +66,11 @@ func TestImportOverAVersion(t *testing.T) {
 		}
 		for id, there := range map[int32]bool{10: false, 11: true, 12: false, 13: true, 20: false, 21: true} {
 			if _, ok := st.schemas.Get(id); ok != there {
-				t.Errorf("%s: id %d is there: %t", name, id, ok)
+				t.Errorf("%s: id %d is there: got %t, want %t", name, id, ok, there)
 			}
 		}
 		if level := st.level("s"); level != Full {
-			t.Errorf("%s: level %s", name, level)
+			t.Errorf("%s: got level %s, want %s", name, level, Full)
 		}
 	}
 }

@@ -29,18 +29,6 @@ var (
 	ErrImport                = errs.New(errs.Invalid, "file cannot be imported")
 )
 
-// Sentinels lists every refusal, so that a surface can test that it maps them
-// all.
-func Sentinels() []*errs.Error {
-	return []*errs.Error{
-		ErrSubjectNotFound, ErrVersionNotFound, ErrSchemaNotFound,
-		ErrSubjectSoftDeleted, ErrSubjectNotSoftDeleted,
-		ErrVersionSoftDeleted, ErrVersionNotSoftDeleted,
-		ErrIncompatible, ErrInvalidSchema, ErrInvalidVersion, ErrInvalidLevel,
-		ErrInvalidMode, ErrNotPermitted, ErrReferenceExists, ErrInvalidSubject, ErrImport,
-	}
-}
-
 // refusal is a sentinel with the text for the caller.
 type refusal struct {
 	sentinel *errs.Error

@@ -58,7 +58,7 @@ func TestExportReadsBack(t *testing.T) {
 	other := openRegistry(t, openJournal(t))
 	done, err := other.Import(t.Context(), strings.NewReader(file))
 	if err != nil || done != (Imported{Versions: 6, Levels: 2}) {
-		t.Fatalf("%+v %v\n%s", done, err, file)
+		t.Fatalf("got %+v, %v, want 6 versions and 2 levels\n%s", done, err, file)
 	}
 	if again := export(t, other); again != file {
 		t.Errorf("exported\n%s\nwant\n%s", again, file)
@@ -70,7 +70,7 @@ func TestExportReadsBack(t *testing.T) {
 	// Once more changes nothing.
 	done, err = other.Import(t.Context(), strings.NewReader(file))
 	if err != nil || done != (Imported{Known: 8}) {
-		t.Errorf("again: %+v %v", done, err)
+		t.Errorf("again: got %+v, %v, want 8 known", done, err)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestImportRefusesWhatDoesNotFit(t *testing.T) {
 			r := openRegistry(t, openJournal(t))
 			_, err := r.Import(t.Context(), strings.NewReader(text))
 			if !errors.Is(err, ErrImport) || !strings.HasPrefix(err.Error(), "Line ") {
-				t.Errorf("imported with %v", err)
+				t.Errorf("got %v, want %v with its line", err, ErrImport)
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func TestImportDoesNotOverwrite(t *testing.T) {
 	r := openRegistry(t, openJournal(t))
 	mustRegister(t, r, "mine", avroRecord("Mine", "a"))
 	if _, err := r.Import(t.Context(), strings.NewReader(file)); !errors.Is(err, ErrImport) || !strings.Contains(err.Error(), "id 1") {
-		t.Errorf("imported over id 1 with %v", err)
+		t.Errorf("imported over id 1: got %v, want %v that names it", err, ErrImport)
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 // language reads the schemas of one Type. The adapters in avro.go,
-// jsonschema.go and protobuf.go are the only ones that know the sub-packages.
+// jsonschema.go and protobuf.go are the only ones that know the sub-packages;
+// what the last two have in common is comparedform.go.
 type language interface {
 	// parse reads a text whose references are read already. An imported text
 	// is not validated further than it takes to store it.

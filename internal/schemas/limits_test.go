@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"freshet/internal/lru"
 )
 
 // No schema may keep the registry busy: it is taken or refused within seconds.
@@ -40,7 +42,7 @@ func TestHeavySchemasAreAnsweredSoon(t *testing.T) {
 					t.Errorf("registration %d: %v", i, clip(err.Error(), 300))
 				}
 				if took := time.Since(started); took > limit {
-					t.Errorf("registration %d took %s", i, took)
+					t.Errorf("registration %d: got %s, want at most %s", i, took, limit)
 				}
 			}
 		})
@@ -70,14 +72,14 @@ func TestReferencesAreBounded(t *testing.T) {
 		})
 	}
 	if !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), "nested") {
-		t.Errorf("a long chain: %v", err)
+		t.Errorf("a long chain: got %v, want %v that says nested", err, ErrInvalidSchema)
 	}
 	many := make([]Reference, maxReferences+1)
 	for i := range many {
 		many[i] = Reference{Name: "N0", Subject: "n0", Version: 1}
 	}
 	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many}); !errors.Is(err, ErrInvalidSchema) {
-		t.Errorf("many references: %v", err)
+		t.Errorf("many references: got %v, want %v", err, ErrInvalidSchema)
 	}
 	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many[1:]}); err != nil {
 		t.Errorf("as many as allowed: %v", err)
@@ -93,30 +95,38 @@ func TestReferenceToAnotherLanguage(t *testing.T) {
 		{Type: Protobuf, Text: "syntax = \"proto3\"; import \"a.proto\"; message M {}", References: []Reference{{Name: "a.proto", Subject: "avro", Version: 1}}},
 	} {
 		if _, err := r.Register(t.Context(), "s", d); !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), errMixed.Error()) {
-			t.Errorf("%s: %v", d.Type, err)
+			t.Errorf("%s: got %v, want %v", d.Type, err, errMixed)
 		}
 	}
 }
 
+// TestCacheIsBounded: what is in use stays parsed, what is not makes room, and a
+// schema larger than the cache is read all the same.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
-	c := newCache(10_000)
-	key := func(i int) cacheKey { return cacheKey{byte(i), byte(i >> 8)} }
-	for i := range 1000 {
-		c.put(key(i), rawForm{}, 100)
-		if c.size > c.limit || len(c.entries) != c.recent.Len() {
-			t.Fatalf("size %d of %d, %d entries and %d", c.size, c.limit, len(c.entries), c.recent.Len())
+	small := avroRecord("Small", "a")
+	r := openRegistry(t, openJournal(t))
+	r.parsed = lru.New[parseID, form](8 * parsedCost(small))
+	parse := func(text string) form {
+		t.Helper()
+		f, err := r.parseAs(t.Context(), parseKey(Avro, text, nil, nil, 0, false), Avro, text, nil, false)
+		if err != nil {
+			t.Fatal(err)
 		}
-		c.get(key(0)) // in use, and so never the oldest
+		return f
 	}
-	if _, ok := c.get(key(0)); !ok {
-		t.Error("the entry in use is gone")
+	first, second := parse(small), parse(avroRecord("Other", "a"))
+	for i := range 100 {
+		parse(avroRecord(fmt.Sprintf("R%d", i), "a"))
+		if got := parse(small); got != first {
+			t.Fatalf("after %d others the schema in use was parsed again", i+1)
+		}
 	}
-	if _, ok := c.get(key(1)); ok {
-		t.Error("the oldest entry is still there")
+	if got := parse(avroRecord("Other", "a")); got == second {
+		t.Error("the schema used longest ago is still in the cache")
 	}
-	c.put(cacheKey{9, 9, 9}, rawForm{}, 1<<20)
-	if _, ok := c.get(cacheKey{9, 9, 9}); ok {
-		t.Error("an entry larger than the cache was kept")
+	large := avroRecord("Large", strings.Repeat("x", len(small)*30))
+	if parse(large) == parse(large) {
+		t.Error("a schema larger than the cache was kept")
 	}
 }

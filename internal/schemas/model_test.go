@@ -366,7 +366,7 @@ func (w *walk) compare() {
 	for id := int32(1); id <= w.m.lastID+1; id++ {
 		_, err := w.r.SchemaByID(ctx, id)
 		if bound := slices.Contains(slices.Collect(maps.Values(w.m.ids)), id); bound != (err == nil) {
-			t.Errorf("id %d: bound %t, %v", id, bound, err)
+			t.Errorf("id %d: got error %v, want it to be there: %t", id, err, bound)
 		}
 	}
 }
@@ -398,7 +398,7 @@ func (w *walk) compareSubject(name string, counts *Counts) {
 		counts.ActiveVersions[Avro]++
 		found, err := w.r.Lookup(ctx, name, v.content.draft(), false)
 		if err != nil || found.Schema.ID != got.Schema.ID {
-			t.Errorf("lookup of %s in %s: %+v %v", v.content.key(), name, found, err)
+			t.Errorf("lookup of %s in %s: got %+v, %v, want id %d", v.content.key(), name, found, err, got.Schema.ID)
 		}
 	}
 	switch active := len(w.m.active(name)); {

@@ -191,8 +191,8 @@ func (c *closure) stored(s *Schema, depth int) (form, int, error) {
 	return f, height, nil
 }
 
-func (r *Registry) parseAs(ctx context.Context, key cacheKey, t Type, text string, deps []dependency, imported bool) (form, error) {
-	if f, ok := r.parsed.get(key); ok {
+func (r *Registry) parseAs(ctx context.Context, key parseID, t Type, text string, deps []dependency, imported bool) (form, error) {
+	if f, ok := r.parsed.Get(key); ok {
 		return f, nil
 	}
 	if err := r.startWork(ctx); err != nil {
@@ -203,14 +203,19 @@ func (r *Registry) parseAs(ctx context.Context, key cacheKey, t Type, text strin
 	if err != nil {
 		return nil, err
 	}
-	r.parsed.put(key, f, len(text))
-	return f, nil
+	return r.parsed.Add(key, f, parsedCost(text)), nil
 }
 
+// parsedCost is what a parsed schema takes in the cache: several times its text.
+func parsedCost(text string) int64 { return 1024 + 10*int64(len(text)) }
+
+// parseID names a parsed schema in the cache.
+type parseID [sha256.Size]byte
+
 // parseKey names a text together with everything it draws in. An id means the
-// same content for ever, except where an import binds it anew after a hard
+// same content forever, except where an import binds it again after a hard
 // delete; the epoch tells those apart.
-func parseKey(t Type, text string, refs []Reference, targets []target, epoch uint64, imported bool) cacheKey {
+func parseKey(t Type, text string, refs []Reference, targets []target, epoch uint64, imported bool) parseID {
 	b := make([]byte, 0, 16+len(text)+128*len(refs))
 	b = append(b, byte(t), flags(imported))
 	b = appendString(b, text)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"freshet/internal/engine"
+	"freshet/internal/lru"
 	"freshet/internal/replica"
 )
 
@@ -29,7 +30,7 @@ type Options struct {
 // any number of goroutines.
 type Registry struct {
 	machine   *replica.Machine[*state]
-	parsed    *cache
+	parsed    *lru.Cache[parseID, form]
 	work      chan struct{} // bounds how many parse and compare at the same time
 	fixedMode bool
 	checkTime time.Duration
@@ -55,7 +56,7 @@ func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry,
 	}
 	return &Registry{
 		machine:   machine,
-		parsed:    newCache(opts.CacheBytes),
+		parsed:    lru.New[parseID, form](opts.CacheBytes),
 		work:      make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 		fixedMode: opts.FixedMode,
 		checkTime: opts.CheckTime,
@@ -68,7 +69,7 @@ func (r *Registry) Close() error { return r.machine.Close() }
 // Health returns nil, or why the registry takes no more writes.
 func (r *Registry) Health() error { return r.machine.Health() }
 
-// Counts returns figures of the registry.
+// Counts returns how much the registry holds.
 func (r *Registry) Counts() Counts { return r.machine.View().counts }
 
 // Position returns the position of the journal that the registry has applied.

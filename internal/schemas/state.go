@@ -57,7 +57,7 @@ type referrer struct {
 	id      int32 // the schema that refers to it
 }
 
-// Counts are figures of a registry by schema language.
+// Counts are the sizes of a registry by schema language.
 type Counts struct {
 	Schemas         [Protobuf + 1]int // distinct ids
 	ActiveVersions  [Protobuf + 1]int

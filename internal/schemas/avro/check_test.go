@@ -64,7 +64,7 @@ func TestReaderCanRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := avro.Check(mustParse(t, tc.reader), mustParse(t, tc.writer)); len(got) != 0 {
-				t.Errorf("problems: %v", got)
+				t.Errorf("got problems %v, want none", got)
 			}
 		})
 	}
@@ -270,13 +270,13 @@ func TestDescriptions(t *testing.T) {
 	}
 	for _, tc := range tests {
 		got := avro.Check(mustParse(t, tc.reader), mustParse(t, tc.writer))
-		if len(got) != 1 || got[0].String() != tc.want {
+		if len(got) != 1 || got[0].Describe("new", "old") != tc.want {
 			t.Errorf("reader %s, writer %s\n got  %v\n want %s", tc.reader, tc.writer, got, tc.want)
 		}
 	}
 	forward := avro.Check(mustParse(t, `"int"`), mustParse(t, `"string"`))[0].Describe("old", "new")
 	if want := "of a field in the old schema does not match with the new schema"; !strings.Contains(forward, want) {
-		t.Errorf("forward: %s", forward)
+		t.Errorf("forward: got %s, want %q in it", forward, want)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestLargeUnions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := avro.Check(reader, mustParse(t, tc.writer)); (len(got) == 0) != tc.ok {
-				t.Errorf("problems: %v", got)
+				t.Errorf("got problems %v, want none: %t", got, tc.ok)
 			}
 		})
 	}

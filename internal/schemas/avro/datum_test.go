@@ -70,7 +70,7 @@ func TestDecodeDatum(t *testing.T) {
 			err := mustParse(t, tc.schema).DecodeDatum([]byte(tc.data))
 			if tc.err == "" {
 				if err != nil {
-					t.Errorf("error %v", err)
+					t.Errorf("got error %v, want none", err)
 				}
 				return
 			}
@@ -85,7 +85,7 @@ func TestDecodeDatumIsBounded(t *testing.T) {
 	t.Parallel()
 	list := mustParse(t, `{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}`)
 	if err := list.DecodeDatum(append(bytes.Repeat([]byte{2}, 4000), 0)); err != nil {
-		t.Errorf("a list of 4,000: %v", err)
+		t.Errorf("a list of 4,000: got error %v, want none", err)
 	}
 	if err := list.DecodeDatum(append(bytes.Repeat([]byte{2}, 1<<20), 0)); err == nil {
 		t.Error("a list of a million is accepted")
@@ -105,10 +105,10 @@ func TestDecodeDatumIsBounded(t *testing.T) {
 	s := mustParse(t, `{"type":"array","items":`+wrap.String()+`}`)
 	small := append(binary.AppendVarint(nil, 1000), make([]byte, 1001)...)
 	if err := s.DecodeDatum(small); err != nil {
-		t.Errorf("a small datum: %v", err)
+		t.Errorf("a small datum: got error %v, want none", err)
 	}
 	large := append(binary.AppendVarint(nil, 1<<17), make([]byte, 1<<17+1)...)
 	if err := s.DecodeDatum(large); err == nil || !strings.Contains(err.Error(), "too costly") {
-		t.Errorf("a large datum: %v", err)
+		t.Errorf("a large datum: got %v, want it to be too costly", err)
 	}
 }

@@ -1,5 +1,7 @@
 package avro
 
+import "freshet/internal/schemas/jsontree"
+
 // defaultChecker validates default values. It remembers what it found out about
 // a record: the fields that a default leaves out take their own defaults, and
 // without a memory that would be exponential.
@@ -11,7 +13,7 @@ type defaultChecker struct {
 
 // valueOf is a JSON value that is to be of a type.
 type valueOf struct {
-	value *value
+	value *jsontree.Value
 	node  *node
 }
 
@@ -23,7 +25,7 @@ func (d *defaultChecker) check(f *field) error {
 	if d.exhausted() {
 		return invalid("Invalid default for field %s: the default values of the schema are too costly to validate", shorten(f.name))
 	}
-	return invalid("Invalid default for field %s: %s not a %s", shorten(f.name), f.def.quoted(), describe(f.node))
+	return invalid("Invalid default for field %s: %s not a %s", shorten(f.name), quoted(f.def), describe(f.node))
 }
 
 // exhausted reports whether the work has come to its bounds. It stays so.
@@ -35,28 +37,28 @@ func (d *defaultChecker) exhausted() bool {
 }
 
 // valid reports whether v can be a default of type n.
-func (d *defaultChecker) valid(v *value, n *node) bool {
+func (d *defaultChecker) valid(v *jsontree.Value, n *node) bool {
 	if d.work++; d.exhausted() {
 		return false
 	}
 	switch n.kind {
 	case kindNull:
-		return v.kind == valueNull
+		return v.Kind == jsontree.Null
 	case kindBoolean:
-		return v.kind == valueFalse || v.kind == valueTrue
+		return v.Kind == jsontree.False || v.Kind == jsontree.True
 	case kindInt:
-		return v.kind == valueInt
+		return fits32(v)
 	case kindLong:
-		return v.kind == valueInt || v.kind == valueLong
+		return fits64(v)
 	case kindFloat, kindDouble:
-		return v.isNumber()
+		return v.Kind == jsontree.Number
 	case kindBytes, kindString, kindFixed, kindEnum:
 		// Quirk: neither symbols nor sizes are checked, as in Java.
-		return v.kind == valueString
+		return v.Kind == jsontree.String
 	case kindArray:
-		return v.kind == valueArray && d.allValid(v, n.elem)
+		return v.Kind == jsontree.Array && d.allValid(v, n.elem)
 	case kindMap:
-		return v.kind == valueObject && d.allValid(v, n.elem)
+		return v.Kind == jsontree.Object && d.allValid(v, n.elem)
 	case kindUnion:
 		for _, b := range n.branches {
 			if d.valid(v, b) {
@@ -65,12 +67,12 @@ func (d *defaultChecker) valid(v *value, n *node) bool {
 		}
 		return false
 	}
-	return v.kind == valueObject && d.validRecord(v, n)
+	return v.Kind == jsontree.Object && d.validRecord(v, n)
 }
 
-func (d *defaultChecker) allValid(v *value, elem *node) bool {
-	for i := range v.list.values {
-		if !d.valid(&v.list.values[i], elem) {
+func (d *defaultChecker) allValid(v *jsontree.Value, elem *node) bool {
+	for i := range v.List.Values {
+		if !d.valid(&v.List.Values[i], elem) {
 			return false
 		}
 	}
@@ -79,7 +81,7 @@ func (d *defaultChecker) allValid(v *value, elem *node) bool {
 
 // validRecord checks the default of a record. One that needs itself to be
 // complete is not valid.
-func (d *defaultChecker) validRecord(v *value, n *node) bool {
+func (d *defaultChecker) validRecord(v *jsontree.Value, n *node) bool {
 	key := valueOf{v, n}
 	if known, ok := d.known[key]; ok {
 		return known
@@ -91,7 +93,7 @@ func (d *defaultChecker) validRecord(v *value, n *node) bool {
 	d.depth++
 	defer func() { d.depth-- }()
 	for _, f := range n.named.fields {
-		of := v.get(f.name)
+		of := v.Get(f.name)
 		if of == nil {
 			of = f.def
 		}

@@ -7,6 +7,7 @@
 //     Schema.toString, because clients compare schema texts byte for byte.
 //   - Check follows Java's SchemaCompatibility: same verdicts, same problem
 //     types, same messages and paths, in the same order.
+//   - Changes lists all differences of two schemas, for people to read.
 //   - DecodeDatum and ValidateJSON tell whether a message fits a schema.
 //
 // Every entry point is bounded in depth, size and work: no text, pair of texts
@@ -14,6 +15,6 @@
 //
 // The package knows nothing of subjects, versions, levels, storage or HTTP:
 // that is package schemas, its parent. Its siblings jsonschema and protobuf do
-// the same work for the other two formats. It imports the standard library and
-// errs only.
+// the same work for the other two formats; the JSON that it shares with the
+// first is package jsontree.
 package avro

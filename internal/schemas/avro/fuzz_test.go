@@ -73,7 +73,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		for _, i := range Check(r, w) {
-			if i.String() == "" || i.Path == "" || i.Path[0] != '/' {
+			if i.Describe("new", "old") == "" || i.Path == "" || i.Path[0] != '/' {
 				t.Errorf("problem %+v", i)
 			}
 		}

@@ -24,10 +24,6 @@ type Incompatibility struct {
 	Path    string // JSON pointer to the place in the reader's schema
 }
 
-// String describes the problem where the reader is the new schema and the
-// writer the old one.
-func (i Incompatibility) String() string { return i.Describe("new", "old") }
-
 // Describe gives the problem in the form that registry clients show, with the
 // given words for the reader's and the writer's schema ("new" and "old").
 func (i Incompatibility) Describe(reader, writer string) string {

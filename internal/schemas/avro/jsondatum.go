@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"unicode/utf8"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // ValidateJSON reports whether data is a JSON document that fits the schema, as
@@ -15,7 +17,7 @@ func (s *Schema) ValidateJSON(data []byte) error {
 	if !utf8.Valid(data) {
 		return invalid("the message is not UTF-8")
 	}
-	v, err := readDatumJSON(string(data))
+	v, err := readJSON(string(data), datumLimits, "message")
 	if err != nil {
 		return err
 	}
@@ -34,27 +36,27 @@ type matcher struct {
 }
 
 // match reports why v is not of type n.
-func (m *matcher) match(v *value, n *node) error {
+func (m *matcher) match(v *jsontree.Value, n *node) error {
 	if m.budget--; m.budget < 0 {
 		return invalid("the message is too costly to validate")
 	}
 	switch n.kind {
 	case kindArray:
-		if v.kind != valueArray {
+		if v.Kind != jsontree.Array {
 			return m.mismatch(v, n)
 		}
-		for i := range v.list.values {
-			if err := m.match(&v.list.values[i], n.elem); err != nil {
+		for i := range v.List.Values {
+			if err := m.match(&v.List.Values[i], n.elem); err != nil {
 				return within(err, "item %d", i)
 			}
 		}
 		return nil
 	case kindMap:
-		if v.kind != valueObject {
+		if v.Kind != jsontree.Object {
 			return m.mismatch(v, n)
 		}
-		for i, key := range v.list.keys {
-			if err := m.match(&v.list.values[i], n.elem); err != nil {
+		for i, key := range v.List.Keys {
+			if err := m.match(&v.List.Values[i], n.elem); err != nil {
 				return within(err, "key %q", shorten(key))
 			}
 		}
@@ -72,8 +74,8 @@ func (m *matcher) match(v *value, n *node) error {
 
 // record compares an object with a record. Inside the branches of a union it
 // remembers failures, since nested unions would try the same again and again.
-func (m *matcher) record(v *value, n *node) error {
-	if v.kind != valueObject {
+func (m *matcher) record(v *jsontree.Value, n *node) error {
+	if v.Kind != jsontree.Object {
 		return m.mismatch(v, n)
 	}
 	if m.tries == 0 {
@@ -93,10 +95,10 @@ func (m *matcher) record(v *value, n *node) error {
 	return err
 }
 
-func (m *matcher) fields(v *value, n *node) error {
+func (m *matcher) fields(v *jsontree.Value, n *node) error {
 	for _, f := range n.named.fields {
 		m.budget--
-		of := v.get(f.name)
+		of := v.Get(f.name)
 		if of == nil {
 			if f.def == nil && !nullable(f.node) {
 				return invalid("field %q is missing", shorten(f.name))
@@ -112,15 +114,15 @@ func (m *matcher) fields(v *value, n *node) error {
 
 // union compares a value with the branches of a union: plain first, then as an
 // object that names the branch.
-func (m *matcher) union(v *value, n *node) error {
+func (m *matcher) union(v *jsontree.Value, n *node) error {
 	var nested []*node // branches that have to be tried
 	for _, b := range n.branches {
 		m.budget--
 		switch {
 		case matchSimple(v, b):
 			return nil
-		case v.kind == valueArray && b.kind == kindArray,
-			v.kind == valueObject && (b.kind == kindMap || b.kind == kindRecord):
+		case v.Kind == jsontree.Array && b.kind == kindArray,
+			v.Kind == jsontree.Object && (b.kind == kindMap || b.kind == kindRecord):
 			nested = append(nested, b)
 		}
 	}
@@ -135,19 +137,19 @@ func (m *matcher) union(v *value, n *node) error {
 			return nil
 		}
 	}
-	if named != nil && m.match(&v.list.values[0], named) == nil {
+	if named != nil && m.match(&v.List.Values[0], named) == nil {
 		return nil
 	}
 	return m.mismatch(v, n)
 }
 
 // namedBranch returns the branch that an object of one member names, or nil.
-func namedBranch(v *value, union *node) *node {
-	if v.kind != valueObject || len(v.list.keys) != 1 {
+func namedBranch(v *jsontree.Value, union *node) *node {
+	if v.Kind != jsontree.Object || len(v.List.Keys) != 1 {
 		return nil
 	}
 	for _, b := range union.branches {
-		if b.unionKey() == v.list.keys[0] || b.kind.named() && b.named.name.name == v.list.keys[0] {
+		if b.unionKey() == v.List.Keys[0] || b.kind.named() && b.named.name.name == v.List.Keys[0] {
 			return b
 		}
 	}
@@ -155,28 +157,28 @@ func namedBranch(v *value, union *node) *node {
 }
 
 // matchSimple compares a value with a type that contains no others.
-func matchSimple(v *value, n *node) bool {
+func matchSimple(v *jsontree.Value, n *node) bool {
 	switch n.kind {
 	case kindNull:
-		return v.kind == valueNull
+		return v.Kind == jsontree.Null
 	case kindBoolean:
-		return v.kind == valueFalse || v.kind == valueTrue
+		return v.Kind == jsontree.False || v.Kind == jsontree.True
 	case kindInt:
-		return v.kind == valueInt || v.kind == valueString && n.logicalType() != ""
+		return fits32(v) || v.Kind == jsontree.String && n.logicalType() != ""
 	case kindLong:
 		// Dates and times are commonly written as text in JSON.
-		return v.kind == valueInt || v.kind == valueLong || v.kind == valueString && n.logicalType() != ""
+		return fits64(v) || v.Kind == jsontree.String && n.logicalType() != ""
 	case kindFloat, kindDouble:
-		return v.isNumber() || v.kind == valueString && (v.text == "NaN" || v.text == "Infinity" || v.text == "-Infinity")
+		return v.Kind == jsontree.Number || v.Kind == jsontree.String && (v.Text == "NaN" || v.Text == "Infinity" || v.Text == "-Infinity")
 	case kindBytes:
-		return v.kind == valueString || v.isNumber() && n.logicalType() != ""
+		return v.Kind == jsontree.String || v.Kind == jsontree.Number && n.logicalType() != ""
 	case kindString:
-		return v.kind == valueString
+		return v.Kind == jsontree.String
 	case kindFixed:
-		return v.kind == valueString && fixedText(v.text, n.named.size) || v.isNumber() && n.logicalType() != ""
+		return v.Kind == jsontree.String && fixedText(v.Text, n.named.size) || v.Kind == jsontree.Number && n.logicalType() != ""
 	case kindEnum:
-		_, ok := n.named.bySymbol[v.text]
-		return v.kind == valueString && ok
+		_, ok := n.named.bySymbol[v.Text]
+		return v.Kind == jsontree.String && ok
 	}
 	return false
 }
@@ -207,11 +209,11 @@ var errMismatch = invalid("the message does not fit its schema")
 
 // mismatch says that a value is not of a type. While branches are being tried
 // nobody will read it.
-func (m *matcher) mismatch(v *value, n *node) error {
+func (m *matcher) mismatch(v *jsontree.Value, n *node) error {
 	if m.tries > 1 || m.tries == 1 && n.kind != kindUnion {
 		return errMismatch
 	}
-	return invalid("%s is not of type %s", v.quoted(), describe(n))
+	return invalid("%s is not of type %s", quoted(v), describe(n))
 }
 
 // within says where a value stands, as long as the message stays readable.

@@ -77,7 +77,7 @@ func TestValidateJSON(t *testing.T) {
 			err := mustParse(t, tc.schema).ValidateJSON([]byte(tc.data))
 			if tc.err == "" {
 				if err != nil {
-					t.Errorf("error %v", err)
+					t.Errorf("got error %v, want none", err)
 				}
 				return
 			}

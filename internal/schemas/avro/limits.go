@@ -25,6 +25,8 @@ const (
 	datumWorkBase = 1 << 20 // steps allowed for a message of no bytes ...
 	datumWorkByte = 32      // ... and for each of its bytes
 
+	maxChanges      = 10_000    // in one list of changes
+	maxQuotedChange = 200       // of a value quoted in a change
 	maxQuotedBytes  = 400       // of the input quoted in an error
 	maxQuotedSchema = 10 * 1024 // of a schema quoted in a compatibility message
 )

@@ -32,7 +32,7 @@ func hurry(t *testing.T, what string, work func()) {
 	allocated := (after.TotalAlloc - before.TotalAlloc) >> 20
 	t.Logf("%s: %v, %d MB", what, took.Round(time.Millisecond), allocated)
 	if took > 30*time.Second || allocated > 1500 {
-		t.Errorf("%s takes %v and %d MB", what, took, allocated)
+		t.Errorf("%s: got %v and %d MB, want at most 30 s and 1500 MB", what, took, allocated)
 	}
 }
 
@@ -92,12 +92,12 @@ func TestParseRefusesWhatIsMadeToHurt(t *testing.T) {
 			_, err := avro.Parse(tc.text, nil)
 			if tc.want == "" {
 				if err != nil {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("%s: got error %v, want none", name, err)
 				}
 			} else if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: error %.200v, want %q", name, err, tc.want)
 			} else if len(err.Error()) > 4000 {
-				t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+				t.Errorf("%s: got an error of %d bytes, want at most 4000", name, len(err.Error()))
 			}
 		})
 	}
@@ -121,7 +121,7 @@ func TestNothingIsExponential(t *testing.T) {
 	writer := mustParse(t, doubling(60, `{"name":"f","type":"string"}`, ""))
 	problems := avro.Check(reader, writer)
 	if len(problems) != 10_000 || problems[0].Path != "/fields/0/type/fields/0/type" {
-		t.Errorf("%d problems, the first is %v", len(problems), problems[0])
+		t.Errorf("got %d problems, the first %v, want 10,000 from /fields/0/type/fields/0/type on", len(problems), problems[0])
 	}
 }
 
@@ -137,7 +137,7 @@ func TestCheckBoundsItsDepth(t *testing.T) {
 		return mustParse(t, text)
 	}
 	if problems := avro.Check(circle(40), circle(41)); len(problems) != 0 {
-		t.Errorf("small circles: %v", problems)
+		t.Errorf("small circles: got %v, want no problems", problems)
 	}
 	refusesToCompare(t, circle(200), circle(199))
 }
@@ -156,7 +156,7 @@ func TestCheckBoundsItsPairs(t *testing.T) {
 			repeat(n-1, func(i int) string { return fmt.Sprintf(`{"name":"f%d","type":"w.V"}`, i+1) })))
 	}
 	if problems := avro.Check(reader(100), writer(100)); len(problems) != 0 {
-		t.Errorf("few pairs: %v", problems)
+		t.Errorf("few pairs: got %v, want no problems", problems)
 	}
 	refusesToCompare(t, reader(800), writer(800))
 }
@@ -165,7 +165,7 @@ func refusesToCompare(t *testing.T, reader, writer *avro.Schema) {
 	t.Helper()
 	problems := avro.Check(reader, writer)
 	if len(problems) != 1 || problems[0].Type != avro.LimitExceeded ||
-		!strings.Contains(problems[0].String(), "too large or too deeply linked to be compared") {
-		t.Errorf("%d problems: %.300v", len(problems), problems)
+		!strings.Contains(problems[0].Describe("new", "old"), "too large or too deeply linked to be compared") {
+		t.Errorf("got %d problems, %.300v, want one that says too large", len(problems), problems)
 	}
 }

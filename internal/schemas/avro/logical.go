@@ -3,6 +3,8 @@ package avro
 import (
 	"math"
 	"strconv"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // The logical types that Java knows, with the types they may annotate.
@@ -29,26 +31,26 @@ var javaProps = []string{"avro.java.string", "java-class", "java-key-class", "ja
 // or one that is unknown or does not fit: such a property means nothing.
 func (n *node) logicalType() string {
 	p := n.prop("logicalType")
-	if p == nil || p.kind != valueString {
+	if p == nil || p.Kind != jsontree.String {
 		return ""
 	}
 	fits := false
-	for _, k := range logicalKinds[p.text] {
+	for _, k := range logicalKinds[p.Text] {
 		fits = fits || k == n.kind
 	}
 	for _, key := range javaProps {
-		if j := n.prop(key); j != nil && j.kind == valueString {
+		if j := n.prop(key); j != nil && j.Kind == jsontree.String {
 			fits = false
 		}
 	}
 	switch {
 	case !fits,
-		p.text == "decimal" && !validDecimal(n),
-		p.text == "duration" && n.named.size != 12,
-		p.text == "uuid" && n.kind == kindFixed && n.named.size != 16:
+		p.Text == "decimal" && !validDecimal(n),
+		p.Text == "duration" && n.named.size != 12,
+		p.Text == "uuid" && n.kind == kindFixed && n.named.size != 16:
 		return ""
 	}
-	return p.text
+	return p.Text
 }
 
 // validDecimal checks precision and scale of a decimal.
@@ -70,10 +72,10 @@ func validDecimal(n *node) bool {
 // intProp returns a property that is an integer of 32 bits.
 func intProp(n *node, key string) (int, bool) {
 	p := n.prop(key)
-	if p == nil || p.kind != valueInt {
+	if p == nil || !fits32(p) {
 		return 0, false
 	}
-	i, err := strconv.Atoi(p.text)
+	i, err := strconv.Atoi(p.Text)
 	return i, err == nil
 }
 

@@ -4,19 +4,21 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // define begins a named type: it reads what all of them have and makes the name
 // known, so that a record can refer to itself. What the caller then fills in is
 // the returned node, which is not the one at place when a reference already
 // brought the type.
-func (p *parser) define(v *value, k kind, space string, place **node) (*node, error) {
-	if s, ok := v.textOf("namespace"); ok {
+func (p *parser) define(v *jsontree.Value, k kind, space string, place **node) (*node, error) {
+	if s, ok := v.GetText("namespace"); ok {
 		space = s
 	}
-	text, ok := v.textOf("name")
+	text, ok := v.GetText("name")
 	if !ok {
-		return nil, invalid("No name in schema: %s", v.quoted())
+		return nil, invalid("No name in schema: %s", quoted(v))
 	}
 	if err := p.countName(len(space) + len(text)); err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func (p *parser) put(n *node, place **node) error {
 }
 
 // aliases reads the aliases of a named type, without repetitions.
-func (p *parser) aliases(v *value, of typeName) ([]typeName, error) {
+func (p *parser) aliases(v *jsontree.Value, of typeName) ([]typeName, error) {
 	texts, err := aliasTexts(v)
 	if err != nil || len(texts) == 0 {
 		return nil, err
@@ -82,45 +84,45 @@ func (p *parser) aliases(v *value, of typeName) ([]typeName, error) {
 }
 
 // aliasTexts reads the aliases of a type or a field, without repetitions.
-func aliasTexts(v *value) ([]string, error) {
-	list := v.get("aliases")
+func aliasTexts(v *jsontree.Value) ([]string, error) {
+	list := v.Get("aliases")
 	if list == nil {
 		return nil, nil
 	}
-	if list.kind != valueArray {
-		return nil, invalid("aliases not an array: %s", v.quoted())
+	if list.Kind != jsontree.Array {
+		return nil, invalid("aliases not an array: %s", quoted(v))
 	}
 	var texts []string
-	seen := make(map[string]struct{}, len(list.list.values))
-	for i := range list.list.values {
-		alias := &list.list.values[i]
-		if alias.kind != valueString {
-			return nil, invalid("alias not a string: %s", alias.quoted())
+	seen := make(map[string]struct{}, len(list.List.Values))
+	for i := range list.List.Values {
+		alias := &list.List.Values[i]
+		if alias.Kind != jsontree.String {
+			return nil, invalid("alias not a string: %s", quoted(alias))
 		}
-		if _, twice := seen[alias.text]; !twice {
-			seen[alias.text] = struct{}{}
-			texts = append(texts, alias.text)
+		if _, twice := seen[alias.Text]; !twice {
+			seen[alias.Text] = struct{}{}
+			texts = append(texts, alias.Text)
 		}
 	}
 	return texts, nil
 }
 
 // record reads a record, or an error, which is a record under another name.
-func (p *parser) record(v *value, space string, isError bool, place **node) error {
+func (p *parser) record(v *jsontree.Value, space string, isError bool, place **node) error {
 	n, err := p.define(v, kindRecord, space, place)
 	if err != nil {
 		return err
 	}
 	n.named.isError = isError
 	n.props = properties(v, schemaReserved)
-	fields := v.get("fields")
-	if fields == nil || fields.kind != valueArray {
-		return invalid("Record has no fields: %s", v.quoted())
+	fields := v.Get("fields")
+	if fields == nil || fields.Kind != jsontree.Array {
+		return invalid("Record has no fields: %s", quoted(v))
 	}
-	n.named.fields = make([]*field, 0, len(fields.list.values))
-	n.named.byName = make(map[string]*field, len(fields.list.values))
-	for i := range fields.list.values {
-		f, err := p.field(&fields.list.values[i], n.named.name.space)
+	n.named.fields = make([]*field, 0, len(fields.List.Values))
+	n.named.byName = make(map[string]*field, len(fields.List.Values))
+	for i := range fields.List.Values {
+		f, err := p.field(&fields.List.Values[i], n.named.name.space)
 		if err != nil {
 			return err
 		}
@@ -136,18 +138,18 @@ func (p *parser) record(v *value, space string, isError bool, place **node) erro
 }
 
 // field reads a field of a record in the given namespace.
-func (p *parser) field(v *value, space string) (*field, error) {
-	name, ok := v.textOf("name")
+func (p *parser) field(v *jsontree.Value, space string) (*field, error) {
+	name, ok := v.GetText("name")
 	if !ok {
-		return nil, invalid("No field name: %s", v.quoted())
+		return nil, invalid("No field name: %s", quoted(v))
 	}
 	if err := validateName(name); err != nil {
 		return nil, err
 	}
 	f := &field{name: name, doc: optionalText(v, "doc"), props: properties(v, fieldReserved)}
-	t := v.get("type")
+	t := v.Get("type")
 	if t == nil {
-		return nil, invalid("No field type: %s", v.quoted())
+		return nil, invalid("No field type: %s", quoted(v))
 	}
 	err := p.schema(t, space, &f.node)
 	if err != nil {
@@ -170,59 +172,58 @@ func (p *parser) field(v *value, space string) (*field, error) {
 
 // fieldDefault returns the default of a field, or nil. As in Java the default
 // of a float or double may be a string that reads as a number.
-func fieldDefault(v *value, f *field) (*value, error) {
-	def := v.get("default")
-	if def == nil || def.kind != valueString || f.node == nil || f.node.kind != kindFloat && f.node.kind != kindDouble {
+func fieldDefault(v *jsontree.Value, f *field) (*jsontree.Value, error) {
+	def := v.Get("default")
+	if def == nil || def.Kind != jsontree.String || f.node == nil || f.node.kind != kindFloat && f.node.kind != kindDouble {
 		return def, nil
 	}
-	number, ok := javaParseDouble(def.text)
+	number, ok := javaParseDouble(def.Text)
 	if !ok {
-		return nil, invalid("Invalid default for field %s: %s not a %q", shorten(f.name), def.quoted(), f.node.kind)
+		return nil, invalid("Invalid default for field %s: %s not a %q", shorten(f.name), quoted(def), f.node.kind)
 	}
-	d := doubleValue(number)
-	return &d, nil
+	return doubleValue(number), nil
 }
 
 // fieldOrder reads the sort order of a field, in any case.
-func fieldOrder(v *value) (order, error) {
-	o := v.get("order")
+func fieldOrder(v *jsontree.Value) (order, error) {
+	o := v.Get("order")
 	if o == nil {
 		return ascending, nil
 	}
 	for i, name := range orderNames {
-		if o.kind == valueString && strings.EqualFold(o.text, name) {
+		if o.Kind == jsontree.String && strings.EqualFold(o.Text, name) {
 			return order(i), nil
 		}
 	}
-	return ascending, invalid("Invalid order of a field: %s", o.quoted())
+	return ascending, invalid("Invalid order of a field: %s", quoted(o))
 }
 
 // enum reads an enumeration.
-func (p *parser) enum(v *value, space string, place **node) error {
+func (p *parser) enum(v *jsontree.Value, space string, place **node) error {
 	n, err := p.define(v, kindEnum, space, place)
 	if err != nil {
 		return err
 	}
 	n.props = properties(v, enumReserved)
-	symbols := v.get("symbols")
-	if symbols == nil || symbols.kind != valueArray {
-		return invalid("Enum has no symbols: %s", v.quoted())
+	symbols := v.Get("symbols")
+	if symbols == nil || symbols.Kind != jsontree.Array {
+		return invalid("Enum has no symbols: %s", quoted(v))
 	}
-	n.named.symbols = make([]string, 0, len(symbols.list.values))
-	n.named.bySymbol = make(map[string]int, len(symbols.list.values))
-	for i := range symbols.list.values {
-		symbol := &symbols.list.values[i]
-		if symbol.kind != valueString {
+	n.named.symbols = make([]string, 0, len(symbols.List.Values))
+	n.named.bySymbol = make(map[string]int, len(symbols.List.Values))
+	for i := range symbols.List.Values {
+		symbol := &symbols.List.Values[i]
+		if symbol.Kind != jsontree.String {
 			return invalid("Null name")
 		}
-		if err := validateName(symbol.text); err != nil {
+		if err := validateName(symbol.Text); err != nil {
 			return err
 		}
-		if _, twice := n.named.bySymbol[symbol.text]; twice {
-			return invalid("Duplicate enum symbol: %s", shorten(symbol.text))
+		if _, twice := n.named.bySymbol[symbol.Text]; twice {
+			return invalid("Duplicate enum symbol: %s", shorten(symbol.Text))
 		}
-		n.named.bySymbol[symbol.text] = i
-		n.named.symbols = append(n.named.symbols, symbol.text)
+		n.named.bySymbol[symbol.Text] = i
+		n.named.symbols = append(n.named.symbols, symbol.Text)
 	}
 	if def := optionalText(v, "default"); def != nil {
 		if _, ok := n.named.bySymbol[*def]; !ok {
@@ -238,17 +239,17 @@ func (p *parser) enum(v *value, space string, place **node) error {
 const maxFixedSize = math.MaxInt32 - 8
 
 // fixed reads a type of a fixed number of bytes.
-func (p *parser) fixed(v *value, space string, place **node) error {
+func (p *parser) fixed(v *jsontree.Value, space string, place **node) error {
 	n, err := p.define(v, kindFixed, space, place)
 	if err != nil {
 		return err
 	}
 	n.props = properties(v, schemaReserved)
-	size := v.get("size")
-	if size == nil || size.kind != valueInt {
-		return invalid("Invalid or no size: %s", v.quoted())
+	size := v.Get("size")
+	if size == nil || !fits32(size) {
+		return invalid("Invalid or no size: %s", quoted(v))
 	}
-	n.named.size, _ = strconv.Atoi(size.text) // the kind says that it fits 32 bits
+	n.named.size, _ = strconv.Atoi(size.Text) // fits32 says that it does
 	if n.named.size < 0 {
 		return invalid("Malformed data. Length is negative: %d", n.named.size)
 	}

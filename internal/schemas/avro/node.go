@@ -3,6 +3,8 @@ package avro
 import (
 	"fmt"
 	"strings"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // kind is the type of a schema node.
@@ -79,7 +81,7 @@ type node struct {
 // prop is a property that Avro gives no meaning, or a logical type.
 type prop struct {
 	key   string
-	value *value
+	value *jsontree.Value
 }
 
 // named is what only named types have.
@@ -106,7 +108,7 @@ type field struct {
 	pos     int
 	node    *node
 	doc     *string
-	def     *value // the default, or nil
+	def     *jsontree.Value // the default, or nil
 	order   order
 	aliases []string
 	props   []prop
@@ -142,11 +144,19 @@ func (n *node) unionKey() string {
 }
 
 // prop returns a property, or nil.
-func (n *node) prop(key string) *value {
+func (n *node) prop(key string) *jsontree.Value {
 	for _, p := range n.props {
 		if p.key == key {
 			return p.value
 		}
 	}
 	return nil
+}
+
+// propText returns a property that is a string, or "".
+func (n *node) propText(key string) string {
+	if p := n.prop(key); p != nil && p.Kind == jsontree.String {
+		return p.Text
+	}
+	return ""
 }

@@ -2,12 +2,10 @@ package avro
 
 import (
 	"slices"
-	"strconv"
 	"strings"
-)
 
-// integerOf holds a small integer as a JSON value.
-func integerOf(n int) value { return integerValue(strconv.Itoa(n)) }
+	"freshet/internal/schemas/jsontree"
+)
 
 // nodeProps writes the properties of a schema. Normalized, those that make up a
 // logical type come first.
@@ -31,11 +29,11 @@ func (p *printer) nodeProps(n *node) {
 func (p *printer) props(props []prop, front int) {
 	if p.normalize && len(props) > front+1 {
 		props = slices.Clone(props)
-		slices.SortFunc(props[front:], func(a, b prop) int { return compareJava(a.key, b.key) })
+		slices.SortFunc(props[front:], func(a, b prop) int { return jsontree.CompareUTF16(a.key, b.key) })
 	}
 	for _, x := range props {
-		p.key(x.key)
-		p.tree(x.value, p.normalize)
+		p.Key(x.key)
+		p.Value(x.value, p.normalize)
 	}
 }
 
@@ -55,7 +53,7 @@ func (p *printer) typeAliases(t *named) {
 	for i, a := range aliases {
 		texts[i] = a.relative(t.name.space)
 	}
-	p.key("aliases")
+	p.Key("aliases")
 	p.strings(texts)
 }
 
@@ -67,9 +65,9 @@ func (p *printer) fieldAliases(f *field) {
 	aliases := f.aliases
 	if p.normalize {
 		aliases = slices.Clone(aliases)
-		slices.SortFunc(aliases, compareJava)
+		slices.SortFunc(aliases, jsontree.CompareUTF16)
 	}
-	p.key("aliases")
+	p.Key("aliases")
 	p.strings(aliases)
 }
 
@@ -77,8 +75,8 @@ func (p *printer) fieldAliases(f *field) {
 // default of a double becomes 0.0, a double that is to be a float is rounded,
 // bytes keep to the characters that are bytes, objects are sorted by key. A nil
 // node stands for an unknown type.
-func (p *printer) typedValue(v *value, n *node) {
-	if p.err != nil {
+func (p *printer) typedValue(v *jsontree.Value, n *node) {
+	if p.Err != nil {
 		return
 	}
 	if n != nil && n.kind == kindUnion {
@@ -86,65 +84,64 @@ func (p *printer) typedValue(v *value, n *node) {
 	}
 	switch {
 	case n == nil:
-		p.sortedValue(v)
-	case v.isNumber() && n.kind == kindFloat:
-		p.raw(javaNumber(float64(float32(v.float())), 32))
-	case v.isNumber() && n.kind == kindDouble:
-		p.raw(javaNumber(v.float(), 64))
-	case v.kind == valueString && (n.kind == kindBytes || n.kind == kindFixed):
-		p.string(latin1(v.text))
-	case v.kind == valueArray && n.kind == kindArray:
-		p.open('[')
-		for i := range v.list.values {
-			p.comma()
-			p.typedValue(&v.list.values[i], n.elem)
+		p.Value(v, true)
+	case v.Kind == jsontree.Number && n.kind == kindFloat:
+		p.raw(javaNumber(float64(float32(floatOf(v))), 32))
+	case v.Kind == jsontree.Number && n.kind == kindDouble:
+		p.raw(javaNumber(floatOf(v), 64))
+	case v.Kind == jsontree.String && (n.kind == kindBytes || n.kind == kindFixed):
+		p.Text(latin1(v.Text))
+	case v.Kind == jsontree.Array && n.kind == kindArray:
+		p.Open('[')
+		for i := range v.List.Values {
+			p.Comma()
+			p.typedValue(&v.List.Values[i], n.elem)
 		}
-		p.close(']')
-	case v.kind == valueObject:
+		p.Close(']')
+	case v.Kind == jsontree.Object:
 		p.typedObject(v, n)
 	default:
-		p.sortedValue(v)
+		p.Value(v, true)
 	}
 }
 
 // typedObject writes the default of a map or record.
-func (p *printer) typedObject(v *value, n *node) {
-	p.open('{')
-	for _, i := range v.list.order(true) {
+func (p *printer) typedObject(v *jsontree.Value, n *node) {
+	p.Open('{')
+	for _, i := range v.List.Sorted() {
 		var of *node
 		switch n.kind {
 		case kindMap:
 			of = n.elem
 		case kindRecord:
-			if f := n.named.byName[v.list.keys[i]]; f != nil {
+			if f := n.named.byName[v.List.Keys[i]]; f != nil {
 				of = f.node
 			}
 		}
-		p.key(v.list.keys[i])
-		p.typedValue(&v.list.values[i], of)
+		p.Key(v.List.Keys[i])
+		p.typedValue(&v.List.Values[i], of)
 	}
-	p.close('}')
+	p.Close('}')
 }
 
-func (p *printer) raw(s string) { p.buf = append(p.buf, s...) }
+// raw writes what is JSON already.
+func (p *printer) raw(s string) { p.Buf = append(p.Buf, s...) }
 
 // defaultBranch picks the branch of a union whose form a default takes: the
 // first that can take a value of that kind at all, and of several records the
 // first that the value is valid for. Quirk: an object keeps its form where a
 // branch that is neither map nor record comes first, as in Java.
-func (p *printer) defaultBranch(v *value, union *node) *node {
+func (p *printer) defaultBranch(v *jsontree.Value, union *node) *node {
 	for _, b := range union.branches {
 		fits := false
-		switch v.kind {
-		case valueInt, valueLong:
-			fits = b.kind >= kindInt && b.kind <= kindDouble
-		case valueBig, valueDouble:
-			fits = b.kind == kindFloat || b.kind == kindDouble
-		case valueString:
+		switch v.Kind {
+		case jsontree.Number:
+			fits = b.kind == kindFloat || b.kind == kindDouble || (b.kind == kindInt || b.kind == kindLong) && fits64(v)
+		case jsontree.String:
 			fits = b.kind == kindString || b.kind == kindBytes || b.kind == kindEnum || b.kind == kindFixed
-		case valueArray:
+		case jsontree.Array:
 			fits = b.kind == kindArray
-		case valueObject:
+		case jsontree.Object:
 			if b.kind != kindNull && b.kind != kindMap && b.kind != kindRecord {
 				return nil
 			}

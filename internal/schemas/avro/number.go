@@ -4,89 +4,52 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"freshet/internal/schemas/jsontree"
 )
 
-// number reads a JSON number. Like Java it keeps integers exactly and turns
-// anything with a point or an exponent into a double.
-func (r *reader) number() (value, error) {
-	start := r.pos
-	if r.text[r.pos] == '-' {
-		r.pos++
+// A number keeps the text that it was written with. Like Java we take it for an
+// integer of its own size, or for a double if it has a point or an exponent.
+
+// isDouble reports whether the text of a number means a double. NaN and Infinity
+// come from defaults that are written as strings; see fieldDefault.
+func isDouble(text string) bool { return strings.ContainsAny(text, ".eENI") }
+
+// fits32 reports whether v is an integer that Java holds in an int.
+func fits32(v *jsontree.Value) bool { return fitsBits(v, 32) }
+
+// fits64 reports whether v is an integer that Java holds in an int or a long.
+func fits64(v *jsontree.Value) bool { return fitsBits(v, 64) }
+
+func fitsBits(v *jsontree.Value, bits int) bool {
+	if v.Kind != jsontree.Number || isDouble(v.Text) {
+		return false
 	}
-	intStart := r.pos
-	r.digits()
-	if r.pos == intStart {
-		return value{}, r.unexpected("a digit")
-	}
-	if r.pos-intStart > 1 && r.text[intStart] == '0' {
-		r.pos = intStart
-		return value{}, r.fail("Invalid numeric value: Leading zeroes not allowed")
-	}
-	kind := valueInt
-	if r.pos < len(r.text) && r.text[r.pos] == '.' {
-		kind = valueDouble
-		r.pos++
-		if r.digits() == 0 {
-			return value{}, r.unexpected("a digit after the decimal point")
-		}
-	}
-	if r.pos < len(r.text) && (r.text[r.pos] == 'e' || r.text[r.pos] == 'E') {
-		kind = valueDouble
-		r.pos++
-		if r.pos < len(r.text) && (r.text[r.pos] == '+' || r.text[r.pos] == '-') {
-			r.pos++
-		}
-		if r.digits() == 0 {
-			return value{}, r.unexpected("a digit in the exponent")
-		}
-	}
-	if r.pos < len(r.text) && isNameByte(r.text[r.pos]) {
-		return value{}, r.unexpected("the end of a number")
-	}
-	text := r.text[start:r.pos]
-	if len(text) > maxNumberLength {
-		return value{}, r.fail("Number value length (%d) exceeds the maximum allowed (%d)", len(text), maxNumberLength)
-	}
-	if kind == valueDouble {
-		f, _ := strconv.ParseFloat(text, 64) // out of range gives an infinity, as in Java
-		return doubleValue(f), nil
-	}
-	return integerValue(text), nil
+	_, err := strconv.ParseInt(v.Text, 10, bits)
+	return err == nil
 }
 
-// digits passes digits and returns how many there were.
-func (r *reader) digits() int {
-	start := r.pos
-	for r.pos < len(r.text) && r.text[r.pos] >= '0' && r.text[r.pos] <= '9' {
-		r.pos++
-	}
-	return r.pos - start
-}
-
-// integerValue holds an integer of any size.
-func integerValue(text string) value {
-	if text == "-0" {
-		text = "0"
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case err != nil:
-		return value{kind: valueBig, text: text}
-	case n < math.MinInt32 || n > math.MaxInt32:
-		return value{kind: valueLong, text: text}
-	}
-	return value{kind: valueInt, text: text}
+// floatOf returns the number v as a double.
+func floatOf(v *jsontree.Value) float64 {
+	f, _ := strconv.ParseFloat(v.Text, 64) // out of range gives an infinity, as in Java
+	return f
 }
 
 // doubleValue holds a double.
-func doubleValue(f float64) value {
-	return value{kind: valueDouble, text: javaNumber(f, 64)}
+func doubleValue(f float64) *jsontree.Value {
+	return &jsontree.Value{Kind: jsontree.Number, Text: strings.Trim(javaNumber(f, 64), `"`)}
 }
 
-// float returns the number v as a double.
-func (v *value) float() float64 {
-	f, _ := strconv.ParseFloat(strings.Trim(v.text, `"`), 64) // out of range gives an infinity
-	return f
+// appendNumber prints the text of a number as Java prints the number.
+func appendNumber(dst []byte, text string) []byte {
+	switch {
+	case text == "-0":
+		return append(dst, '0')
+	case !isDouble(text):
+		return append(dst, text...)
+	}
+	f, _ := strconv.ParseFloat(text, 64) // out of range gives an infinity, as in Java
+	return append(dst, javaNumber(f, 64)...)
 }
 
 // javaNumber prints a float (bits 32) or double (bits 64) as Java prints it in

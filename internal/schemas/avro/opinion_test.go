@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	other "github.com/twmb/avro"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // rounds returns how many random cases to try: few, or as many as the
@@ -118,22 +120,22 @@ func TestSecondOpinion(t *testing.T) {
 }
 
 // plain takes out of a schema what the other implementation sees differently.
-func plain(v value) value {
-	if v.list == nil {
+func plain(v jsontree.Value) jsontree.Value {
+	if v.List == nil {
 		return v
 	}
-	c := value{kind: v.kind, list: &valueList{}}
-	for i := range v.list.values {
+	c := jsontree.Value{Kind: v.Kind, List: &jsontree.List{}}
+	for i := range v.List.Values {
 		switch {
-		case v.kind == valueArray:
-			c.list.values = append(c.list.values, plain(v.list.values[i]))
-		case v.list.keys[i] != "aliases" && (v.list.keys[i] != "default" || v.list.values[i].kind != valueObject):
-			c.list.put(v.list.keys[i], plain(v.list.values[i]))
+		case v.Kind == jsontree.Array:
+			c.List.Values = append(c.List.Values, plain(v.List.Values[i]))
+		case v.List.Keys[i] != "aliases" && (v.List.Keys[i] != "default" || v.List.Values[i].Kind != jsontree.Object):
+			c.List.Put(v.List.Keys[i], plain(v.List.Values[i]))
 		}
 	}
-	if t := c.get("type"); t != nil && t.kind == valueArray && len(t.list.values) > 0 {
-		if name, _ := t.list.values[0].textOf("type"); name == "null" || t.list.values[0].text == "null" {
-			c.list.put("default", value{kind: valueNull})
+	if t := c.Get("type"); t != nil && t.Kind == jsontree.Array && len(t.List.Values) > 0 {
+		if name, _ := t.List.Values[0].GetText("type"); name == "null" || t.List.Values[0].Text == "null" {
+			c.List.Put("default", jsontree.Value{Kind: jsontree.Null})
 		}
 	}
 	return c

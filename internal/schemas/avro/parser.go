@@ -1,6 +1,10 @@
 package avro
 
-import "strings"
+import (
+	"strings"
+
+	"freshet/internal/schemas/jsontree"
+)
 
 // parser reads one text into nodes. It first collects the types of the
 // references, then reads the text, then resolves the names that were used
@@ -44,7 +48,7 @@ func (p *parser) sealReferences() {
 
 // document reads a whole text.
 func (p *parser) document(text string) (*node, error) {
-	v, err := readSchemaJSON(text)
+	v, err := readJSON(text, schemaLimits, "schema")
 	if err != nil {
 		return nil, err
 	}
@@ -91,16 +95,16 @@ func (p *parser) finish() error {
 }
 
 // schema reads the schema v, found in the given namespace, into *place.
-func (p *parser) schema(v *value, space string, place **node) error {
-	switch v.kind {
-	case valueString:
-		return p.reference(v.text, space, place)
-	case valueArray:
+func (p *parser) schema(v *jsontree.Value, space string, place **node) error {
+	switch v.Kind {
+	case jsontree.String:
+		return p.reference(v.Text, space, place)
+	case jsontree.Array:
 		return p.union(v, space, place)
-	case valueObject:
+	case jsontree.Object:
 		return p.object(v, space, place)
 	}
-	return invalid("Schema not yet supported: %s", v.quoted())
+	return invalid("Schema not yet supported: %s", quoted(v))
 }
 
 // reference reads a type given by name. As in Java a name without dots means
@@ -139,10 +143,10 @@ func (p *parser) countName(n int) error {
 }
 
 // object reads a schema given as a JSON object.
-func (p *parser) object(v *value, space string, place **node) error {
-	name, ok := v.textOf("type")
+func (p *parser) object(v *jsontree.Value, space string, place **node) error {
+	name, ok := v.GetText("type")
 	if !ok {
-		return invalid("No type: %s", v.quoted())
+		return invalid("No type: %s", quoted(v))
 	}
 	switch name {
 	case "record", "error":
@@ -164,10 +168,10 @@ func (p *parser) object(v *value, space string, place **node) error {
 }
 
 // container reads an array or a map.
-func (p *parser) container(v *value, space string, k kind, place **node) error {
-	elem := v.get(elemKey(k))
+func (p *parser) container(v *jsontree.Value, space string, k kind, place **node) error {
+	elem := v.Get(elemKey(k))
 	if elem == nil {
-		return invalid("%s has no %s type: %s", containerName(k), elemKey(k), v.quoted())
+		return invalid("%s has no %s type: %s", containerName(k), elemKey(k), quoted(v))
 	}
 	n := &node{kind: k, props: properties(v, schemaReserved)}
 	*place = n
@@ -190,12 +194,12 @@ func containerName(k kind) string {
 }
 
 // union reads a union. Its branches are checked when all names are resolved.
-func (p *parser) union(v *value, space string, place **node) error {
-	n := &node{kind: kindUnion, branches: make([]*node, len(v.list.values))}
+func (p *parser) union(v *jsontree.Value, space string, place **node) error {
+	n := &node{kind: kindUnion, branches: make([]*node, len(v.List.Values))}
 	*place = n
 	p.unions = append(p.unions, n)
-	for i := range v.list.values {
-		if err := p.schema(&v.list.values[i], space, &n.branches[i]); err != nil {
+	for i := range v.List.Values {
+		if err := p.schema(&v.List.Values[i], space, &n.branches[i]); err != nil {
 			return err
 		}
 	}
@@ -219,7 +223,7 @@ func checkUnion(u *node) error {
 }
 
 // The keys that are not kept as properties because Avro gives them a meaning,
-// be it elsewhere.
+// here or in another kind of type.
 var (
 	schemaReserved = keySet("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")
 	enumReserved   = keySet("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases", "default")
@@ -235,19 +239,19 @@ func keySet(keys ...string) map[string]struct{} {
 }
 
 // properties returns the members that are not reserved, in their order.
-func properties(v *value, reserved map[string]struct{}) []prop {
+func properties(v *jsontree.Value, reserved map[string]struct{}) []prop {
 	var props []prop
-	for i, k := range v.list.keys {
+	for i, k := range v.List.Keys {
 		if _, skip := reserved[k]; !skip {
-			props = append(props, prop{k, &v.list.values[i]})
+			props = append(props, prop{k, &v.List.Values[i]})
 		}
 	}
 	return props
 }
 
 // optionalText returns a string member, or nil.
-func optionalText(v *value, key string) *string {
-	if s, ok := v.textOf(key); ok {
+func optionalText(v *jsontree.Value, key string) *string {
+	if s, ok := v.GetText(key); ok {
 		return &s
 	}
 	return nil

@@ -1,8 +1,14 @@
 package avro
 
+import (
+	"strconv"
+
+	"freshet/internal/schemas/jsontree"
+)
+
 // printer writes a schema as Java's Schema.toString does.
 type printer struct {
-	writer
+	jsontree.Writer
 	foreign   map[string]struct{} // types to write by name always
 	normalize bool                // see Normalized
 	only      *node               // if set, the only type to define, without docs and aliases
@@ -13,44 +19,50 @@ type printer struct {
 
 // print runs a printer over the whole schema.
 func (s *Schema) print(p printer) (string, error) {
-	p.limit = maxPrintedBytes
-	p.buf = make([]byte, 0, len(s.text)+64)
+	p.Writer = newWriter(maxPrintedBytes)
+	p.Buf = make([]byte, 0, len(s.text)+64)
 	p.node(s.root, "")
-	if p.err != nil {
-		return "", p.err
+	if p.Err != nil {
+		return "", printError(p.Err)
 	}
-	return string(p.buf), nil
+	return string(p.Buf), nil
+}
+
+// member writes a member whose value is a string.
+func (p *printer) member(key, text string) {
+	p.Key(key)
+	p.Text(text)
 }
 
 // node writes a schema that stands inside the given namespace.
 func (p *printer) node(n *node, space string) {
-	if p.err != nil {
+	if p.Err != nil {
 		return
 	}
 	switch {
 	case n.kind.named():
 		p.named(n, space)
 	case n.kind == kindUnion:
-		p.open('[')
+		p.Open('[')
 		for _, b := range n.branches {
-			p.comma()
+			p.Comma()
 			p.node(b, space)
 		}
-		p.close(']')
+		p.Close(']')
 	case n.kind == kindArray || n.kind == kindMap:
-		p.open('{')
+		p.Open('{')
 		p.member("type", n.kind.String())
-		p.key(elemKey(n.kind))
+		p.Key(elemKey(n.kind))
 		p.node(n.elem, space)
 		p.nodeProps(n)
-		p.close('}')
+		p.Close('}')
 	case len(n.props) == 0:
-		p.string(n.kind.String())
+		p.Text(n.kind.String())
 	default:
-		p.open('{')
+		p.Open('{')
 		p.member("type", n.kind.String())
 		p.nodeProps(n)
-		p.close('}')
+		p.Close('}')
 	}
 }
 
@@ -78,10 +90,10 @@ func (p *printer) byName(n *node) bool {
 func (p *printer) named(n *node, space string) {
 	t := n.named
 	if p.byName(n) {
-		p.string(t.name.relative(space))
+		p.Text(t.name.relative(space))
 		return
 	}
-	p.open('{')
+	p.Open('{')
 	if t.isError && !p.normalize {
 		p.member("type", "error")
 	} else {
@@ -100,17 +112,16 @@ func (p *printer) named(n *node, space string) {
 	case kindEnum:
 		p.symbols(t)
 	default:
-		size := integerOf(t.size)
-		p.key("size")
-		p.value(&size)
+		p.Key("size")
+		p.raw(strconv.Itoa(t.size))
 	}
 	p.nodeProps(n)
 	p.typeAliases(t)
-	p.close('}')
+	p.Close('}')
 }
 
 func (p *printer) symbols(t *named) {
-	p.key("symbols")
+	p.Key("symbols")
 	p.strings(t.symbols)
 	if t.enumDefault != nil {
 		p.member("default", *t.enumDefault)
@@ -119,33 +130,33 @@ func (p *printer) symbols(t *named) {
 
 // strings writes an array of strings.
 func (p *printer) strings(list []string) {
-	p.open('[')
+	p.Open('[')
 	for _, s := range list {
-		p.comma()
-		p.string(s)
+		p.Comma()
+		p.Text(s)
 	}
-	p.close(']')
+	p.Close(']')
 }
 
 // fields writes the fields of a record.
 func (p *printer) fields(t *named) {
-	p.key("fields")
-	p.open('[')
+	p.Key("fields")
+	p.Open('[')
 	for _, f := range t.fields {
-		p.comma()
-		p.open('{')
+		p.Comma()
+		p.Open('{')
 		p.member("name", f.name)
-		p.key("type")
+		p.Key("type")
 		p.node(f.node, t.name.space)
 		if f.doc != nil && p.only == nil {
 			p.member("doc", *f.doc)
 		}
 		if f.def != nil {
-			p.key("default")
+			p.Key("default")
 			if p.normalize {
 				p.typedValue(f.def, f.node)
 			} else {
-				p.value(f.def)
+				p.Value(f.def, false)
 			}
 		}
 		if f.order != ascending {
@@ -153,10 +164,10 @@ func (p *printer) fields(t *named) {
 		}
 		p.fieldAliases(f)
 		p.props(f.props, 0)
-		p.close('}')
-		if p.err != nil {
+		p.Close('}')
+		if p.Err != nil {
 			return
 		}
 	}
-	p.close(']')
+	p.Close(']')
 }

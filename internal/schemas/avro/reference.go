@@ -2,7 +2,7 @@ package avro
 
 // addReferences makes the types of the references known, in the order listed.
 // As in Java every text is read once, and the first that comes under a name
-// wins, be it that of a reference of a reference.
+// wins, also when it is a reference of a reference.
 func (p *parser) addReferences(refs []Reference) error {
 	for _, ref := range refs {
 		if ref.Schema == nil {
@@ -81,16 +81,16 @@ func sameDefinition(a, b *node) bool {
 
 // shallowText prints one definition in full and the types it uses by name.
 func shallowText(n *node) string {
-	p := printer{only: n, writer: writer{limit: maxPrintedBytes}}
+	p := printer{only: n, Writer: newWriter(maxPrintedBytes)}
 	p.node(n, "")
-	return string(p.buf)
+	return string(p.Buf)
 }
 
 // describe prints a schema for an error message.
 func describe(n *node) string { return shorten(describeUpTo(n, maxQuotedBytes)) }
 
 func describeUpTo(n *node, limit int) string {
-	p := printer{writer: writer{limit: limit}}
+	p := printer{Writer: newWriter(limit)}
 	p.node(n, "")
-	return string(p.buf)
+	return string(p.Buf)
 }

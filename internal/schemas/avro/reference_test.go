@@ -77,10 +77,10 @@ func TestReferences(t *testing.T) {
 			}
 			inline := mustParse(t, s.Resolved())
 			if again.Resolved() != s.Resolved() || inline.Canonical() != s.Resolved() {
-				t.Errorf("read again: %s and %s", again.Resolved(), inline.Canonical())
+				t.Errorf("read again: got %s and %s, want %s", again.Resolved(), inline.Canonical(), s.Resolved())
 			}
 			if problems := append(avro.Check(inline, s), avro.Check(s, inline)...); len(problems) != 0 {
-				t.Errorf("inline and by reference: %v", problems)
+				t.Errorf("inline and by reference: got %v, want no problems", problems)
 			}
 		})
 	}
@@ -102,14 +102,14 @@ func TestReferencesThatConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(s.Resolved(), `"type":"int"`) || strings.Contains(s.Resolved(), `"type":"string"`) {
-		t.Errorf("version 1 first: %s", s.Resolved())
+		t.Errorf("version 1 first: got %s, want type int", s.Resolved())
 	}
 	s, err = avro.Parse(root, []avro.Reference{{Name: "Middle", Schema: middle}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(s.Resolved(), `"type":"string"`) {
-		t.Errorf("version 2 by way of Middle: %s", s.Resolved())
+		t.Errorf("version 2 by way of Middle: got %s, want type string", s.Resolved())
 	}
 
 	s, err = avro.Parse(root, []avro.Reference{{Name: "Middle", Schema: middle}, {Name: "Inner", Schema: v1}})
@@ -117,16 +117,16 @@ func TestReferencesThatConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(s.Resolved(), `"type":"string"`) || strings.Contains(s.Resolved(), `"type":"int"`) {
-		t.Errorf("version 2 first, by way of Middle: %s", s.Resolved())
+		t.Errorf("version 2 first, by way of Middle: got %s, want type string", s.Resolved())
 	}
 
 	_, err = avro.Parse(root, []avro.Reference{{Name: "1", Schema: v1}, {Name: "2", Schema: v2}})
 	if err == nil || !strings.Contains(err.Error(), "Can't redefine: Inner") {
-		t.Errorf("two definitions: %v", err)
+		t.Errorf("two definitions: got %v, want that Inner cannot be redefined", err)
 	}
 	_, err = avro.Parse(record("Inner"), []avro.Reference{{Name: "1", Schema: v1}})
 	if err == nil || !strings.Contains(err.Error(), "Can't redefine: Inner") {
-		t.Errorf("defined again: %v", err)
+		t.Errorf("defined again: got %v, want that Inner cannot be redefined", err)
 	}
 	_, err = avro.Parse(root, []avro.Reference{{Name: "gone"}})
 	if err == nil {

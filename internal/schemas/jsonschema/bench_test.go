@@ -42,17 +42,6 @@ func BenchmarkCompare(b *testing.B) {
 	}
 }
 
-func BenchmarkValidate(b *testing.B) {
-	s := mustParse(b, typical(draft7, "string"))
-	document := []byte(`{"field0":"a","customer":{"id":"1","mail":"a@b"},"lines":[{"sku":"x","n":2},{"sku":"y","n":3}],"payment":{"number":"1"}}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := s.Validate(document); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // A schema may be used by many at once; the race detector looks on.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
@@ -65,12 +54,6 @@ func TestConcurrentUse(t *testing.T) {
 			for range 20 {
 				if differences, err := Compare(old, next); err != nil || len(differences) > 0 {
 					t.Errorf("Compare: %v, %v", differences, err)
-				}
-				if err := old.Validate([]byte(`{"a":"x@y","m":{"type":"string"},"t":"2024-01-01T00:00:00Z"}`)); err != nil {
-					t.Errorf("Validate: %v", err)
-				}
-				if err := old.Validate([]byte(`{"a":"x"}`)); err == nil {
-					t.Error("a wrong document was accepted")
 				}
 				mustParse(t, text, Reference{"c.json", common})
 			}

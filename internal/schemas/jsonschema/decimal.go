@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // decimal is a number literal in normal form: 0.digits × 10^exponent, with no
@@ -117,6 +119,6 @@ func (d decimal) multipleOf(e decimal) bool {
 }
 
 // compareNumbers compares two numbers by value.
-func compareNumbers(a, b *value) int {
-	return parseDecimal(a.text).compare(parseDecimal(b.text))
+func compareNumbers(a, b *jsontree.Value) int {
+	return parseDecimal(a.Text).compare(parseDecimal(b.Text))
 }

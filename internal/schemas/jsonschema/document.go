@@ -3,17 +3,19 @@ package jsonschema
 import (
 	"fmt"
 	"strings"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // document is one parsed text with everything that can be named in it.
 type document struct {
-	root  *value
+	root  *jsontree.Value
+	sums  digests
 	draft draft
 	base  string // the root's own name, or ""
 	refs  []Reference
 
 	names
-	dynamic bool   // a dynamic reference occurs in it
 	links   []link // every reference in a place where schemas are
 	targets map[linkKey]site
 	regexps map[string]*pattern
@@ -23,7 +25,7 @@ type document struct {
 // references in it are resolved against, before its own $id.
 type site struct {
 	doc   *document
-	value *value
+	value *jsontree.Value
 	base  string
 	meta  string // the address of a published metaschema, instead of all above
 }
@@ -80,35 +82,36 @@ var places = map[string]place{
 	"examples":              plainValues,
 }
 
-func newDocument(root *value, refs []Reference) (*document, error) {
+func newDocument(root *jsontree.Value, sums digests, refs []Reference) (*document, error) {
 	d := &document{
 		root:    root,
+		sums:    sums,
 		draft:   draftOf(root),
 		refs:    refs,
 		names:   names{ids: map[string]site{}, anchors: map[string]site{}},
 		targets: map[linkKey]site{},
 		regexps: map[string]*pattern{},
 	}
-	if id, ok := root.str(d.draft.idKeyword()); ok {
+	if id, ok := root.GetText(d.draft.idKeyword()); ok {
 		name, _, _ := strings.Cut(id, "#")
 		d.base = name
 	}
 	d.ids[d.base] = site{doc: d, value: root}
-	strays := &names{ids: map[string]site{}, anchors: map[string]site{}}
-	if err := d.scan(root, "", oneSchema, strays); err != nil {
+	tentative := &names{ids: map[string]site{}, anchors: map[string]site{}}
+	if err := d.scan(root, "", oneSchema, tentative); err != nil {
 		return nil, err
 	}
-	for id, s := range strays.ids {
+	for id, s := range tentative.ids {
 		addName(d.ids, id, s)
 	}
-	for anchor, s := range strays.anchors {
+	for anchor, s := range tentative.anchors {
 		addName(d.anchors, anchor, s)
 	}
 	return d, nil
 }
 
-// names are what schemas are called. Strays are the names of what only looks
-// like a schema, under keywords nobody knows; they yield to real ones.
+// names are what schemas are called. Tentative names are those of what
+// only looks like a schema, under unknown keywords; they yield to real ones.
 type names struct {
 	ids     map[string]site // absolute names, and names as written
 	anchors map[string]site // absolute name + "#" + anchor
@@ -123,26 +126,26 @@ func addName(to map[string]site, name string, s site) {
 // scan walks the whole text. It records names wherever they stand, since a
 // pointer may lead anywhere, but links and patterns only where schemas are.
 // The depth of the text is bounded, so recursion is too.
-func (d *document) scan(v *value, base string, as place, strays *names) error {
+func (d *document) scan(v *jsontree.Value, base string, as place, tentative *names) error {
 	switch {
 	case as == plainValues:
 		return nil
-	case v.kind == arrayValue:
+	case v.Kind == jsontree.Array:
 		inner := noSchema
 		if as == schemaList || as == oneOrList {
 			inner = oneSchema
 		}
-		for _, item := range v.items {
-			if err := d.scan(item, base, inner, strays); err != nil {
+		for _, item := range v.Elements() {
+			if err := d.scan(item, base, inner, tentative); err != nil {
 				return err
 			}
 		}
 		return nil
-	case v.kind != objectValue:
+	case v.Kind != jsontree.Object:
 		return nil
 	case as == schemaMap || as == mapOrNames:
-		for _, item := range v.items {
-			if err := d.scan(item, base, oneSchema, strays); err != nil {
+		for _, item := range v.Members() {
+			if err := d.scan(item, base, oneSchema, tentative); err != nil {
 				return err
 			}
 		}
@@ -157,14 +160,14 @@ func (d *document) scan(v *value, base string, as place, strays *names) error {
 			return err
 		}
 	} else {
-		strays.add(here)
+		tentative.add(here)
 	}
-	for i, item := range v.items {
+	for name, item := range v.Members() {
 		under := noSchema
 		if isSchema {
-			under = places[v.keys[i]]
+			under = places[name]
 		}
-		if err := d.scan(item, inner, under, strays); err != nil {
+		if err := d.scan(item, inner, under, tentative); err != nil {
 			return err
 		}
 	}
@@ -186,7 +189,7 @@ func (n *names) add(s site) {
 	}
 	if s.doc.draft.modern() {
 		for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
-			if anchor, ok := s.value.str(keyword); ok {
+			if anchor, ok := s.value.GetText(keyword); ok {
 				addName(n.anchors, inner+"#"+anchor, s)
 			}
 		}
@@ -195,21 +198,19 @@ func (n *names) add(s site) {
 
 // collect records the links of the schema at s and checks its patterns.
 func (d *document) collect(s site) error {
-	for i, key := range s.value.keys {
-		item := s.value.items[i]
+	for key, item := range s.value.Members() {
 		switch {
-		case isReferenceKeyword(key) && item.kind == stringValue:
+		case isReferenceKeyword(key) && item.Kind == jsontree.String:
 			if !d.draft.modern() && key != "$ref" {
 				continue
 			}
-			d.links = append(d.links, link{from: s, ref: item.text})
-			d.dynamic = d.dynamic || key != "$ref"
-		case key == "pattern" && item.kind == stringValue:
-			if err := d.addPattern(item.text); err != nil {
+			d.links = append(d.links, link{from: s, ref: item.Text})
+		case key == "pattern" && item.Kind == jsontree.String:
+			if err := d.addPattern(item.Text); err != nil {
 				return err
 			}
-		case key == "patternProperties" && item.kind == objectValue:
-			for _, text := range item.keys {
+		case key == "patternProperties" && item.Kind == jsontree.Object:
+			for text := range item.Members() {
 				if err := d.addPattern(text); err != nil {
 					return err
 				}
@@ -263,10 +264,10 @@ func (s site) inner() string {
 // ownID returns the $id of the schema at s. Before 2019-09 one beside a $ref
 // means nothing, like everything else there.
 func (s site) ownID() (string, bool) {
-	if !s.doc.draft.modern() && s.value.get("$ref") != nil {
+	if !s.doc.draft.modern() && s.value.Get("$ref") != nil {
 		return "", false
 	}
-	return s.value.str(s.doc.draft.idKeyword())
+	return s.value.GetText(s.doc.draft.idKeyword())
 }
 
 // checkLinks resolves every reference once and keeps the answer, so that a

@@ -11,6 +11,8 @@ import (
 	metaschema "github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // draft is a published version of JSON Schema, in order of age.
@@ -52,8 +54,8 @@ func (d draft) idKeyword() string {
 
 // draftOf reads $schema. A document that names no draft, or none we know, is
 // draft-07: that is what other registries take it for.
-func draftOf(root *value) draft {
-	url, _ := root.str("$schema")
+func draftOf(root *jsontree.Value) draft {
+	url, _ := root.GetText("$schema")
 	if host, ok := strings.CutPrefix(trimScheme(url), "json-schema.org"); ok {
 		for d, info := range draftInfo {
 			if strings.HasPrefix(host, info.mark) {
@@ -136,7 +138,7 @@ func lenientRegexp(pattern string) (metaschema.Regexp, error) {
 const maxMetaWork = 16 << 20
 
 // checkMetaschema says whether root is a valid schema of draft d.
-func checkMetaschema(d draft, root *value) error {
+func checkMetaschema(d draft, root *jsontree.Value, sums digests) error {
 	if d.modern() && metaWork(root, 1) > maxMetaWork {
 		return errors.New("schema is too deeply nested for its size")
 	}
@@ -144,7 +146,7 @@ func checkMetaschema(d draft, root *value) error {
 	if err != nil {
 		return fmt.Errorf("compile the metaschema of %s: %w", d, err)
 	}
-	err = meta.Validate(plainSchema(root, oneSchema))
+	err = meta.Validate(sums.plainSchema(root, oneSchema))
 	var invalid *metaschema.ValidationError
 	if errors.As(err, &invalid) {
 		return fmt.Errorf("not a valid %s JSON Schema: %s", d, explainLibrary(invalid))
@@ -156,52 +158,43 @@ func checkMetaschema(d draft, root *value) error {
 // and the metaschemas do not left out: an enum that is empty or repeats itself,
 // which the text of the drafts only advises against, and the empty required of
 // draft 4 that generators like to write.
-func plainSchema(v *value, as place) any {
+func (sums digests) plainSchema(v *jsontree.Value, as place) any {
 	switch {
 	case as == noSchema || as == plainValues:
 		return plain(v)
-	case v.kind == arrayValue:
-		items := make([]any, len(v.items))
-		for i, item := range v.items {
-			items[i] = plainSchema(item, oneSchema)
+	case v.Kind == jsontree.Array:
+		items := make([]any, v.Len())
+		for i, item := range v.Elements() {
+			items[i] = sums.plainSchema(item, oneSchema)
 		}
 		return items
-	case v.kind != objectValue:
+	case v.Kind != jsontree.Object:
 		return plain(v)
 	}
-	members := make(map[string]any, len(v.items))
-	for i, item := range v.items {
-		name := v.keys[i]
+	members := make(map[string]any, v.Len())
+	for name, item := range v.Members() {
 		switch {
 		case as == schemaMap || as == mapOrNames:
-			members[name] = plainSchema(item, oneSchema)
-		case name == "enum" && item.kind == arrayValue && (len(item.items) == 0 || repeats(item.items)):
-		case name == "required" && item.kind == arrayValue && len(item.items) == 0:
+			members[name] = sums.plainSchema(item, oneSchema)
+		case name == "enum" && item.Kind == jsontree.Array && (item.Len() == 0 || sums.repeats(item)):
+		case name == "required" && item.Kind == jsontree.Array && item.Len() == 0:
 		default:
-			members[name] = plainSchema(item, places[name])
+			members[name] = sums.plainSchema(item, places[name])
 		}
 	}
 	return members
 }
 
-func repeats(items []*value) bool {
-	seen := make(map[uint64]bool, len(items))
-	for _, item := range items {
-		if seen[item.hash] {
-			return true
-		}
-		seen[item.hash] = true
-	}
-	return false
-}
-
-func metaWork(v *value, depth int) int {
+func metaWork(v *jsontree.Value, depth int) int {
 	work := 0
-	if v.kind == objectValue {
+	if v.Kind == jsontree.Object {
 		work = depth
 	}
-	for _, item := range v.items {
+	for _, item := range v.Elements() {
 		work += metaWork(item, depth+1)
+	}
+	for _, member := range v.Members() {
+		work += metaWork(member, depth+1)
 	}
 	return work
 }
@@ -232,7 +225,7 @@ func explainLibrary(err *metaschema.ValidationError) string {
 	return strings.Join(found, "; ")
 }
 
-// pointer prints tokens as a JSON pointer in a URI fragment's clothes.
+// pointer prints tokens as a JSON pointer written as a URI fragment.
 func pointer(tokens []string) string {
 	if len(tokens) == 0 {
 		return "#"

@@ -3,6 +3,8 @@ package jsonschema
 import (
 	"fmt"
 	"slices"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // maxNodes bounds the model of one schema with all that it references.
@@ -11,7 +13,7 @@ const maxNodes = 4 << 20
 // builder turns schemas into nodes. It works off a queue, not by recursion:
 // references make the graph as deep as anyone likes.
 type builder struct {
-	nodes map[*value]*node
+	nodes map[*jsontree.Value]*node
 	metas map[string]*node
 	queue []work
 	refs  []*node
@@ -24,7 +26,7 @@ type work struct {
 
 // buildModel makes the model of a document whose references all resolve.
 func buildModel(doc *document) (*node, error) {
-	b := &builder{nodes: map[*value]*node{}, metas: map[string]*node{}}
+	b := &builder{nodes: map[*jsontree.Value]*node{}, metas: map[string]*node{}}
 	root := b.at(site{doc: doc, value: doc.root})
 	for len(b.queue) > 0 {
 		next := b.queue[len(b.queue)-1]
@@ -52,7 +54,7 @@ func (b *builder) at(s site) *node {
 	}
 	n, ok := b.nodes[s.value]
 	if !ok {
-		n = &node{draft: s.doc.draft, src: s.value}
+		n = &node{draft: s.doc.draft, src: s.value, digest: s.doc.sums.of(s.value)}
 		b.nodes[s.value] = n
 		b.queue = append(b.queue, work{n, s})
 	}
@@ -96,7 +98,7 @@ func (b *builder) followRefs() {
 type facets struct {
 	b     *builder
 	from  site
-	v     *value
+	v     *jsontree.Value
 	found []*node
 	used  [len(families)]bool
 }
@@ -109,16 +111,21 @@ func (f *facets) add(k kind, says body) {
 	f.found = append(f.found, n)
 }
 
+// hashed returns a value of this schema with its hash.
+func (f *facets) hashed(v *jsontree.Value) *hashed {
+	return &hashed{value: v, hash: f.from.doc.sums.of(v).hash}
+}
+
 // child returns the node of a schema directly inside this one.
-func (f *facets) child(v *value) *node {
+func (f *facets) child(v *jsontree.Value) *node {
 	return f.b.at(site{doc: f.from.doc, value: v, base: f.from.inner()})
 }
 
 func (b *builder) fill(n *node, s site) error {
 	v := s.value
-	if v.kind != objectValue {
+	if v.Kind != jsontree.Object {
 		n.kind = kindEmpty
-		if v.kind == boolValue && !v.truth {
+		if v.Kind == jsontree.False {
 			n.kind = kindFalse
 		}
 		return nil
@@ -131,7 +138,7 @@ func (b *builder) fill(n *node, s site) error {
 	if len(f.found) == 0 || s.doc.draft.modern() {
 		f.combinations()
 		f.types()
-		f.sniff()
+		f.untyped()
 	}
 	n.meta = f.about()
 	switch len(f.found) {
@@ -149,12 +156,14 @@ func (b *builder) fill(n *node, s site) error {
 func (f *facets) about() *meta {
 	var m meta
 	if !f.from.doc.draft.modern() {
-		m.id, _ = f.v.str(f.from.doc.draft.idKeyword())
+		m.id, _ = f.v.GetText(f.from.doc.draft.idKeyword())
 	}
-	m.title, _ = f.v.str("title")
-	m.description, _ = f.v.str("description")
-	m.fallback = f.v.get("default")
-	connect, _ := f.v.str("connect.type")
+	m.title, _ = f.v.GetText("title")
+	m.description, _ = f.v.GetText("description")
+	if fallback := f.v.Get("default"); fallback != nil {
+		m.fallback = f.hashed(fallback)
+	}
+	connect, _ := f.v.GetText("connect.type")
 	m.connectBytes = connect == "bytes"
 	if m == *noMeta {
 		return nil
@@ -168,7 +177,7 @@ func (f *facets) references() error {
 		keywords = append(keywords, "$dynamicRef", "$recursiveRef")
 	}
 	for _, keyword := range keywords {
-		ref, ok := f.v.str(keyword)
+		ref, ok := f.v.GetText(keyword)
 		if !ok {
 			continue
 		}
@@ -183,44 +192,48 @@ func (f *facets) references() error {
 
 // combinations takes enum, allOf, anyOf, oneOf, not and const.
 func (f *facets) combinations() {
-	if e := f.v.get("enum"); e != nil && e.kind == arrayValue {
-		f.add(kindEnum, body{other: &otherBody{values: e.items}})
+	if e := f.v.Get("enum"); e != nil && e.Kind == jsontree.Array {
+		values := make([]*hashed, 0, e.Len())
+		for _, item := range e.Elements() {
+			values = append(values, f.hashed(item))
+		}
+		f.add(kindEnum, body{other: &otherBody{values: values}})
 	}
 	for c, keyword := range criterionNames {
-		list := f.v.get(keyword)
-		if list == nil || list.kind != arrayValue {
+		list := f.v.Get(keyword)
+		if list == nil || list.Kind != jsontree.Array {
 			continue
 		}
 		combined := &combinedBody{criterion: criterion(c)}
 		seen := map[uint64]bool{}
-		for i, item := range list.items {
+		for i, item := range list.Elements() {
 			combined.branches = append(combined.branches, f.child(item))
-			if !seen[item.hash] {
-				seen[item.hash] = true
+			if hash := f.from.doc.sums.of(item).hash; !seen[hash] {
+				seen[hash] = true
 				combined.unique = append(combined.unique, i)
 			}
 		}
 		f.add(kindCombined, body{combined: combined})
 	}
-	if not := f.v.get("not"); not != nil {
+	if not := f.v.Get("not"); not != nil {
 		f.add(kindNot, body{not: f.child(not)})
 	}
-	if c := f.v.get("const"); c != nil && f.from.doc.draft > draft4 {
-		f.add(kindConst, body{other: &otherBody{values: []*value{c}}})
+	if c := f.v.Get("const"); c != nil && f.from.doc.draft > draft4 {
+		f.add(kindConst, body{other: &otherBody{values: []*hashed{f.hashed(c)}}})
 	}
 }
 
 // types takes type, and with it the keywords of the families it names.
 func (f *facets) types() {
-	t := f.v.get("type")
+	t := f.v.Get("type")
 	switch {
 	case t == nil:
-	case t.kind == stringValue:
-		f.typed(t.text)
-	case t.kind == arrayValue:
+	case t.Kind == jsontree.String:
+		f.typed(t.Text)
+	case t.Kind == jsontree.Array:
 		inner := &facets{b: f.b, from: f.from, v: f.v}
-		for _, item := range t.items {
-			inner.typed(item.text)
+		for _, item := range t.Elements() {
+			inner.typed(item.Text)
 		}
 		f.used = inner.used
 		f.add(kindCombined, body{combined: &combinedBody{
@@ -247,17 +260,17 @@ func (f *facets) typed(name string) {
 	}
 }
 
-// sniff makes facets of the keyword families that are still there, also when
+// untyped makes facets of the keyword families that are still there, also when
 // the schema has a type: {"type": "string", "minimum": 1} speaks of both.
-func (f *facets) sniff() {
+func (f *facets) untyped() {
 	for _, fam := range []family{arrayFamily, objectFamily, numberFamily, stringFamily} {
 		if !f.used[fam] && f.has(fam) {
 			f.family(fam)
 		}
 	}
-	conditional := f.v.get("if") != nil
+	conditional := f.v.Get("if") != nil
 	if f.from.doc.draft == draft7 {
-		conditional = conditional || f.v.get("then") != nil || f.v.get("else") != nil
+		conditional = conditional || f.v.Get("then") != nil || f.v.Get("else") != nil
 	}
 	if conditional && f.from.doc.draft >= draft7 {
 		f.add(kindConditional, body{})

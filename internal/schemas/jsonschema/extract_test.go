@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // show prints a model, so that tables can say what facets a schema has. A node
@@ -43,7 +45,7 @@ func (p *printer) node(n *node) string {
 	case kindEnum:
 		return fmt.Sprintf("enum%d", len(n.other.values))
 	case kindConst:
-		return "const " + emit(n.other.values[0])
+		return "const " + emit(n.other.values[0].value)
 	case kindNot:
 		return "not(" + p.node(n.not) + ")"
 	case kindMeta:
@@ -114,14 +116,14 @@ func (p *printer) rest(name string, r rest) []string {
 
 type attribute struct {
 	name  string
-	value *value
+	value *jsontree.Value
 }
 
 func attributes(list ...attribute) string {
 	var b strings.Builder
 	for _, a := range list {
 		if a.value != nil {
-			b.WriteString(" " + a.name + "=" + a.value.text)
+			b.WriteString(" " + a.name + "=" + a.value.Text)
 		}
 	}
 	return b.String()

@@ -1,5 +1,7 @@
 package jsonschema
 
+import "freshet/internal/schemas/jsontree"
+
 // family is a group of keywords that speak of one type of document.
 type family uint8
 
@@ -67,7 +69,7 @@ func (f *facets) has(fam family) bool {
 		if d < span.first || d > span.last {
 			continue
 		}
-		if v := f.v.get(span.name); v != nil && (!span.filled || len(v.items) > 0) {
+		if v := f.v.Get(span.name); v != nil && (!span.filled || v.Len() > 0) {
 			return true
 		}
 	}
@@ -93,23 +95,23 @@ func (f *facets) family(fam family) {
 	}
 }
 
-func (f *facets) number(keyword string) *value {
-	if v := f.v.get(keyword); v != nil && v.kind == numberValue {
+func (f *facets) number(keyword string) *jsontree.Value {
+	if v := f.v.Get(keyword); v != nil && v.Kind == jsontree.Number {
 		return v
 	}
 	return nil
 }
 
-func (f *facets) text(keyword string) *value {
-	if v := f.v.get(keyword); v != nil && v.kind == stringValue {
+func (f *facets) text(keyword string) *jsontree.Value {
+	if v := f.v.Get(keyword); v != nil && v.Kind == jsontree.String {
 		return v
 	}
 	return nil
 }
 
 func (f *facets) flag(keyword string) bool {
-	v := f.v.get(keyword)
-	return v != nil && v.kind == boolValue && v.truth
+	v := f.v.Get(keyword)
+	return v != nil && v.Kind == jsontree.True
 }
 
 func (f *facets) numberBody() *numberBody {
@@ -133,10 +135,10 @@ func (f *facets) numberBody() *numberBody {
 }
 
 // members visits the members of an object-valued keyword.
-func (f *facets) members(keyword string, visit func(name string, v *value)) {
-	if v := f.v.get(keyword); v != nil && v.kind == objectValue {
-		for i, name := range v.keys {
-			visit(name, v.items[i])
+func (f *facets) members(keyword string, visit func(name string, v *jsontree.Value)) {
+	if v := f.v.Get(keyword); v != nil && v.Kind == jsontree.Object {
+		for name, member := range v.Members() {
+			visit(name, member)
 		}
 	}
 }
@@ -152,31 +154,31 @@ func (f *facets) objectBody() *objectBody {
 		minimum:    f.number("minProperties"),
 		maximum:    f.number("maxProperties"),
 	}
-	f.members("properties", func(name string, v *value) { body.properties[name] = f.child(v) })
+	f.members("properties", func(name string, v *jsontree.Value) { body.properties[name] = f.child(v) })
 	body.names = sortedKeys(body.properties)
-	if list := f.v.get("required"); list != nil {
-		for _, item := range list.items {
-			body.required[item.text] = true
+	if list := f.v.Get("required"); list != nil {
+		for _, item := range list.Elements() {
+			body.required[item.Text] = true
 		}
 	}
-	f.members("patternProperties", func(text string, v *value) {
+	f.members("patternProperties", func(text string, v *jsontree.Value) {
 		if p := f.from.doc.pattern(text); p != nil {
 			body.patterns = append(body.patterns, patternProperty{p, f.child(v)})
 		}
 	})
-	names := func(name string, v *value) {
-		for _, item := range v.items {
-			body.arrays[name] = append(body.arrays[name], item.text)
+	names := func(name string, v *jsontree.Value) {
+		for _, item := range v.Elements() {
+			body.arrays[name] = append(body.arrays[name], item.Text)
 		}
 	}
 	if d.modern() {
 		f.members("dependentRequired", names)
-		f.members("dependentSchemas", func(name string, v *value) { body.schemas[name] = f.child(v) })
+		f.members("dependentSchemas", func(name string, v *jsontree.Value) { body.schemas[name] = f.child(v) })
 		body.unmatched = f.rest("unevaluatedProperties")
 		return body
 	}
-	f.members("dependencies", func(name string, v *value) {
-		if v.kind == arrayValue {
+	f.members("dependencies", func(name string, v *jsontree.Value) {
+		if v.Kind == jsontree.Array {
 			names(name, v)
 		} else {
 			body.schemas[name] = f.child(v)
@@ -192,32 +194,32 @@ func (f *facets) arrayBody() *arrayBody {
 		maximum: f.number("maxItems"),
 		unique:  f.flag("uniqueItems"),
 	}
-	items := f.v.get("items")
+	items := f.v.Get("items")
 	tuple := items
 	if d == draft2020 {
-		tuple = f.v.get("prefixItems")
+		tuple = f.v.Get("prefixItems")
 	}
-	if tuple != nil && tuple.kind == arrayValue {
-		for _, item := range tuple.items {
+	if tuple != nil && tuple.Kind == jsontree.Array {
+		for _, item := range tuple.Elements() {
 			body.tuple = append(body.tuple, f.child(item))
 		}
 	}
 	switch {
 	case d != draft2020:
 		body.additional = f.rest("additionalItems")
-		if items != nil && items.kind != arrayValue {
+		if items != nil && items.Kind != jsontree.Array {
 			body.all = f.child(items)
 		}
-	case items != nil && (items.kind == boolValue || len(body.tuple) > 0):
+	case items != nil && (items.IsBool() || len(body.tuple) > 0):
 		// In 2020-12 items is what additionalItems was, if there is a prefix; and
 		// a boolean says nothing of the items but whether there may be any.
 		body.additional = f.rest("items")
-	case items != nil && items.kind == objectValue:
+	case items != nil && items.Kind == jsontree.Object:
 		body.all = f.child(items)
 	}
 	if d.modern() {
 		body.unmatched = f.rest("unevaluatedItems")
-		if f.v.get("contains") != nil {
+		if f.v.Get("contains") != nil {
 			body.minContains = f.number("minContains")
 			body.maxContains = f.number("maxContains")
 			if body.minContains == nil {
@@ -229,16 +231,16 @@ func (f *facets) arrayBody() *arrayBody {
 }
 
 // one is what contains asks for when minContains does not say.
-var one = &value{kind: numberValue, text: "1", hash: hashText('n', parseDecimal("1").key())}
+var one = &jsontree.Value{Kind: jsontree.Number, Text: "1"}
 
 // rest reads a keyword that is a boolean or a schema for whatever is not named.
 func (f *facets) rest(keyword string) rest {
-	v := f.v.get(keyword)
+	v := f.v.Get(keyword)
 	switch {
 	case v == nil:
 		return rest{}
-	case v.kind == boolValue:
-		return rest{forbidden: !v.truth}
+	case v.IsBool():
+		return rest{forbidden: v.Kind == jsontree.False}
 	}
 	return rest{schema: f.child(v)}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 var fuzzSeeds = []string{
@@ -21,9 +23,9 @@ var fuzzSeeds = []string{
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range fuzzSeeds {
-		f.Add(seed, `{"a":[1,"x",null]}`)
+		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, text, document string) {
+	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Parse(text, nil)
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) || err.Error() == "" {
@@ -38,9 +40,6 @@ func FuzzParse(f *testing.F) {
 		differences, err := Compare(s, again)
 		if err == nil && incompatible(differences) > 0 {
 			t.Fatalf("%s is incompatible with itself: %v", text, differences)
-		}
-		if err := s.Validate([]byte(document)); err != nil && !errors.Is(err, ErrMismatch) && !errors.Is(err, ErrTooComplex) {
-			t.Fatalf("Validate: %v", err)
 		}
 	})
 }
@@ -144,26 +143,27 @@ func refer(t *testing.T, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sums := newDigests(root)
 	definitions := map[string]string{}
-	var move func(v *value, as place) string
-	move = func(v *value, as place) string {
+	var move func(v *jsontree.Value, as place) string
+	move = func(v *jsontree.Value, as place) string {
 		switch {
-		case v.kind == arrayValue && (as == schemaList || as == oneOrList):
-			return "[" + list(len(v.items), func(i int) string { return move(v.items[i], oneSchema) }) + "]"
-		case v.kind == objectValue && (as == schemaMap || as == mapOrNames):
-			return "{" + list(len(v.items), func(i int) string {
-				return fmt.Sprintf("%q:%s", v.keys[i], move(v.items[i], oneSchema))
+		case v.Kind == jsontree.Array && (as == schemaList || as == oneOrList):
+			return "[" + list(v.Len(), func(i int) string { return move(&v.List.Values[i], oneSchema) }) + "]"
+		case v.Kind == jsontree.Object && (as == schemaMap || as == mapOrNames):
+			return "{" + list(v.Len(), func(i int) string {
+				return fmt.Sprintf("%q:%s", v.List.Keys[i], move(&v.List.Values[i], oneSchema))
 			}) + "}"
-		case v.kind != objectValue || (as != oneSchema && as != oneOrList):
+		case v.Kind != jsontree.Object || (as != oneSchema && as != oneOrList):
 			return emit(v)
 		}
-		inside := "{" + list(len(v.items), func(i int) string {
-			return fmt.Sprintf("%q:%s", v.keys[i], move(v.items[i], places[v.keys[i]]))
+		inside := "{" + list(v.Len(), func(i int) string {
+			return fmt.Sprintf("%q:%s", v.List.Keys[i], move(&v.List.Values[i], places[v.List.Keys[i]]))
 		}) + "}"
 		if v == root {
 			return inside
 		}
-		name := fmt.Sprintf("d%x", v.hash) // equal schemas, one definition: duplicates in a union stay duplicates
+		name := fmt.Sprintf("d%x", sums.of(v).hash) // equal schemas, one definition: duplicates in a union stay duplicates
 		definitions[name] = inside
 		return `{"$ref":"#/definitions/` + name + `"}`
 	}

@@ -1,5 +1,7 @@
 package jsonschema
 
+import "freshet/internal/schemas/jsontree"
+
 // kind is the class of a node. Compatibility compares only nodes of one class.
 type kind uint8
 
@@ -25,10 +27,11 @@ const (
 // object becomes one node; if it speaks of several things at once (say, a type
 // and an enum), those become facets under a combined node.
 type node struct {
-	kind  kind
-	draft draft
-	src   *value // the schema it was made from; nil for facets
-	meta  *meta  // nil when there is nothing in it
+	kind   kind
+	draft  draft
+	src    *jsontree.Value // the schema it was made from; nil for facets
+	digest                 // of src
+	meta   *meta           // nil when there is nothing in it
 	body
 }
 
@@ -47,8 +50,8 @@ type body struct {
 // meta is what a node says about itself rather than about documents.
 type meta struct {
 	id, title, description string
-	fallback               *value // default
-	connectBytes           bool   // connect.type is bytes
+	fallback               *hashed // default
+	connectBytes           bool    // connect.type is bytes
 }
 
 var noMeta = &meta{}
@@ -75,14 +78,14 @@ func (n *node) hasDefault() bool {
 }
 
 type stringBody struct {
-	minLength, maxLength *value
-	pattern              *value
+	minLength, maxLength *jsontree.Value
+	pattern              *jsontree.Value
 }
 
 type numberBody struct {
-	minimum, maximum                   *value
-	exclusiveMinimum, exclusiveMaximum *value
-	multipleOf                         *value
+	minimum, maximum                   *jsontree.Value
+	exclusiveMinimum, exclusiveMaximum *jsontree.Value
+	multipleOf                         *jsontree.Value
 	integer                            bool
 }
 
@@ -93,8 +96,8 @@ type objectBody struct {
 	patterns   []patternProperty
 	additional rest
 	unmatched  rest // unevaluatedProperties
-	minimum    *value
-	maximum    *value
+	minimum    *jsontree.Value
+	maximum    *jsontree.Value
 	arrays     map[string][]string // dependencies on names
 	schemas    map[string]*node    // dependencies on schemas
 }
@@ -109,10 +112,10 @@ type arrayBody struct {
 	tuple       []*node // the schemas of the first items
 	additional  rest
 	unmatched   rest // unevaluatedItems
-	minimum     *value
-	maximum     *value
-	minContains *value
-	maxContains *value
+	minimum     *jsontree.Value
+	maximum     *jsontree.Value
+	minContains *jsontree.Value
+	maxContains *jsontree.Value
 	unique      bool
 }
 
@@ -144,10 +147,16 @@ type combinedBody struct {
 	unique    []int // positions of the branches left when duplicates go
 }
 
+// hashed is a value that is compared for equality.
+type hashed struct {
+	value *jsontree.Value
+	hash  uint64
+}
+
 // otherBody holds what is too rare to have a field in every node.
 type otherBody struct {
-	values  []*value // of an enum or a const
-	address string   // of a metaschema
+	values  []*hashed // of an enum or a const
+	address string    // of a metaschema
 }
 
 type refBody struct {

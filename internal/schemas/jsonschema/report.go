@@ -21,7 +21,7 @@ const (
 type record struct {
 	entries []entry
 	above   []*record
-	noisy   bool // there is a difference here or below
+	differs bool // there is a difference here or below
 }
 
 // entry is a difference, or the place of a pair below.
@@ -37,7 +37,7 @@ type entry struct {
 // itself is reported once on each path.
 func (c *comparer) report(root pair) []Difference {
 	top := c.records(root)
-	if c.err != nil || !top.noisy {
+	if c.err != nil || !top.differs {
 		return nil
 	}
 	r := &reporter{onPath: map[*record]bool{}}
@@ -63,7 +63,7 @@ func (c *comparer) records(root pair) *record {
 		return r
 	}
 	top := reach(root)
-	var noisy []*record
+	var pending []*record
 	for i := 0; i < len(queue) && c.err == nil; i++ {
 		r := known[queue[i]]
 		p := &pass{c: c, record: r}
@@ -73,19 +73,19 @@ func (c *comparer) records(root pair) *record {
 			if e.change == "" {
 				e.record = reach(e.pair)
 				e.record.above = append(e.record.above, r)
-			} else if !r.noisy {
-				r.noisy = true
-				noisy = append(noisy, r)
+			} else if !r.differs {
+				r.differs = true
+				pending = append(pending, r)
 			}
 		}
 	}
-	for len(noisy) > 0 {
-		r := noisy[len(noisy)-1]
-		noisy = noisy[:len(noisy)-1]
+	for len(pending) > 0 {
+		r := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
 		for _, above := range r.above {
-			if !above.noisy {
-				above.noisy = true
-				noisy = append(noisy, above)
+			if !above.differs {
+				above.differs = true
+				pending = append(pending, above)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func (r *reporter) walk(top *record) {
 		switch {
 		case e.change != "":
 			r.add(e)
-		case e.record.noisy && !r.onPath[e.record]:
+		case e.record.differs && !r.onPath[e.record]:
 			visits++
 			stack = append(stack, frame{record: e.record, length: len(r.path)})
 			r.onPath[e.record] = true

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"freshet/internal/schemas/jsontree"
 )
 
 // resolve finds the schema that ref, written inside s, means. It looks in the
@@ -136,15 +138,15 @@ func (s site) pointer(ref, fragment string) (site, error) {
 		if strings.Contains(token, "~") {
 			token = unescapePointer.Replace(token)
 		}
-		var next *value
+		var next *jsontree.Value
 		base := s.base
-		switch s.value.kind {
-		case objectValue:
+		switch s.value.Kind {
+		case jsontree.Object:
 			base = s.inner()
-			next = s.value.get(token)
-		case arrayValue:
-			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(s.value.items) {
-				next = s.value.items[i]
+			next = s.value.Get(token)
+		case jsontree.Array:
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < s.value.Len() {
+				next = &s.value.List.Values[i]
 			}
 		}
 		if next == nil {
@@ -152,7 +154,7 @@ func (s site) pointer(ref, fragment string) (site, error) {
 		}
 		s = site{doc: s.doc, value: next, base: base}
 	}
-	if s.value.kind != objectValue && s.value.kind != boolValue {
+	if s.value.Kind != jsontree.Object && !s.value.IsBool() {
 		return site{}, unresolved(ref, "it does not lead to a schema")
 	}
 	return s, nil

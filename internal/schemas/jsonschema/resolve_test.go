@@ -151,10 +151,10 @@ func TestCompareThroughReferences(t *testing.T) {
 	next := mustParse(t, text, Reference{"common.json", mustParse(t, `{"type":"string","maxLength":5}`)})
 	differences := mustCompare(t, old, next)
 	if len(differences) != 1 || differences[0].Type != "MAX_LENGTH_ADDED" || differences[0].Path != "#/properties/a/maxLength" {
-		t.Errorf("got %v", differences)
+		t.Errorf("got %v, want MAX_LENGTH_ADDED at #/properties/a/maxLength", differences)
 	}
 	if back := mustCompare(t, next, old); len(back) != 1 || !back[0].Compatible {
-		t.Errorf("got %v", back)
+		t.Errorf("back: got %v, want one compatible difference", back)
 	}
 }
 

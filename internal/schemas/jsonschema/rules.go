@@ -1,5 +1,7 @@
 package jsonschema
 
+import "freshet/internal/schemas/jsontree"
+
 // pass applies the rules to one pair of nodes. While the solver runs (record is
 // nil) it only finds out whether the pair is compatible, given what is known of
 // the pairs below; when the report is written it also says why.
@@ -208,19 +210,19 @@ func (p *pass) about(old, next *meta) {
 	if old.description != next.description {
 		p.note("DESCRIPTION_CHANGED", step{})
 	}
-	if !sameValue(old.fallback, next.fallback) {
+	if !sameDefault(old.fallback, next.fallback) {
 		p.note("DEFAULT_CHANGED", step{})
 	}
 }
 
-func sameValue(a, b *value) bool {
+func sameDefault(a, b *hashed) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a.hash == b.hash
 }
 
-func (p *pass) limit(b bound, old, next *value, keyword string) {
+func (p *pass) limit(b bound, old, next *jsontree.Value, keyword string) {
 	switch {
 	case old == nil && next == nil:
 	case old == nil:
@@ -241,12 +243,12 @@ func (p *pass) strings(old, next *stringBody) {
 	p.limit(maxLength, old.maxLength, next.maxLength, "maxLength")
 	p.limit(minLength, old.minLength, next.minLength, "minLength")
 	switch {
-	case sameValue(old.pattern, next.pattern):
+	case old.pattern == nil && next.pattern == nil:
 	case old.pattern == nil:
 		p.note("PATTERN_ADDED", key("pattern"))
 	case next.pattern == nil:
 		p.note("PATTERN_REMOVED", key("pattern"))
-	default:
+	case old.pattern.Text != next.pattern.Text:
 		p.note("PATTERN_CHANGED", key("pattern"))
 	}
 }
@@ -265,17 +267,18 @@ func (p *pass) numbers(old, next *numberBody) {
 	}
 }
 
-func (p *pass) multiples(old, next *value) {
+func (p *pass) multiples(old, next *jsontree.Value) {
 	below := key("multipleOf")
 	switch {
-	case sameValue(old, next):
+	case old == nil && next == nil:
 	case old == nil:
 		p.note("MULTIPLE_OF_ADDED", below)
 	case next == nil:
 		p.note("MULTIPLE_OF_REMOVED", below)
 	default:
-		was, is := parseDecimal(old.text), parseDecimal(next.text)
+		was, is := parseDecimal(old.Text), parseDecimal(next.Text)
 		switch {
+		case is.compare(was) == 0:
 		case is.multipleOf(was):
 			p.note("MULTIPLE_OF_EXPANDED", below)
 		case was.multipleOf(is):
@@ -286,7 +289,7 @@ func (p *pass) multiples(old, next *value) {
 	}
 }
 
-func (p *pass) enums(old, next []*value) {
+func (p *pass) enums(old, next []*hashed) {
 	p.c.spend(len(old) + len(next))
 	lost, gained := missing(old, next), missing(next, old)
 	switch {
@@ -300,7 +303,7 @@ func (p *pass) enums(old, next []*value) {
 }
 
 // missing says whether some value of from is not in the other list.
-func missing(from, in []*value) bool {
+func missing(from, in []*hashed) bool {
 	known := make(map[uint64]bool, len(in))
 	for _, v := range in {
 		known[v.hash] = true

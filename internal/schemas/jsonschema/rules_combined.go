@@ -88,17 +88,17 @@ func (p *pass) match(old, next *combinedBody) ([]int, int) {
 func (p *pass) matchAlike(m *matching, old, next *combinedBody) {
 	alike := make(map[uint64]int, len(next.unique))
 	for j, n := range next.unique {
-		if src := next.branches[n].src; src != nil {
-			alike[src.hash] = j
+		if branch := next.branches[n]; branch.src != nil {
+			alike[branch.hash] = j
 		}
 	}
 	for i, o := range old.unique {
-		src := old.branches[o].src
-		if src == nil {
+		branch := old.branches[o]
+		if branch.src == nil {
 			continue
 		}
-		j, found := alike[src.hash]
-		if found && m.owners[j] < 0 && p.ok(old.branches[o], next.branches[next.unique[j]]) {
+		j, found := alike[branch.hash]
+		if found && m.owners[j] < 0 && p.ok(branch, next.branches[next.unique[j]]) {
 			m.partners[i], m.owners[j] = j, i
 			m.size++
 		}

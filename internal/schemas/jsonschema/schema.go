@@ -5,14 +5,15 @@ import (
 	"strings"
 
 	"freshet/internal/errs"
+	"freshet/internal/schemas/jsontree"
 )
 
 // ErrInvalid is what every failure of Parse wraps. The text of the failure,
 // without the sentinel's own, is meant for the person who wrote the schema.
 var ErrInvalid = errs.New(errs.Invalid, "invalid JSON Schema")
 
-// ErrTooComplex is what Compare and Validate return when their answer would
-// take more work than anyone may cause.
+// ErrTooComplex is what Compare returns when its answer would take more work
+// than anyone may cause.
 var ErrTooComplex = errs.New(errs.Invalid, "JSON Schema is too complex")
 
 // Reference is a registered schema that another one may name in a $ref.
@@ -29,7 +30,6 @@ type Schema struct {
 	doc       *document
 	root      *node
 	canonical string
-	dynamic   bool // a dynamic reference occurs in it or in what it may refer to
 }
 
 // Parse reads a schema. The text must be one JSON object or boolean that is
@@ -60,13 +60,14 @@ func parse(text string, refs []Reference) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("invalid JSON: %w", err)
 	}
-	if root.kind != objectValue && root.kind != boolValue {
+	if root.Kind != jsontree.Object && !root.IsBool() {
 		return nil, fmt.Errorf("a JSON Schema is an object or a boolean")
 	}
-	if err := checkMetaschema(draftOf(root), root); err != nil {
+	sums := newDigests(root)
+	if err := checkMetaschema(draftOf(root), root, sums); err != nil {
 		return nil, err
 	}
-	doc, err := newDocument(root, refs)
+	doc, err := newDocument(root, sums, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -77,16 +78,7 @@ func parse(text string, refs []Reference) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{doc: doc, root: model, canonical: emit(root), dynamic: isDynamic(doc)}, nil
-}
-
-func isDynamic(doc *document) bool {
-	found := doc.dynamic
-	doc.eachReference(func(r Reference) bool {
-		found = found || r.Schema.doc.dynamic
-		return !found
-	})
-	return found
+	return &Schema{doc: doc, root: model, canonical: emit(root)}, nil
 }
 
 // Canonical returns the text the registry stores and compares by: the schema

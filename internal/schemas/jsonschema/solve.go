@@ -88,13 +88,13 @@ func (c *comparer) solve(root pair) {
 		c.stack = c.stack[:len(c.stack)-1]
 		s.judged = true
 		if p.broken && !s.bad {
-			c.condemn(s)
+			c.markIncompatible(s)
 		}
 	}
 }
 
-// condemn makes a pair incompatible and has its dependents judged again.
-func (c *comparer) condemn(s *state) {
+// markIncompatible makes a pair incompatible and has its dependents judged again.
+func (c *comparer) markIncompatible(s *state) {
 	s.bad = true
 	for _, d := range s.dependents {
 		if d.judged && !d.bad && !d.dirty {
@@ -149,8 +149,8 @@ func (p *pass) waiting() bool { return len(p.c.missing) > 0 }
 // same says that two nodes cannot differ: they were written alike and refer to
 // nothing whose meaning depends on the document around them.
 func same(old, next *node) bool {
-	return old == next || (old.src != nil && next.src != nil && old.src.hash == next.src.hash &&
-		!old.src.refs && old.draft == next.draft)
+	return old == next || (old.src != nil && next.src != nil && old.hash == next.hash &&
+		!old.refs && old.draft == next.draft)
 }
 
 // isLeaf says whether a pair is judged without looking at any other pair.

@@ -262,11 +262,11 @@ func TestCompareGivesUpOnEndlessChains(t *testing.T) {
 		return s
 	}
 	if _, err := Compare(using(chain("int32", 3000), 1), using(chain("string", 3000), 2)); !errors.Is(err, ErrTooComplex) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, ErrTooComplex)
 	}
 	d, err := Compare(using(chain("int32", 300), 1), using(chain("string", 300), 2))
 	if err != nil || len(d) != 300+300 {
-		t.Errorf("got %d differences, %v", len(d), err)
+		t.Errorf("got %d differences, %v, want 600", len(d), err)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestWording(t *testing.T) {
 		}
 	}
 	if got := (Difference{Type: fieldAdded, Path: "#/M/1", Compatible: true}).String(); got != `{errorType:"FIELD_ADDED", description:""}` {
-		t.Errorf("compatible difference = %s", got)
+		t.Errorf("compatible difference: got %s, want one without a description", got)
 	}
 }
 

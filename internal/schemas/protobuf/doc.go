@@ -1,6 +1,6 @@
 // Package protobuf is the registry's knowledge of Protobuf schemas: it parses
-// them, prints them in the canonical and the normalized layout, says how two
-// of them differ, and decodes records against them.
+// them, prints them in the canonical and the normalized layout, and says how
+// two of them differ. It does not decode records.
 //
 // It owns: the parser's limits, the resolution of imports to references and to
 // the built-in files, the printed layouts (spec 3, the contract's section 3.4)

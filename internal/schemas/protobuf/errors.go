@@ -13,11 +13,8 @@ import (
 // Sentinels of this package. The text of an error that wraps ErrInvalid is
 // written for the author of the schema and becomes the details of a 42201.
 var (
-	ErrInvalid     = errs.New(errs.Invalid, "invalid Protobuf schema")
-	ErrTooComplex  = errs.New(errs.Invalid, "Protobuf schemas too large to compare")
-	ErrRecord      = errs.New(errs.Invalid, "record does not match its Protobuf schema")
-	ErrNoMessage   = errs.New(errs.NotFound, "no such message in the Protobuf schema")
-	errNotLinkable = errs.New(errs.Invalid, "Protobuf schema was imported without checks and cannot be used here")
+	ErrInvalid    = errs.New(errs.Invalid, "invalid Protobuf schema")
+	ErrTooComplex = errs.New(errs.Invalid, "Protobuf schemas too large to compare")
 )
 
 // schemaError is an ErrInvalid whose text is the explanation alone.

@@ -182,10 +182,10 @@ func TestDescriptorErrors(t *testing.T) {
 	fd := compile(t, `syntax = "proto3"; message M { int32 a = 1; int32 b = 2; }`)
 	fd.GetMessageType()[0].GetField()[1].Number = proto.Int32(1)
 	if _, err := Parse(toBase64(t, fd), nil); err == nil || !strings.Contains(err.Error(), "same tag 1") {
-		t.Errorf("duplicate tag: %v", err)
+		t.Errorf("duplicate tag: got %v, want same tag 1", err)
 	}
 	fd.Dependency = []string{"gone.proto"}
 	if _, err := Parse(toBase64(t, fd), nil); err == nil || !strings.Contains(err.Error(), "gone.proto") {
-		t.Errorf("missing import: %v", err)
+		t.Errorf("missing import: got %v, want gone.proto in it", err)
 	}
 }

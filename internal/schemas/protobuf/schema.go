@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/bufbuild/protocompile/ast"
-	"github.com/bufbuild/protocompile/linker"
 )
 
 // Reference is one direct reference of a schema: Name is the import path. The
@@ -22,11 +21,9 @@ type Schema struct {
 	written *file // as sent; root.model differs when maps were spelled out
 	root    *source
 	refs    []Reference
-	checked bool
 
 	canonical  func() string
 	normalized func() string
-	descriptor func() (linker.File, error)
 }
 
 // Parse reads .proto text, or else base64 of a FileDescriptorProto, and checks
@@ -86,7 +83,7 @@ func newSchema(text string, tree *ast.FileNode, refs []Reference, check bool) (*
 	if err := closure(root, refs, check); err != nil {
 		return nil, err
 	}
-	s := &Schema{written: written, root: root, refs: refs, checked: check}
+	s := &Schema{written: written, root: root, refs: refs}
 	if check {
 		if err := checkLinks(root, tree, text); err != nil {
 			return nil, err
@@ -94,7 +91,6 @@ func newSchema(text string, tree *ast.FileNode, refs []Reference, check bool) (*
 	}
 	s.canonical = sync.OnceValue(func() string { return printFile(s.written) })
 	s.normalized = sync.OnceValue(func() string { return printFile(normalize(s.root)) })
-	s.descriptor = sync.OnceValues(s.link)
 	return s, nil
 }
 
@@ -121,17 +117,6 @@ func checkLinks(root *source, tree *ast.FileNode, text string) error {
 	return err
 }
 
-// link compiles the schema for decoding records.
-func (s *Schema) link() (linked linker.File, err error) {
-	defer recovered(&err)
-	if !s.checked {
-		if err := checkClosure(s.root); err != nil {
-			return nil, err
-		}
-	}
-	return newSession().link(s.root)
-}
-
 // Canonical returns the schema reprinted in the registry's layout: comments
 // gone, two spaces of indent, the order of messages kept.
 func (s *Schema) Canonical() string { return s.canonical() }
@@ -139,7 +124,3 @@ func (s *Schema) Canonical() string { return s.canonical() }
 // Normalized returns the text that normalize=true stores: schemas that differ
 // only in order and spelling have the same one.
 func (s *Schema) Normalized() string { return s.normalized() }
-
-// References returns the direct references that the schema was parsed with.
-// The caller must not change them.
-func (s *Schema) References() []Reference { return s.refs }

@@ -115,7 +115,7 @@ func visibleFrom(src *source) []*source {
 }
 
 // checkClosure reports the first import that leads nowhere, or round in a
-// circle, and closures that would take the linker for ever.
+// circle, and closures that would take the linker forever.
 func checkClosure(root *source) error {
 	c := closureCheck{paths: map[*source]int{}}
 	return c.visit(root)

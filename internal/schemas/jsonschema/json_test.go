@@ -77,7 +77,7 @@ func TestInvalidText(t *testing.T) {
 		"unclosed string":     {`{"a`, "not closed"},
 		"single quotes":       {`{'a':1}`, "member name"},
 		"comment":             {`{/**/}`, "member name"},
-		"NaN":                 {`{"default":NaN}`, "unexpected character 'N'"},
+		"NaN":                 {`{"default":NaN}`, `unexpected word "NaN" at line 1, column 12`},
 		"Infinity":            {`{"default":-Infinity}`, "invalid number"},
 		"leading zero":        {`{"default":01}`, "leading zero"},
 		"leading plus":        {`{"default":+1}`, "unexpected character '+'"},
@@ -201,9 +201,6 @@ func TestDecimalAgainstRat(t *testing.T) {
 		dx, dy := parseDecimal(x), parseDecimal(y)
 		if got, want := dx.compare(dy), rx.Cmp(ry); got != want {
 			t.Fatalf("compare(%s, %s) = %d, want %d", x, y, got, want)
-		}
-		if got, want := dx.whole(), rx.IsInt(); got != want {
-			t.Fatalf("whole(%s) = %v", x, got)
 		}
 		if ry.Sign() != 0 {
 			if got, want := dx.multipleOf(dy), new(big.Rat).Quo(rx, ry).IsInt(); got != want {
