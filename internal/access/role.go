@@ -40,9 +40,10 @@ const (
 	metrics       = "cloud.metrics.describe"
 )
 
-// roleTable is the whole of the predefined roles (contract, RBAC): owner does
-// everything on its level and beneath it, operator reads and changes settings
-// but neither creates, deletes nor touches messages, readonly reads.
+// roleTable is the whole of the predefined roles
+// (docs/spec/resources.md#roles): owner does everything on its level and
+// beneath it, operator reads and changes settings but neither creates, deletes
+// nor touches messages, readonly reads.
 var roleTable = []struct {
 	name        string
 	level       Level

@@ -164,7 +164,8 @@ func (c *call) internalStats() error {
 	})
 }
 
-// streamTopic is a topic as spec 2's topic list shows it.
+// streamTopic is a topic as the topic list shows it
+// (docs/spec/messages.md#topic-list).
 type streamTopic struct {
 	Kind            string `json:"kind"`
 	TopicName       string `json:"topic_name"`

@@ -72,7 +72,7 @@ func DecodeJSON(b []byte, v any) (bool, error) {
 }
 
 // ParseID reads one message id: base64 or string form, bare or as a JSON
-// string. Clients send all of these (contract section 1.1).
+// string. Clients send all of these (docs/spec/messages.md#acknowledge).
 func ParseID(b []byte) (names.MessageID, error) {
 	text := strings.TrimSpace(string(b))
 	if strings.HasPrefix(text, `"`) {

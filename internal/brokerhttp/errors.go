@@ -15,7 +15,7 @@ import (
 )
 
 // Column says whose status an error leaves with: message calls know one status
-// for all that is wrong with the caller (decision M11).
+// for all that is wrong with the caller (docs/spec/messages.md#m11).
 type Column uint8
 
 // The columns of the table.

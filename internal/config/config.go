@@ -120,7 +120,7 @@ type Limits struct {
 	HeaderSize Size `json:"headerSize"`
 
 	// ResourceBody and MessageBody are the most a request may carry there; the
-	// registry's bound is spec 3's.
+	// registry's bound is that of docs/spec/registry.md#limits.
 	ResourceBody Size `json:"resourceBody"`
 	MessageBody  Size `json:"messageBody"`
 

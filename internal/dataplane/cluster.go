@@ -68,7 +68,7 @@ func (c *Cluster) Health() error {
 }
 
 // RegistryAtRoot says where the registry answers: under /stream for a standard
-// instance, at the root for the others (spec 3 has the two types).
+// instance, at the root for the others (docs/spec/registry.md#address).
 func (c *Cluster) RegistryAtRoot() bool { return c.InstanceType != v1alpha1.InstanceStandard }
 
 // close stops a cluster, top down: waiting consumers get their answer, then the

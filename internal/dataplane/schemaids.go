@@ -8,7 +8,7 @@ import (
 )
 
 // schemaIDs lets the broker ask the cluster's registry which ids belong to a
-// subject (spec 2, validation of records by topic properties).
+// subject (docs/spec/messages.md#schema-ids).
 type schemaIDs struct{ registry *schemas.Registry }
 
 // SubjectHasID implements messaging.SchemaIDs.

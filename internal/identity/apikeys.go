@@ -35,7 +35,7 @@ func (k *Key) equal(o *Key) bool {
 type keyRecord struct {
 	expected bool                // and not stored yet; under Directory.mu
 	live     atomic.Pointer[Key] // nil once deleted; written under Directory.mu
-	revoked  atomic.Bool         // never unset: revocation is one-way (decision R5)
+	revoked  atomic.Bool         // never unset: revocation is one-way (docs/spec/resources.md#r5)
 }
 
 // PutKey adds or updates an API key. Revoked is one-way: once seen, a later

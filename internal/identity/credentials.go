@@ -9,7 +9,7 @@ import (
 )
 
 // CredentialsType is the type field of a service account's credentials file
-// (decision R6).
+// (docs/spec/resources.md#r6).
 const CredentialsType = "vendor_service_account"
 
 // MaxCredentialsFile bounds what ParseCredentials reads.

@@ -14,8 +14,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Sizes of RSA keys. The lower one is spec 1's, the upper one keeps a request
-// from buying minutes of arithmetic.
+// Sizes of RSA keys. The lower one is that of docs/spec/resources.md#api-key,
+// the upper one keeps a request from buying minutes of arithmetic.
 const (
 	minRSABits       = 2048
 	maxRSABits       = 8192
@@ -177,7 +177,8 @@ func checkJWKMembers(members map[string]json.RawMessage) string {
 	return ""
 }
 
-// Encrypt wraps an API key as compact JWE, RSA-OAEP with A256GCM (decision R5).
+// Encrypt wraps an API key as compact JWE, RSA-OAEP with A256GCM
+// (docs/spec/resources.md#r5).
 func (k *EncryptionKey) Encrypt(token Secret) (string, error) {
 	encrypter, err := jose.NewEncrypter(jose.A256GCM, jose.Recipient{Algorithm: jose.RSA_OAEP, Key: k.public, KeyID: k.keyID}, nil)
 	if err != nil {

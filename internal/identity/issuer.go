@@ -36,7 +36,8 @@ const (
 // it beside its own address.
 const AnyOrganization = audiencePrefix + "*"
 
-// InstanceAudience is the audience of a data plane (decision R10).
+// InstanceAudience is the audience of a data plane
+// (docs/spec/resources.md#r10).
 func InstanceAudience(organization, instance string) string {
 	return audiencePrefix + organization + ":" + instance
 }

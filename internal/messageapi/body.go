@@ -25,7 +25,8 @@ type receiveBody struct {
 	MaxMessages      *int64 `json:"maxMessages"`
 }
 
-// defaultWait is how long a consumer waits that does not say (spec 2).
+// defaultWait is how long a consumer waits that does not say
+// (docs/spec/messages.md#consume).
 const defaultWait = 3 * time.Second
 
 func (b *receiveBody) options() (messaging.ReceiveOptions, error) {
@@ -67,8 +68,9 @@ func millis(name string, n int64) (time.Duration, error) {
 
 const timeoutPrefix = `{"timeoutMillis":`
 
-// parseReceive reads the body of a consuming call. The one that spec 2 shows is
-// read by hand, as it comes with every consume: BenchmarkHandler/consume+ack.
+// parseReceive reads the body of a consuming call. The one that
+// docs/spec/messages.md#consume shows is read by hand, as it comes with every
+// consume: BenchmarkHandler/consume+ack.
 func parseReceive(b []byte) (messaging.ReceiveOptions, error) {
 	if rest, ok := bytes.CutPrefix(b, []byte(timeoutPrefix)); ok && len(rest) > 1 && len(rest) < 10 && rest[len(rest)-1] == '}' {
 		n, digits := int64(0), rest[:len(rest)-1]

@@ -14,9 +14,9 @@ import (
 
 const orderRecord = `{"type":"record","name":"Order","fields":[{"name":"id","type":"string"},{"name":"n","type":"int","default":0}]}`
 
-// TestTheSpecsOwnOrder follows spec 2's usage: schema, subscription, produce,
-// consume, acknowledge; for every kind of topic it names, with and without
-// partitions, with and without a domain in the path.
+// TestTheSpecsOwnOrder follows the order of use of docs/spec/messages.md:
+// schema, subscription, produce, consume, acknowledge; for every kind of topic
+// it names, with and without partitions, with and without a domain in the path.
 func TestTheSpecsOwnOrder(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []struct{ name, schema, payload string }{

@@ -8,7 +8,7 @@ type RouteInfo struct {
 	Method     string
 	Pattern    string
 	Permission string
-	Extension  bool // not in spec 2
+	Extension  bool // an extension (docs/spec/messages.md#m12)
 }
 
 // Routes lists every route but that of the document itself.

@@ -33,7 +33,7 @@ func (c *call) produce() error {
 	return nil
 }
 
-// created answers with the id of a new message (decision M3).
+// created answers with the id of a new message (docs/spec/messages.md#m3).
 func (c *call) created(p *messaging.Produced) {
 	var buf [192]byte
 	f := fields{text: append(buf[:0], '"')}

@@ -25,7 +25,8 @@ const (
 	domainSegment = 4
 )
 
-// routes are all calls of the surface: those of spec 2, and extensions.
+// routes are all calls of the surface: those of docs/spec/messages.md, and
+// extensions.
 var routes = []web.Route[operation]{
 	produces(topicPath+"/message", (*call).produce),
 	consumes(http.MethodPost, subPath+"/message", (*call).consume),

@@ -1,6 +1,6 @@
-// Package messaging is the domain of spec 2: tenants, namespaces and their
-// policies, topics, subscriptions, producing, consuming, acknowledging and the
-// schemas of topics, for one cluster.
+// Package messaging is the domain of docs/spec/messages.md: tenants, namespaces
+// and their policies, topics, subscriptions, producing, consuming,
+// acknowledging and the schemas of topics, for one cluster.
 //
 // It owns the catalogue, a state machine over one journal of the engine, which
 // says what exists and under which rules; and it owns the rules themselves

@@ -102,7 +102,8 @@ type Policies struct {
 // are its Limits, and there is no backlog quota.
 func DefaultPolicies() *Policies {
 	return &Policies{
-		// Decision M10: seven days or 10 GiB per topic, whichever comes first.
+		// docs/spec/messages.md#m10: seven days or 10 GiB per topic, whichever
+		// comes first.
 		Retention:          &Retention{Minutes: 7 * 24 * 60, Megabytes: 10 << 10},
 		TTLSeconds:         new(int64(0)), // messages are kept until they are acknowledged
 		Deduplicate:        new(false),

@@ -12,16 +12,17 @@ import (
 )
 
 // Properties of a topic that make it take only records which start with the
-// id of a schema registered under the topic's subject (spec 3).
+// id of a schema registered under the topic's subject
+// (docs/spec/messages.md#schema-ids).
 const (
 	PropertyKeyValidation   = "kop.stream.key.schema.validation"
 	PropertyValueValidation = "kop.stream.value.schema.validation"
 )
 
-// checkPrefixes demands the five bytes of spec 3 where the topic asks for
-// them: 0, then the schema's id in big endian. A key travels in a header,
-// which cannot hold such bytes, so it may also come in base64; a message
-// without a key has none to check.
+// checkPrefixes demands the five bytes of docs/spec/registry.md#wire-format
+// where the topic asks for them: 0, then the schema's id in big endian. A key
+// travels in a header, which cannot hold such bytes, so it may also come in
+// base64; a message without a key has none to check.
 func (b *Broker) checkPrefixes(ctx context.Context, t *topic, m *Message) error {
 	if b.registry == nil {
 		return ErrNoRegistry

@@ -125,7 +125,7 @@ func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, m
 }
 
 // autoCreate makes a topic that a schema or a subscription needs, when the
-// namespace lets it (decision M5).
+// namespace lets it (docs/spec/messages.md#m5).
 func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, error) {
 	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
 		return target{}, errs.Newf(errs.Invalid, "%w: %w", ErrName, err)

@@ -11,7 +11,7 @@ import (
 const (
 	MaxEntity  = 255 // tenant, namespace, subscription
 	MaxLocal   = 512 // local name of a topic
-	MaxSubject = 249 // registry subject, spec 3
+	MaxSubject = 249 // registry subject, docs/spec/registry.md#subjects
 )
 
 // The namespace that every cluster has from the start.

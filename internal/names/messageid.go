@@ -11,10 +11,10 @@ import (
 // MessageID is the outward name of a message. Ledger is the incarnation number
 // of the topic, Entry the place in its partition.
 //
-// It has two forms: four numbers with colons between (spec 2's string form),
-// and the base64 of a Pulsar MessageIdData, see AppendBase64. Redeliveries
-// travels only in the second, as a private field that Pulsar's own decoders
-// skip.
+// It has two forms: four numbers with colons between (the string form of
+// docs/spec/messages.md#message-ids), and the base64 of a Pulsar MessageIdData,
+// see AppendBase64. Redeliveries travels only in the second, as a private field
+// that Pulsar's own decoders skip.
 type MessageID struct {
 	Ledger       int64
 	Entry        int64

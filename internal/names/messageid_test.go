@@ -9,7 +9,8 @@ import (
 	"freshet/internal/names"
 )
 
-// The bytes that Pulsar's own clients write, by contract section 1.3.
+// The bytes that Pulsar's own clients write, by
+// docs/spec/messages.md#message-ids.
 var encoded = []struct {
 	name, base64 string
 	id           names.MessageID

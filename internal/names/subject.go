@@ -6,9 +6,9 @@ import (
 )
 
 // SubjectTopic maps a registry subject to the topic whose permissions govern
-// it, by the table of spec 3: persistent://tenant/namespace/topic and
-// tenant.namespace.topic say it themselves, everything else is a topic of
-// public/default.
+// it, by the table of docs/spec/registry.md#subjects:
+// persistent://tenant/namespace/topic and tenant.namespace.topic say it
+// themselves, everything else is a topic of public/default.
 func SubjectTopic(subject string) (Topic, error) {
 	if err := CheckSubject(subject); err != nil {
 		return Topic{}, err

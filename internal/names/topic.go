@@ -96,8 +96,8 @@ func (t Topic) String() string {
 	return string(Persistent) + "://" + t.Namespace.Tenant + "/" + t.Namespace.Name + "/" + t.Local
 }
 
-// StreamName is how the topic list of spec 2 prints the topic: bare in
-// public/default, else tenant.namespace.topic.
+// StreamName is how the topic list of docs/spec/messages.md#topic-list prints
+// the topic: bare in public/default, else tenant.namespace.topic.
 func (t Topic) StreamName() string {
 	if t.Namespace == PublicDefault {
 		return t.Local

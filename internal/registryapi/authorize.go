@@ -35,7 +35,7 @@ func (d *denial) Error() string { return fmt.Sprintf("Role %s cannot access %s",
 func (d *denial) Unwrap() error { return errDenied }
 
 // scopeOf places a subject: its name says which topic's permissions govern it
-// (spec 3, subject names).
+// (docs/spec/registry.md#subjects).
 func (c *call) scopeOf(subject string) (access.Scope, error) {
 	scope := c.Scope
 	topic, err := names.SubjectTopic(subject)

@@ -10,7 +10,8 @@ import (
 	"freshet/internal/schemas"
 )
 
-// maxBody bounds a request, and with it a schema (spec 3, Limits).
+// maxBody bounds a request, and with it a schema
+// (docs/spec/registry.md#limits).
 const maxBody = 5 << 20
 
 // schemaRequest is the body of every call that brings a schema. Other members,

@@ -1,6 +1,6 @@
 // Package registryapi is the HTTP surface of the schema registry: the
-// endpoints of spec 3, which unmodified clients use, and a few of our own under
-// /registry/v1alpha1/.
+// endpoints of docs/spec/registry.md#endpoints, which unmodified clients use,
+// and a few of our own under /registry/v1alpha1/.
 //
 // It owns paths, media types, bodies, status codes, the numeric error codes,
 // and which permission a call needs. What a call does is the business of

@@ -32,7 +32,8 @@ type code struct {
 	number   int
 }
 
-// codes is the registry's one table from errors to the wire (spec 3, Errors).
+// codes is the registry's one table from errors to the wire
+// (docs/spec/registry.md#errors).
 var codes = []code{
 	{schemas.ErrSubjectNotFound, 40401},
 	{schemas.ErrVersionNotFound, 40402},
@@ -101,7 +102,8 @@ func statusOf(number int) int {
 	return number
 }
 
-// writeError renders an error as spec 3's clients expect it.
+// writeError renders an error as clients expect it
+// (docs/spec/registry.md#errors).
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	number, text := numberOf(err, web.RecordOf(r.Context()).RequestID)
 	status := statusOf(number)

@@ -154,7 +154,7 @@ func TestCancelledRequest(t *testing.T) {
 }
 
 // FuzzRequest sends anything as method, path and body: every reply is JSON of
-// the registry, of a status that the contract knows.
+// the registry, of a status that docs/spec/registry.md#errors knows.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/subjects", "deleted=true", "", "*/*", "application/json")
 	f.Add("POST", "/subjects/s/versions", "normalize=true", `{"schema":"\"string\""}`, "", "")

@@ -9,7 +9,8 @@ import (
 	"freshet/internal/web"
 )
 
-// The media types of spec 3. Replies are of the first three only.
+// The media types of docs/spec/registry.md#negotiation. Replies are of the
+// first three only.
 const (
 	mediaV1     = "application/vnd.schemaregistry.v1+json"
 	mediaVendor = "application/vnd.schemaregistry+json"

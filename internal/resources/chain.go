@@ -106,9 +106,9 @@ func refuseFieldManager(query url.Values) error {
 
 const apiPrefix = "/apis/cloud.vendor.io/v1alpha1/"
 
-// replaceByPost makes a POST on an item the replace that spec 1 describes. Any
-// content type is accepted: what is not JSON, YAML or protobuf by name is told
-// by its first bytes (R2).
+// replaceByPost makes a POST on an item the replace that the specification
+// describes. Any content type is accepted: what is not JSON, YAML or protobuf
+// by name is told by its first bytes (docs/spec/resources.md#r2).
 func replaceByPost(r *http.Request) *http.Request {
 	if r.Method != http.MethodPost || !isItem(r.URL.Path) {
 		return r

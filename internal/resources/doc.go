@@ -1,5 +1,5 @@
-// Package resources serves the resource API (spec 1): a Kubernetes-style API
-// for the kinds of api/v1alpha1, kept in etcd.
+// Package resources serves the resource API (docs/spec/resources.md): a
+// Kubernetes-style API for the kinds of api/v1alpha1, kept in etcd.
 //
 // It is the only importer of k8s.io/apiserver. It owns the scheme, the handler
 // chain and the corners of the machinery that need rounding off; the generic

@@ -49,7 +49,8 @@ func find(name string) kind {
 	return all[slices.IndexFunc(all, func(k kind) bool { return k.kind == name })]
 }
 
-// TestLife goes through every operation of spec 1 for each kind.
+// TestLife goes through every operation of docs/spec/resources.md#paths for
+// each kind.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	a := start(t)

@@ -18,7 +18,7 @@ func TestQuantitiesAreCanonical(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	tests := []struct{ cpu, memory, wantCPU, wantMemory string }{
-		{`"400m"`, `"1.6Gi"`, "400m", "1717986918400m"}, // the smallest size, as spec 1 shows it
+		{`"400m"`, `"1.6Gi"`, "400m", "1717986918400m"}, // the smallest size (docs/spec/resources.md#quantities)
 		{`"0.4"`, `"4Gi"`, "400m", "4Gi"},
 		{`"1000m"`, `"4096Mi"`, "1", "4Gi"},
 		{`1`, `4294967296`, "1", "4294967296"},

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestReplaceWithAnyContentType: spec 1 takes any on the item, by POST.
+// TestReplaceWithAnyContentType: docs/spec/resources.md#r2 takes any on the
+// item, by POST.
 func TestReplaceWithAnyContentType(t *testing.T) {
 	t.Parallel()
 	a := start(t)

@@ -57,8 +57,9 @@ func strictFields(kinds kinds, r *http.Request) *http.Request {
 }
 
 // checkPatches refuses what the machinery passes over or chokes on: strategic
-// merge patches with a directive that does not exist (R11), and impossible
-// quantities in patches that are not decoded by a serializer.
+// merge patches with a directive that does not exist
+// (docs/spec/resources.md#r11), and impossible quantities in patches that are
+// not decoded by a serializer.
 func checkPatches(codecs serializer.CodecFactory, limit int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

@@ -8,8 +8,9 @@ import (
 )
 
 // The refusals of the registry. Every error of this package that is meant for
-// a caller is one of these by errors.Is; its text is the one spec 3's clients
-// know. registryapi maps each of them to its numeric code.
+// a caller is one of these by errors.Is; its text is the one of
+// docs/spec/registry.md#errors, which clients know. registryapi maps each of
+// them to its numeric code.
 var (
 	ErrSubjectNotFound       = errs.New(errs.NotFound, "subject not found")
 	ErrVersionNotFound       = errs.New(errs.NotFound, "version not found")

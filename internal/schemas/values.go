@@ -120,7 +120,8 @@ func (l Level) forward() bool {
 type Mode uint8
 
 // The modes. ReadOnlyOverride differs from ReadOnly only where subjects have
-// modes of their own, which spec 3 does not know.
+// modes of their own, which docs/spec/registry.md#config-and-mode does not
+// know.
 const (
 	ReadWrite Mode = iota + 1
 	ReadOnly

@@ -135,7 +135,7 @@ func (s *server) brokers() brokerhttp.Resolver {
 
 // registries finds the registry a request means: by host, and by where it
 // asked. A standard cluster has its registry under /stream, the other types at
-// the root, the default cluster at both (spec 3).
+// the root, the default cluster at both (docs/spec/registry.md#address).
 type registries struct {
 	plane  *dataplane.Plane
 	atRoot bool

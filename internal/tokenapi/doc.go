@@ -1,6 +1,6 @@
 // Package tokenapi is the token surface: the OAuth 2.0 token endpoint with the
-// client credentials grant (spec 1, Authentication; RFC 6749 §4.4), OpenID
-// discovery and the JWKS.
+// client credentials grant (docs/spec/resources.md#authentication; RFC 6749
+// §4.4), OpenID discovery and the JWKS.
 //
 // It owns the wire: request bodies, RFC 6749 errors, audiences, rate limits.
 // Credentials, tokens and keys are identity's. Nothing here echoes or logs a

@@ -12,7 +12,7 @@ import (
 	"freshet/internal/web"
 )
 
-// response is what a client gets (spec 1, Authentication 3).
+// response is what a client gets (docs/spec/resources.md#token-endpoint).
 type response struct {
 	AccessToken string `json:"access_token"` // in clear: this is the one place for it
 	TokenType   string `json:"token_type"`
@@ -88,8 +88,9 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 	return account, err
 }
 
-// audience decides what the token will be good for (decision R10): the resource
-// API by any of its addresses, which is also the default, or one data plane.
+// audience decides what the token will be good for
+// (docs/spec/resources.md#r10): the resource API by any of its addresses, which
+// is also the default, or one data plane.
 func (a *API) audience(r *http.Request, account *identity.Account, wanted string) ([]string, time.Duration, error) {
 	primary := a.opts.Audiences[0]
 	if wanted == "" || wanted == primary {

@@ -66,13 +66,13 @@ func newTarget(base, token, clientID, clientSecret string) Target {
 	}}
 }
 
-// TestResources has the conversations of spec 1.
+// TestResources has the conversations of docs/spec/resources.md.
 func TestResources(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "resources")
 }
 
-// TestTokens has those of spec 1 about authentication.
+// TestTokens has those of docs/spec/resources.md#authentication.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "tokens")
@@ -84,13 +84,13 @@ func TestIdentity(t *testing.T) {
 	Folder(t, target, "identity")
 }
 
-// TestMessages has the conversations of spec 2.
+// TestMessages has the conversations of docs/spec/messages.md.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "messages")
 }
 
-// TestRegistry has the conversations of spec 3.
+// TestRegistry has the conversations of docs/spec/registry.md.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "registry")

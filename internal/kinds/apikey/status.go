@@ -21,7 +21,8 @@ const (
 	reasonFailed     = "IssuingFailed"
 )
 
-// describe writes all three conditions, in the order that clients rely on (R5).
+// describe writes all three conditions, in the order that clients rely on
+// (docs/spec/resources.md#r5).
 func describe(key *v1alpha1.APIKey, issued bool, reason, message string) {
 	status := metav1.ConditionFalse
 	if issued {

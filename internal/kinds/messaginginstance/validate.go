@@ -86,8 +86,8 @@ func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 }
 
 // ValidateDelete implements store.DeleteValidator: an instance is not pulled from
-// under its clusters, unless they are to go first (R8), and the protection
-// annotation is honoured.
+// under its clusters, unless they are to go first (docs/spec/resources.md#r8),
+// and the protection annotation is honoured.
 func (k *Kind) ValidateDelete(ctx context.Context, o *object, options *metav1.DeleteOptions) error {
 	resource := v1alpha1.Resource("messaginginstances")
 	if store.Protected(o) {

@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		want string // part of the error
 	}{
 		"small":                   {object(`"400m"`), ""},
-		"as spec 1 has it":        {object(`"1.6Gi"`), ""},
+		"as specified":            {object(`"1.6Gi"`), ""},
 		"exa":                     {object(`"5E"`), ""},
 		"exbi":                    {object(`"5Ei"`), ""},
 		"exponent":                {object(`"12e6"`), ""},

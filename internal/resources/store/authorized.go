@@ -156,7 +156,8 @@ func (i authorizedInfo[T]) UpdatedObject(ctx context.Context, old runtime.Object
 
 // List reads what the caller may see: the rest is left out as if it were not
 // there. A page of a limited list may so hold fewer items than asked for, which
-// clients have to expect (spec 1, limit), and goes on all the same.
+// clients have to expect (docs/spec/resources.md#list-parameters), and goes on
+// all the same.
 func (g *Authorized[T]) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
 	out, err := g.REST.List(ctx, limited(options))
 	if err != nil {

@@ -28,7 +28,7 @@ func WithDeleteQuery(ctx context.Context, query url.Values) context.Context {
 const maxGrace = math.MaxInt32
 
 // completeDeleteOptions completes the options of a delete call from its query, and refuses
-// what the machinery would let through (R11).
+// what the machinery would let through (docs/spec/resources.md#r11).
 func completeDeleteOptions(ctx context.Context, options *metav1.DeleteOptions) error {
 	if options == nil {
 		return nil
@@ -62,7 +62,7 @@ func merge(options, asked *metav1.DeleteOptions) field.ErrorList {
 		}
 	}
 	errs := mergeOne("gracePeriodSeconds", &options.GracePeriodSeconds, asked.GracePeriodSeconds)
-	errs = append(errs, mergeOne("orphanDependents", &options.OrphanDependents, asked.OrphanDependents)...) //nolint:staticcheck // deprecated, and in spec 1
+	errs = append(errs, mergeOne("orphanDependents", &options.OrphanDependents, asked.OrphanDependents)...) //nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
 	return append(errs, mergeOne("propagationPolicy", &options.PropagationPolicy, asked.PropagationPolicy)...)
 }
 

@@ -12,8 +12,9 @@ import (
 )
 
 // REST is a kind's main resource: the generic store, with the corners of the
-// machinery that answer 500 to odd input rounded off (R11), and with what a
-// caller may not see left out (redact.go).
+// machinery that answer 500 to odd input rounded off
+// (docs/spec/resources.md#r11), and with what a caller may not see left out
+// (redact.go).
 type REST[T Object] struct {
 	*genericregistry.Store
 	kind  *kind[T]

@@ -132,7 +132,8 @@ func (s strategy[T]) Canonicalize(obj runtime.Object) {
 // AllowCreateOnUpdate: a PUT on an absent name is 404, except that apply creates.
 func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return false }
 
-// AllowUnconditionalUpdate: a replace without resourceVersion wins (R11).
+// AllowUnconditionalUpdate: a replace without resourceVersion wins
+// (docs/spec/resources.md#r11).
 func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return true }
 
 // CheckGracefulDelete honours gracePeriodSeconds; the default is 0 for every

@@ -12,7 +12,8 @@ import (
 // unknownFields finds what an apply put into objects that have no fields at
 // all, such as the spec of a service account. The machinery refuses unknown
 // fields everywhere else, but takes an empty object for one that may hold
-// anything; the manager's list of fields shows what it let through (R11).
+// anything; the manager's list of fields shows what it let through
+// (docs/spec/resources.md#r11).
 func unknownFields(object Object) field.ErrorList {
 	var errs field.ErrorList
 	for _, entry := range object.GetManagedFields() {

@@ -53,8 +53,9 @@ type changeInfo struct {
 	text       string
 }
 
-// changes is the rule table of spec 3 in one place: every type of difference,
-// whether it is compatible, and what is said of it.
+// changes is the rule table of docs/spec/registry.md#json-compatibility in one
+// place: every type of difference, whether it is compatible, and what is said
+// of it.
 var changes = map[change]changeInfo{
 	"ID_CHANGED":                         {true, valueDiffers},
 	"TITLE_CHANGED":                      {true, valueDiffers},

@@ -4,11 +4,11 @@
 //
 // It owns the whole of JSON Schema: reading the text (json.go), finding what
 // a $ref means (resolve.go), the facet model that compatibility is defined on
-// (model.go, extract.go), the rules of spec 3 and the solver that applies them
-// to graphs with cycles (rules*.go, solve.go, report.go). It does not judge
-// documents by a schema. It never opens a file or a socket: what is not in the
-// schema, not a registered reference and not one of the published metaschemas
-// does not exist.
+// (model.go, extract.go), the rules of docs/spec/registry.md#json-compatibility
+// and the solver that applies them to graphs with cycles (rules*.go, solve.go,
+// report.go). It does not judge documents by a schema. It never opens a file or
+// a socket: what is not in the schema, not a registered reference and not one
+// of the published metaschemas does not exist.
 //
 // It does not know subjects, versions, levels or HTTP: that is package
 // schemas, which resolves references and asks Parse and Compare. The other two

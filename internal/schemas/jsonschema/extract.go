@@ -93,8 +93,9 @@ func (b *builder) followRefs() {
 }
 
 // facets is a schema object being taken apart: each extractor takes the
-// keywords it understands, in the order of spec 3, and the families of keywords
-// that a type has not used up become facets of their own.
+// keywords it understands, in the order of docs/spec/registry.md#json-model,
+// and the families of keywords that a type has not used up become facets of
+// their own.
 type facets struct {
 	b     *builder
 	from  site

@@ -74,7 +74,8 @@ func (p *pass) descend(old, next *node, below step) {
 	}
 }
 
-// apply is the comparison of spec 3, for two nodes that exist.
+// apply is the comparison of docs/spec/registry.md#json-compatibility, for two
+// nodes that exist.
 func (p *pass) apply(old, next *node) {
 	if p.mixed(old, next) {
 		return

@@ -44,8 +44,8 @@ func TestRulesCoverEveryChange(t *testing.T) {
 	}
 }
 
-// The verdicts of spec 3, written out once more: the changes that keep old
-// documents valid. Everything else does not.
+// The verdicts of docs/spec/registry.md#json-compatibility, written out once
+// more: the changes that keep old documents valid. Everything else does not.
 func TestVerdictOfEachChange(t *testing.T) {
 	t.Parallel()
 	compatible := strings.Fields(`

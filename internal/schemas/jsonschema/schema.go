@@ -86,7 +86,8 @@ func parse(text string, refs []Reference) (*Schema, error) {
 func (s *Schema) Canonical() string { return s.canonical }
 
 // Normalized returns the canonical text.
-// Quirk: spec 3 lets normalize have no effect on JSON Schema.
+// Quirk: docs/spec/registry.md#json-schema lets normalize have no effect on
+// JSON Schema.
 func (s *Schema) Normalized() string { return s.canonical }
 
 // invalidError carries a cause under ErrInvalid without repeating its text.

@@ -10,7 +10,7 @@ type Difference struct {
 	Compatible bool
 }
 
-// The types of differences (contract, section 3.4).
+// The types of differences (docs/spec/registry.md#protobuf-compatibility).
 const (
 	packageChanged           = "PACKAGE_CHANGED"
 	messageAdded             = "MESSAGE_ADDED"

@@ -3,7 +3,7 @@
 // two of them differ. It does not decode records.
 //
 // It owns: the parser's limits, the resolution of imports to references and to
-// the built-in files, the printed layouts (spec 3, the contract's section 3.4)
+// the built-in files, the printed layouts (docs/spec/registry.md#protobuf-text)
 // and the compatibility rules with their wording.
 //
 // It does not own: subjects, versions, levels and modes (package schemas, next

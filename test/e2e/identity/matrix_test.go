@@ -79,7 +79,8 @@ func resourceOperations() []operation {
 	)
 }
 
-// messageOperations are the calls of spec 2: messages, administration, topics.
+// messageOperations are the calls of docs/spec/messages.md: messages,
+// administration, topics.
 func messageOperations() []operation {
 	const (
 		topic   = "/admin/v2/persistent/public/default/thing"
@@ -164,7 +165,7 @@ func messageOperations() []operation {
 	return append(list, operation{call: call{path: "/rest-stream/admin/v1/topics"}, plane: true, needs: sees, shows: "thing"})
 }
 
-// registryOperations are the calls of spec 3.
+// registryOperations are the calls of docs/spec/registry.md.
 func registryOperations() []operation {
 	const (
 		describe = "schema.subjects.describe"
@@ -215,7 +216,8 @@ func TestEveryRoleAndEveryOperation(t *testing.T) {
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/thing/subscription/s", host: host}).want(204)
 	id := w.do(call{method: "POST", path: "/stream/subjects/thing/versions", host: host, body: map[string]any{"schema": `"int"`}}).want(200).at("id")
 	// A cluster of an empty instance can be deleted for real by a dry run only;
-	// the instance has a cluster, which R8 answers with 409, behind the gate.
+	// the instance has a cluster, which docs/spec/resources.md#r8 answers with
+	// 409, behind the gate.
 	operations := append(append(resourceOperations(), messageOperations()...), registryOperations()...)
 	t.Logf("%d roles, %d operations", len(access.Roles())+1, len(operations))
 	for _, role := range append([]*access.Role{{Name: "none"}}, access.Roles()...) {

@@ -1,6 +1,6 @@
 // Package messages drives the message interface of the real binary: the usage
-// order of spec 2 with curl, and producers and consumers that go on while the
-// server is killed again and again.
+// order of docs/spec/messages.md with curl, and producers and consumers that go
+// on while the server is killed again and again.
 package messages
 
 import (
