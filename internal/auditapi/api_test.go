@@ -67,7 +67,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	h.api = auditapi.New(auditapi.Options{
 		Trail: log, Audiences: []string{identitytest.IssuerURL},
-		Options: surface.Options{Authenticator: surface.AuthenticatorFunc(world.Verifier.Verify), Authorizer: policy, Auditor: log},
+		Options: surface.Options{Authenticator: world.Verifier, Authorizer: policy, Auditor: log},
 	})
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, r := range []audit.Record{

@@ -135,7 +135,7 @@ func TestForgedSignaturesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := map[string]any{"alg": "ES256", "typ": "JWT", "kid": f.kid}
-	if _, err := f.Verifier.Verify(t.Context(), token(good, f.claims(), es256(f.private)), api); err != nil {
+	if _, err := f.Verifier.Authenticate(t.Context(), token(good, f.claims(), es256(f.private)), api); err != nil {
 		t.Fatalf("the honest token is refused, the rest proves nothing: %v", err)
 	}
 	valid := token(good, f.claims(), es256(f.private))
@@ -249,7 +249,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add("")
 	f.Add(strings.Repeat(".", 100))
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := world.Verifier.Verify(context.Background(), text, api)
+		p, err := world.Verifier.Authenticate(context.Background(), text, api)
 		switch {
 		case err == nil && text != valid:
 			t.Fatalf("accepted %q as %v", text, p)
@@ -278,7 +278,7 @@ func FuzzVerifyClaims(f *testing.F) {
 		if !json.Valid(claims) {
 			return
 		}
-		p, err := world.Verifier.Verify(context.Background(), token(header, json.RawMessage(claims), es256(world.private)), api)
+		p, err := world.Verifier.Authenticate(context.Background(), token(header, json.RawMessage(claims), es256(world.private)), api)
 		if err == nil && p.UID != world.account.UID {
 			t.Fatalf("claims %s made %+v, want uid %s", claims, p, world.account.UID)
 		}
@@ -298,7 +298,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	principal, err := f.Verifier.Verify(t.Context(), keyToken, plane)
+	principal, err := f.Verifier.Authenticate(t.Context(), keyToken, plane)
 	if err != nil {
 		t.Fatal(err)
 	}

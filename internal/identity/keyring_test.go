@@ -51,7 +51,7 @@ func (r replica) token(t *testing.T, a *identity.Account) string {
 
 func (r replica) accepts(t *testing.T, token string) {
 	t.Helper()
-	if _, err := r.verifier.Verify(context.Background(), token, "aud"); err != nil {
+	if _, err := r.verifier.Authenticate(context.Background(), token, "aud"); err != nil {
 		t.Errorf("token refused: %v", err)
 	}
 }
@@ -221,7 +221,7 @@ func TestTokensOfARemovedSigningKeyAreRefusedEvenCachedOnes(t *testing.T) {
 	if err := r.keys.Refresh(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.verifier.Verify(ctx, token, "aud"); !errors.Is(err, identity.ErrInvalidToken) {
+	if _, err := r.verifier.Authenticate(ctx, token, "aud"); !errors.Is(err, identity.ErrInvalidToken) {
 		t.Errorf("token of a removed key: error = %v, want %v", err, identity.ErrInvalidToken)
 	}
 }

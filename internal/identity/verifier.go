@@ -73,10 +73,10 @@ type entry struct {
 	used       atomicStamp
 }
 
-// Verify checks a token and returns whose it is. The caller names the audiences
+// Authenticate checks a token and returns whose it is. The caller names the audiences
 // it answers to; without any, no token is good. Errors are of kind
 // Unauthenticated unless the signing keys cannot be loaded.
-func (v *Verifier) Verify(ctx context.Context, token string, audiences ...string) (*Principal, error) {
+func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...string) (*Principal, error) {
 	if token == "" {
 		return nil, ErrNoToken
 	}

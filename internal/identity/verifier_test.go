@@ -20,7 +20,7 @@ const (
 
 func verify(t *testing.T, w *identitytest.World, token string, want error, audiences ...string) *identity.Principal {
 	t.Helper()
-	p, err := w.Verifier.Verify(context.Background(), token, audiences...)
+	p, err := w.Verifier.Authenticate(context.Background(), token, audiences...)
 	if !errors.Is(err, want) {
 		t.Fatalf("Verify for %v = %v, want %v", audiences, err, want)
 	}
@@ -219,14 +219,14 @@ func TestCacheIsBounded(t *testing.T) {
 	v := identity.NewVerifier(w.Issuer, w.Directory, identity.VerifierOptions{CacheSize: 128})
 	first := w.Token(account, api)
 	for i := range 500 {
-		if _, err := v.Verify(context.Background(), w.Token(account, api), api); err != nil {
+		if _, err := v.Authenticate(context.Background(), w.Token(account, api), api); err != nil {
 			t.Fatal(i, err)
 		}
 	}
 	if n := v.Cached(); n > 128 || n < 64 {
 		t.Errorf("%d tokens cached, want 64 to 128", n)
 	}
-	if _, err := v.Verify(context.Background(), first, api); err != nil {
+	if _, err := v.Authenticate(context.Background(), first, api); err != nil {
 		t.Errorf("an uncached token fails: %v", err)
 	}
 }
@@ -241,10 +241,10 @@ func TestOnlyAPIKeysSurviveAChangeOfAddress(t *testing.T) {
 	}
 	token, key := w.Token(account, api), func() string { _, k := w.Key(account, "prod"); return k }()
 	verifier := identity.NewVerifier(moved, w.Directory, identity.VerifierOptions{})
-	if _, err := verifier.Verify(context.Background(), token, api); !errors.Is(err, identity.ErrInvalidToken) {
+	if _, err := verifier.Authenticate(context.Background(), token, api); !errors.Is(err, identity.ErrInvalidToken) {
 		t.Errorf("access token: error = %v, want %v", err, identity.ErrInvalidToken)
 	}
-	if p, err := verifier.Verify(context.Background(), key, plane); err != nil || p.Name != "ci@acme.new.example.com" {
+	if p, err := verifier.Authenticate(context.Background(), key, plane); err != nil || p.Name != "ci@acme.new.example.com" {
 		t.Errorf("API key: %v, %v; want the principal under its new name", p, err)
 	}
 }
@@ -264,12 +264,12 @@ func TestRevocationRacesWithReaders(t *testing.T) {
 					select {
 					case <-revoked:
 						// The revoking call has returned: never again.
-						if _, err := w.Verifier.Verify(context.Background(), token, plane); err == nil {
+						if _, err := w.Verifier.Authenticate(context.Background(), token, plane); err == nil {
 							t.Error("accepted after the revocation returned")
 						}
 						return
 					default:
-						_, _ = w.Verifier.Verify(context.Background(), token, plane)
+						_, _ = w.Verifier.Authenticate(context.Background(), token, plane)
 					}
 				}
 			})
@@ -291,7 +291,7 @@ func BenchmarkVerify(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportMetric(float64(len(text)), "bytes/token")
 			for b.Loop() {
-				if _, err := w.Verifier.Verify(ctx, text, plane); err != nil {
+				if _, err := w.Verifier.Authenticate(ctx, text, plane); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -304,7 +304,7 @@ func BenchmarkVerify(b *testing.B) {
 		}
 		b.RunParallel(func(pb *testing.PB) {
 			for i := 0; pb.Next(); i++ {
-				if _, err := w.Verifier.Verify(ctx, tokens[i%len(tokens)], plane); err != nil {
+				if _, err := w.Verifier.Authenticate(ctx, tokens[i%len(tokens)], plane); err != nil {
 					b.Error(err)
 				}
 			}
@@ -313,7 +313,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.Run("miss", func(b *testing.B) {
 		for b.Loop() {
 			v := identity.NewVerifier(w.Issuer, w.Directory, identity.VerifierOptions{})
-			if _, err := v.Verify(ctx, token, plane); err != nil {
+			if _, err := v.Authenticate(ctx, token, plane); err != nil {
 				b.Fatal(err)
 			}
 		}

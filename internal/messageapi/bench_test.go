@@ -133,7 +133,7 @@ func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *bench
 	account, _ := identities.Account(organization, "boss", func(a *identity.Account) { a.Admin = true })
 	audience := identity.InstanceAudience(organization, instance)
 	api := messageapi.New(messageapi.Options{Resolver: brokertest.Resolver(broker), Options: surface.Options{
-		Authenticator: surface.AuthenticatorFunc(identities.Verifier.Verify), Authorizer: access.NewPolicy(),
+		Authenticator: identities.Verifier, Authorizer: access.NewPolicy(),
 	}})
 	w := &benchWorld{Broker: broker, Token: identities.Token(account, audience)}
 	serve := func(h http.Handler) (list []*connection) {

@@ -37,7 +37,7 @@ type Broker struct {
 	registry  SchemaIDs
 	log       *slog.Logger
 	catalogue *replica.Machine[*catalogue]
-	parsed    *schemaCache
+	parsed    schemaCache
 
 	live       sync.Map // engine.TopicID → *liveTopic, for topics that were used
 	waiting    atomic.Int64

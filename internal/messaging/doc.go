@@ -22,5 +22,5 @@
 //	liveSubscription.mu    the open streams of a subscription. Whoever holds it may
 //	                       take Stream.mu, never the other way.
 //	Stream.mu              the messages a stream's consumer has not settled.
-//	meter.mu, schemaCache.mu   rates and parsed schemas; leaves.
+//	meter.mu, lru.Cache.mu   rates and parsed schemas; leaves.
 package messaging

@@ -1,10 +1,8 @@
 package messaging
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
-	"sync"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -15,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"freshet/internal/engine"
+	"freshet/internal/lru"
 )
 
 // checker tells why a message does not fit a schema.
@@ -26,50 +25,27 @@ type dataChecker func([]byte) error
 const maxParsedSchemas = 4096
 
 // schemaCache keeps the checkers of the schemas that were used last.
-type schemaCache struct {
-	mu      sync.Mutex
-	size    int
-	order   *list.List // of *cachedSchema, the last used in front
-	entries map[schemaKey]*list.Element
-}
+type schemaCache struct{ *lru.Cache[schemaKey, checker] }
 
 type schemaKey struct {
 	topic   engine.TopicID
 	version int64
 }
 
-type cachedSchema struct {
-	key   schemaKey
-	check checker
+func newSchemaCache(size int64) schemaCache {
+	return schemaCache{lru.New[schemaKey, checker](size)}
 }
 
-func newSchemaCache(size int) *schemaCache {
-	return &schemaCache{size: size, order: list.New(), entries: make(map[schemaKey]*list.Element)}
-}
-
-func (c *schemaCache) get(id engine.TopicID, v *schemaVersion) (checker, error) {
+func (c schemaCache) get(id engine.TopicID, v *schemaVersion) (checker, error) {
 	key := schemaKey{id, v.Version}
-	c.mu.Lock()
-	if e, ok := c.entries[key]; ok {
-		c.order.MoveToFront(e)
-		c.mu.Unlock()
-		return e.Value.(*cachedSchema).check, nil
+	if check, ok := c.Get(key); ok {
+		return check, nil
 	}
-	c.mu.Unlock()
 	check, err := v.Schema.checker()
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.entries[key]; !ok {
-		c.entries[key] = c.order.PushFront(&cachedSchema{key: key, check: check})
-		if c.order.Len() > c.size {
-			last := c.order.Remove(c.order.Back()).(*cachedSchema)
-			delete(c.entries, last.key)
-		}
-	}
-	return check, nil
+	return c.Add(key, check, 1), nil
 }
 
 func (s *Schema) checker() (checker, error) {

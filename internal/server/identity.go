@@ -102,7 +102,7 @@ func (p *identities) Authenticate(ctx context.Context, token string, audiences .
 	if hash := sha256.Sum256([]byte(token)); subtle.ConstantTimeCompare(hash[:], p.operatorHash[:]) == 1 {
 		return p.operator, nil
 	}
-	return p.verifier.Verify(ctx, token, audiences...)
+	return p.verifier.Authenticate(ctx, token, audiences...)
 }
 
 // keyStore keeps one value in etcd.

@@ -25,18 +25,9 @@ type ResolverFunc[T any] func(r *http.Request) (T, error)
 func (f ResolverFunc[T]) Resolve(r *http.Request) (T, error) { return f(r) }
 
 // Authenticator tells whose a token is that is good for one of the audiences;
-// its refusals are of kind Unauthenticated.
+// its refusals are of kind Unauthenticated. identity.Verifier is one.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string, audiences ...string) (*identity.Principal, error)
-}
-
-// AuthenticatorFunc is a function as an Authenticator; the method Verify of
-// identity.Verifier is one.
-type AuthenticatorFunc func(ctx context.Context, token string, audiences ...string) (*identity.Principal, error)
-
-// Authenticate implements Authenticator.
-func (f AuthenticatorFunc) Authenticate(ctx context.Context, token string, audiences ...string) (*identity.Principal, error) {
-	return f(ctx, token, audiences...)
 }
 
 // Authorizer says what gives a principal a permission on a scope; its refusals

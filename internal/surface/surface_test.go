@@ -59,6 +59,13 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// echo is an authenticator that calls everybody by their token.
+type echo struct{}
+
+func (echo) Authenticate(_ context.Context, token string, audiences ...string) (*identity.Principal, error) {
+	return &identity.Principal{Name: token + " for " + audiences[0]}, nil
+}
+
 // answers is an authorizer that always says the same.
 type answers struct{ err error }
 
@@ -94,9 +101,7 @@ func TestCompleteDemandsWhoDecides(t *testing.T) {
 
 func TestNoTokenIsNotAskedFor(t *testing.T) {
 	t.Parallel()
-	o := surface.Options{Authenticator: surface.AuthenticatorFunc(func(_ context.Context, token string, audiences ...string) (*identity.Principal, error) {
-		return &identity.Principal{Name: token + " for " + audiences[0]}, nil
-	})}
+	o := surface.Options{Authenticator: echo{}}
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	if _, err := o.Authenticate(r, "", "a"); !errors.Is(err, identity.ErrNoToken) {
 		t.Errorf("without a token: got %v, want %v", err, identity.ErrNoToken)

@@ -192,7 +192,7 @@ func (f *fixture) token(t testing.TB, w *httptest.ResponseRecorder, audience str
 	if w.Header().Get("Cache-Control") != "no-store" {
 		t.Error("the token may be cached")
 	}
-	p, err := f.Verifier.Verify(context.Background(), r.AccessToken, audience)
+	p, err := f.Verifier.Authenticate(context.Background(), r.AccessToken, audience)
 	if err != nil {
 		t.Fatalf("the token is refused for %s: %v", audience, err)
 	}
@@ -377,7 +377,7 @@ func TestAudiences(t *testing.T) {
 			if r.ExpiresIn < tc.lifetime-1 || r.ExpiresIn > tc.lifetime {
 				t.Errorf("expires_in = %d, want %d", r.ExpiresIn, tc.lifetime)
 			}
-			if _, err := f.Verifier.Verify(context.Background(), r.AccessToken, tc.bad); err == nil {
+			if _, err := f.Verifier.Authenticate(context.Background(), r.AccessToken, tc.bad); err == nil {
 				t.Errorf("the token works for %s too", tc.bad)
 			}
 		})

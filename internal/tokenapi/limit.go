@@ -1,13 +1,13 @@
 package tokenapi
 
 import (
-	"container/list"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"freshet/internal/lru"
 )
 
 // Rate is how often something may happen: Burst times at once, then PerSecond.
@@ -50,19 +50,11 @@ func (r *Rate) complete(to Rate) {
 // limiter has a token bucket per key, for a bounded number of keys.
 type limiter struct {
 	rate    Rate
-	max     int
-	mu      sync.Mutex
-	buckets map[string]*list.Element
-	recent  *list.List // of *bucket, the most recently used first
-}
-
-type bucket struct {
-	key     string
-	limiter *rate.Limiter
+	buckets *lru.Cache[string, *rate.Limiter]
 }
 
 func newLimiter(r Rate, maxKeys int) *limiter {
-	return &limiter{rate: r, max: maxKeys, buckets: make(map[string]*list.Element), recent: list.New()}
+	return &limiter{rate: r, buckets: lru.New[string, *rate.Limiter](int64(maxKeys))}
 }
 
 // take uses up one, or says how long to wait for it.
@@ -92,20 +84,10 @@ func (l *limiter) peek(key string) time.Duration {
 }
 
 func (l *limiter) bucket(key string) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if element, ok := l.buckets[key]; ok {
-		l.recent.MoveToFront(element)
-		return element.Value.(*bucket).limiter
+	if bucket, ok := l.buckets.Get(key); ok {
+		return bucket
 	}
-	if l.recent.Len() >= l.max {
-		oldest := l.recent.Back()
-		l.recent.Remove(oldest)
-		delete(l.buckets, oldest.Value.(*bucket).key)
-	}
-	b := &bucket{key: key, limiter: rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst)}
-	l.buckets[key] = l.recent.PushFront(b)
-	return b.limiter
+	return l.buckets.Add(key, rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst), 1)
 }
 
 // addressKey names the network a caller comes from: an IPv4 address, or the /64

@@ -94,7 +94,7 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 		T: t, Identity: identitytest.New(t), Policy: access.NewPolicy(), Broker: broker, Log: &AuditLog{}, Checked: true,
 	}
 	messages := messageapi.Options{Resolver: Resolver(broker), Options: surface.Options{
-		Authenticator: surface.AuthenticatorFunc(w.Identity.Verifier.Verify), Authorizer: w.Policy, Auditor: w.Log,
+		Authenticator: w.Identity.Verifier, Authorizer: w.Policy, Auditor: w.Log,
 		CORS: web.CORS{Origins: []string{"https://app.example"}},
 	}}
 	for _, edit := range edits {

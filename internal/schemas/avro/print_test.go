@@ -154,24 +154,6 @@ func TestNormalizedTextsMeet(t *testing.T) {
 	}
 }
 
-func TestName(t *testing.T) {
-	t.Parallel()
-	tests := map[string]string{
-		`{"type":"record","name":"a.b.R","fields":[]}`:  "a.b.R",
-		`{"type":"enum","name":"E","symbols":[]}`:       "E",
-		`{"type":"fixed","name":"F","size":1}`:          "F",
-		`["null",{"type":"fixed","name":"F","size":1}]`: "",
-		`"string"`:                       "",
-		`{"type":"array","items":"int"}`: "",
-		`{"type":"record","name":"R","namespace":"n","fields":[]}`: "n.R",
-	}
-	for text, want := range tests {
-		if got := mustParse(t, text).Name(); got != want {
-			t.Errorf("Name of %s = %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, field(`"type":["null","int"],"default":null`))

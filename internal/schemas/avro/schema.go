@@ -76,14 +76,6 @@ func (s *Schema) Normalized() string { return s.normalized() }
 // the schema would read had it been sent in one piece.
 func (s *Schema) Resolved() string { return s.resolved() }
 
-// Name is the full name of a record, enum or fixed; other schemas have none.
-func (s *Schema) Name() string {
-	if s.root.kind.named() {
-		return s.root.named.name.full
-	}
-	return ""
-}
-
 // printOr prints in another form than the canonical one. Where that form would
 // be nested too deeply, as many references in a chain can cause, it is the
 // canonical text again.
