@@ -45,7 +45,7 @@ type Topics interface {
 	ConfigureTopic(ctx context.Context, id TopicID, config TopicConfig) error
 	// DeleteTopic removes the topic, its subscriptions and its data.
 	DeleteTopic(ctx context.Context, id TopicID) error
-	// DescribeTopic returns exact figures of the topic and its subscriptions.
+	// DescribeTopic returns exact statistics of the topic and its subscriptions.
 	DescribeTopic(ctx context.Context, id TopicID) (TopicStats, error)
 	// ListTopics returns up to limit ids greater than after, ascending.
 	ListTopics(ctx context.Context, after TopicID, limit int) ([]TopicID, error)

@@ -159,7 +159,7 @@ type Settlement struct {
 	Delay  time.Duration
 }
 
-// PartitionStats are the figures of one partition.
+// PartitionStats are the statistics of one partition.
 type PartitionStats struct {
 	First       uint64 // first entry still kept
 	Next        uint64 // entry the next message will get; durable ones only
@@ -167,13 +167,13 @@ type PartitionStats struct {
 	LastPublish int64  // epoch milliseconds, 0 for never
 }
 
-// CursorStats are the figures of a subscription on one partition.
+// CursorStats are the statistics of a subscription on one partition.
 type CursorStats struct {
 	Floor uint64 // every entry below is acknowledged
 	Acked uint64 // acknowledged entries at or above Floor
 }
 
-// SubscriptionStats are the figures of one subscription.
+// SubscriptionStats are the statistics of one subscription.
 type SubscriptionStats struct {
 	Name         string
 	Config       SubscriptionConfig
@@ -186,7 +186,7 @@ type SubscriptionStats struct {
 	Redelivered  uint64 // since the engine opened
 }
 
-// TopicStats are the figures of one topic.
+// TopicStats are the statistics of one topic.
 type TopicStats struct {
 	Config        TopicConfig
 	Partitions    []PartitionStats

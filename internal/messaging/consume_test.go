@@ -301,13 +301,13 @@ func TestDeadLetters(t *testing.T) {
 		messaging.PropertyMaxRedeliver: "1", "mine": "too",
 	}))
 	dead := topic("orders-s-DLQ")
-	c.subscribe(dead, "undertaker")
+	c.subscribe(dead, "dead-letter-reader")
 	c.produce(name, text("poison"))
 	for range 2 {
 		got := c.receiveOne(name, "s")
 		c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
 	}
-	if got := c.receiveOne(dead, "undertaker"); string(got.Payload) != "poison" {
+	if got := c.receiveOne(dead, "dead-letter-reader"); string(got.Payload) != "poison" {
 		t.Errorf("got %q", got.Payload)
 	}
 	if rest := c.receive(name, "s", 1); len(rest) != 0 {

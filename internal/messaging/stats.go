@@ -21,7 +21,7 @@ func (m *meter) flow(at time.Time) Flow {
 	return f
 }
 
-// Stats are the figures of a topic, or of one partition of it.
+// Stats are the statistics of a topic, or of one partition of it.
 type Stats struct {
 	Topic         Topic
 	Deduplicates  bool
@@ -30,7 +30,7 @@ type Stats struct {
 	Subscriptions []SubscriptionStats
 }
 
-// SubscriptionStats are the figures of a subscription.
+// SubscriptionStats are the statistics of a subscription.
 type SubscriptionStats struct {
 	engine.SubscriptionStats
 	Out  Flow
@@ -45,7 +45,7 @@ func (s *Stats) Bytes() (n int64) {
 	return n
 }
 
-// Stats returns the figures of a topic.
+// Stats returns the statistics of a topic.
 func (b *Broker) Stats(ctx context.Context, name names.Topic) (Stats, error) {
 	t, described, err := b.describeFresh(ctx, name)
 	if err != nil {
@@ -71,7 +71,7 @@ func (b *Broker) Stats(ctx context.Context, name names.Topic) (Stats, error) {
 	return out, nil
 }
 
-// Of narrows the figures down to one partition, as far as they can be: flows
+// Of narrows the statistics down to one partition, as far as they can be: flows
 // and leases are counted by topic.
 func (s *Stats) Of(partition int32) Stats {
 	out := *s

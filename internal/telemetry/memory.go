@@ -91,7 +91,7 @@ const (
 func ReturnMemory(ctx context.Context) {
 	look := time.NewTicker(tidyEvery)
 	defer look.Stop()
-	var k memoryKeeper
+	var k memoryReturner
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,15 +105,15 @@ func ReturnMemory(ctx context.Context) {
 	}
 }
 
-// memoryKeeper decides when to tidy up.
-type memoryKeeper struct {
+// memoryReturner decides when to tidy up.
+type memoryReturner struct {
 	least     uint64 // held after the last time, or less since
 	allocated uint64 // ever, at the last look
 }
 
 // due reports whether memory should go back, from what the process holds of it
 // and has ever allocated.
-func (k *memoryKeeper) due(held, allocated uint64) bool {
+func (k *memoryReturner) due(held, allocated uint64) bool {
 	quiet := allocated-k.allocated <= quietBytes
 	k.allocated, k.least = allocated, min(k.least, held)
 	return quiet && held > k.least+spareBytes

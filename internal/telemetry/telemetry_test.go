@@ -191,7 +191,7 @@ func TestCgroupLimit(t *testing.T) {
 func TestMemoryGoesBackWhenQuiet(t *testing.T) {
 	t.Parallel()
 	const mega = 1 << 20
-	var k memoryKeeper
+	var k memoryReturner
 	for _, look := range []struct {
 		what            string
 		held, allocated uint64

@@ -190,7 +190,7 @@ var logTests = []testCase{
 		v.want(<-done, context.Canceled)
 	}},
 	{"read goes on from a place in each partition, and sees new ones", testTail},
-	{"figures of a partition are exact", func(v *env) {
+	{"statistics of a partition are exact", func(v *env) {
 		v.topic(1, keepParts(2))
 		v.putPart(1, 1, strings.Repeat("x", 1000), strings.Repeat("y", 500))
 		check := func() {

@@ -149,7 +149,7 @@ var subscriptionTests = []testCase{
 			v.Fatalf("got %+v, want no backlog", s)
 		}
 	}},
-	{"figures of a subscription are exact", testSubscriptionStats},
+	{"statistics of a subscription are exact", testSubscriptionStats},
 }
 
 // testAckOrder acknowledges in a random order and compares with a plain set.

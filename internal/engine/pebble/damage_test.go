@@ -198,7 +198,7 @@ func TestDamagedRecord(t *testing.T) {
 }
 
 // TestDamagedEnd damages the newest records of a topic: it can still be loaded,
-// goes on behind them, and its figures are right.
+// goes on behind them, and its statistics are right.
 func TestDamagedEnd(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -205,7 +205,7 @@ func (w world) untilGone() {
 	}
 }
 
-func TestWhatIsTakenAwayByForceIsBuriedToo(t *testing.T) {
+func TestDataOfClustersDeletedByForceIsRemovedToo(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
 	c := w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })

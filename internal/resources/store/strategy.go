@@ -165,7 +165,7 @@ type statusStrategy[T Object] struct {
 func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	object, before := obj.(T), old.(T)
 	carry(s.kind.Spec, object, before)
-	// Only the conditions and figures in status may change here; all of the
+	// Only the conditions and counts in status may change here; all of the
 	// metadata that a user writes stays as it is, but for what apply records.
 	object.SetLabels(before.GetLabels())
 	object.SetAnnotations(before.GetAnnotations())
