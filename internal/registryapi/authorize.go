@@ -34,6 +34,19 @@ type denial struct {
 func (d *denial) Error() string { return fmt.Sprintf("Role %s cannot access %s", d.role, d.what) }
 func (d *denial) Unwrap() error { return errDenied }
 
+// namespaceMissing is a 403, too, of which more permissions are no cure.
+type namespaceMissing struct {
+	role    string
+	subject string
+	name    names.Namespace
+}
+
+func (m *namespaceMissing) Error() string {
+	return fmt.Sprintf("Role %s cannot access subject %s: namespace %s does not exist; create it with PUT /admin/v2/namespaces/%s, after its tenant with PUT /admin/v2/tenants/%s",
+		m.role, m.subject, m.name, m.name, m.name.Tenant)
+}
+func (m *namespaceMissing) Unwrap() error { return errDenied }
+
 // scopeOf places a subject: its name says which topic's permissions govern it
 // (docs/spec/registry.md#subjects).
 func (c *call) scopeOf(subject string) (access.Scope, error) {
@@ -56,6 +69,32 @@ func (c *call) subject(need access.Permission) (string, error) {
 		return "", err
 	}
 	return subject, c.authorize(subject, need)
+}
+
+// subjectToWrite is subject for calls that can bring a subject into being.
+func (c *call) subjectToWrite(need access.Permission) (string, error) {
+	subject, err := c.subject(need)
+	if err != nil {
+		return "", err
+	}
+	return subject, c.requireNamespace(subject)
+}
+
+// requireNamespace refuses a subject whose name says that it belongs to a
+// namespace that does not exist (docs/spec/registry.md#d11).
+func (c *call) requireNamespace(subject string) error {
+	topic, err := names.SubjectTopic(subject)
+	if err != nil {
+		return schemas.CheckSubject(subject)
+	}
+	if topic.Namespace == names.PublicDefault {
+		return nil
+	}
+	ok, err := c.Namespaces.HasNamespace(c.r.Context(), topic.Namespace)
+	if ok || err != nil {
+		return err
+	}
+	return &namespaceMissing{role: c.principal.Name, subject: subject, name: topic.Namespace}
 }
 
 func (c *call) authorize(subject string, need access.Permission) error {

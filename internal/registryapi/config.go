@@ -22,7 +22,7 @@ func (c *call) getConfig() error {
 }
 
 func (c *call) putConfig() error {
-	subject, err := c.subject(updateSubject)
+	subject, err := c.subjectToWrite(updateSubject)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
+	"freshet/internal/names"
 	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
@@ -33,10 +34,16 @@ func (h fixture) Resolve(r *http.Request) (registryapi.Target, error) {
 		return registryapi.Target{}, errs.New(errs.NotFound, "no cluster answers to this host")
 	}
 	return registryapi.Target{
-		Registry:  h.registry,
-		Scope:     access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
-		Audiences: audiences,
+		Registry:   h.registry,
+		Scope:      access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
+		Audiences:  audiences,
+		Namespaces: h,
 	}, nil
+}
+
+// HasNamespace knows public/default and those of team.
+func (fixture) HasNamespace(_ context.Context, name names.Namespace) (bool, error) {
+	return name == names.PublicDefault || name.Tenant == "team" && (name.Name == "one" || name.Name == "two"), nil
 }
 
 // Authenticate knows three tokens.
