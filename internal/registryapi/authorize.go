@@ -140,6 +140,20 @@ func (c *call) authorizeID(id int32) error {
 	return &denial{role: c.principal.Name, what: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
 }
 
+// mayRead returns what a draft asks of the subjects that it refers to.
+func (c *call) mayRead() func(subject string) (bool, error) {
+	var f *filter
+	return func(subject string) (bool, error) {
+		if f == nil {
+			var err error
+			if f, err = c.newFilter(describeSubject); err != nil {
+				return false, err
+			}
+		}
+		return f.shows(subject)
+	}
+}
+
 // filter answers for many subjects: once for the whole registry if that is
 // allowed, else once per namespace, else for each subject.
 type filter struct {

@@ -83,7 +83,7 @@ func (c *call) side(req *sideRequest) (schemas.Side, error) {
 	if err != nil {
 		return side, err
 	}
-	side.Draft = &schemas.Draft{Type: t, Text: *req.Schema, References: req.References}
+	side.Draft = &schemas.Draft{Type: t, Text: *req.Schema, References: req.References, MayRead: c.mayRead()}
 	return side, nil
 }
 
@@ -109,8 +109,12 @@ func (c *call) export() error {
 }
 
 // importFile reads an export into this registry. It needs the right to write
-// everywhere and to set the mode, since it chooses ids.
+// everywhere, to read everywhere, since what it brings may refer to anything,
+// and to set the mode, since it chooses ids.
 func (c *call) importFile() error {
+	if err := c.require(describeSubject, c.Scope, "every subject"); err != nil {
+		return err
+	}
 	if err := c.require(createSubject, c.Scope, "every subject"); err != nil {
 		return err
 	}
