@@ -122,6 +122,9 @@ func (c *call) serve() error {
 		return errNoEndpoint
 	}
 	web.RecordOf(c.r.Context()).SetRoute(surfaceName, c.route.Pattern)
+	if c.route.Value.open {
+		return c.route.Value.serve(c)
+	}
 	var err error
 	if c.Target, err = c.api.opts.Resolver.Resolve(c.r); err != nil {
 		return err

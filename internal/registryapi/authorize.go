@@ -19,7 +19,6 @@ const (
 	createSubject   access.Permission = "schema.subjects.create"
 	updateSubject   access.Permission = "schema.subjects.update"
 	deleteSubject   access.Permission = "schema.subjects.delete"
-	describeMode    access.Permission = "schema.mode.describe"
 	updateMode      access.Permission = "schema.mode.update"
 )
 

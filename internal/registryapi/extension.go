@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"freshet/api/openapi"
 	"freshet/internal/errs"
 	"freshet/internal/schemas"
 	"freshet/internal/web"
@@ -131,6 +132,12 @@ func (c *call) importFile() error {
 		return err
 	}
 	return c.reply(body)
+}
+
+// document describes the interface. It holds no secret.
+func (c *call) document() error {
+	web.WriteBody(c.w, http.StatusOK, "application/yaml", openapi.Document(surfaceName))
+	return nil
 }
 
 type countingWriter struct {

@@ -91,8 +91,7 @@ func invalidLevel() error {
 }
 
 func invalidMode() error {
-	// Quirk: READONLY_OVERRIDE is valid, too, and goes unmentioned.
-	return refuse(ErrInvalidMode, "Invalid mode. Valid values are READWRITE, READONLY, and IMPORT.")
+	return refuse(ErrInvalidMode, "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, and IMPORT.")
 }
 
 func readOnly(subject string) error {
