@@ -38,6 +38,16 @@ func (b *Broker) Namespace(ctx context.Context, name names.Namespace) (*Policies
 	return ns.policies, nil
 }
 
+// HasNamespace says whether there is such a namespace.
+func (b *Broker) HasNamespace(ctx context.Context, name names.Namespace) (bool, error) {
+	c, err := b.catalogue.Fresh(ctx)
+	if err != nil {
+		return false, err
+	}
+	_, ok := c.namespace(name)
+	return ok, nil
+}
+
 func existingNamespace(c *catalogue, name names.Namespace) (*namespace, error) {
 	if ns, ok := c.namespace(name); ok {
 		return ns, nil

@@ -11,6 +11,7 @@ import (
 	"freshet/internal/access"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
+	"freshet/internal/names"
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
 	"freshet/internal/web"
@@ -26,6 +27,13 @@ type Target struct {
 	Scope access.Scope
 	// Audiences are the names under which it accepts tokens.
 	Audiences []string
+	// Namespaces are those of the registry's cluster.
+	Namespaces Namespaces
+}
+
+// Namespaces knows which namespaces a cluster has; messaging.Broker is one.
+type Namespaces interface {
+	HasNamespace(ctx context.Context, name names.Namespace) (bool, error)
 }
 
 // Options configures the surface; Resolver, Authenticator and Authorizer are
@@ -114,6 +122,9 @@ func (c *call) serve() error {
 		return errNoEndpoint
 	}
 	web.RecordOf(c.r.Context()).SetRoute(surfaceName, c.route.Pattern)
+	if c.route.Value.open {
+		return c.route.Value.serve(c)
+	}
 	var err error
 	if c.Target, err = c.api.opts.Resolver.Resolve(c.r); err != nil {
 		return err

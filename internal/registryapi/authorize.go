@@ -19,7 +19,6 @@ const (
 	createSubject   access.Permission = "schema.subjects.create"
 	updateSubject   access.Permission = "schema.subjects.update"
 	deleteSubject   access.Permission = "schema.subjects.delete"
-	describeMode    access.Permission = "schema.mode.describe"
 	updateMode      access.Permission = "schema.mode.update"
 )
 
@@ -33,6 +32,19 @@ type denial struct {
 
 func (d *denial) Error() string { return fmt.Sprintf("Role %s cannot access %s", d.role, d.what) }
 func (d *denial) Unwrap() error { return errDenied }
+
+// namespaceMissing is a 403, too, of which more permissions are no cure.
+type namespaceMissing struct {
+	role    string
+	subject string
+	name    names.Namespace
+}
+
+func (m *namespaceMissing) Error() string {
+	return fmt.Sprintf("Role %s cannot access subject %s: namespace %s does not exist; create it with PUT /admin/v2/namespaces/%s, after its tenant with PUT /admin/v2/tenants/%s",
+		m.role, m.subject, m.name, m.name, m.name.Tenant)
+}
+func (m *namespaceMissing) Unwrap() error { return errDenied }
 
 // scopeOf places a subject: its name says which topic's permissions govern it
 // (docs/spec/registry.md#subjects).
@@ -56,6 +68,32 @@ func (c *call) subject(need access.Permission) (string, error) {
 		return "", err
 	}
 	return subject, c.authorize(subject, need)
+}
+
+// subjectToWrite is subject for calls that can bring a subject into being.
+func (c *call) subjectToWrite(need access.Permission) (string, error) {
+	subject, err := c.subject(need)
+	if err != nil {
+		return "", err
+	}
+	return subject, c.requireNamespace(subject)
+}
+
+// requireNamespace refuses a subject whose name says that it belongs to a
+// namespace that does not exist (docs/spec/registry.md#d11).
+func (c *call) requireNamespace(subject string) error {
+	topic, err := names.SubjectTopic(subject)
+	if err != nil {
+		return schemas.CheckSubject(subject)
+	}
+	if topic.Namespace == names.PublicDefault {
+		return nil
+	}
+	ok, err := c.Namespaces.HasNamespace(c.r.Context(), topic.Namespace)
+	if ok || err != nil {
+		return err
+	}
+	return &namespaceMissing{role: c.principal.Name, subject: subject, name: topic.Namespace}
 }
 
 func (c *call) authorize(subject string, need access.Permission) error {
@@ -99,6 +137,20 @@ func (c *call) authorizeID(id int32) error {
 	}
 	c.asked = surface.Asked{Permission: describeSubject, Scope: c.Scope}
 	return &denial{role: c.principal.Name, what: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
+}
+
+// mayRead returns what a draft asks of the subjects that it refers to.
+func (c *call) mayRead() func(subject string) (bool, error) {
+	var f *filter
+	return func(subject string) (bool, error) {
+		if f == nil {
+			var err error
+			if f, err = c.newFilter(describeSubject); err != nil {
+				return false, err
+			}
+		}
+		return f.shows(subject)
+	}
 }
 
 // filter answers for many subjects: once for the whole registry if that is

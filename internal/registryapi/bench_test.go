@@ -123,7 +123,7 @@ func BenchmarkListSubjects(b *testing.B) {
 		fmt.Fprintf(&file, `{"kind":"version","subject":"topic-%d-value","version":1,"id":1,"schema":"\"string\""}`+"\n", i)
 	}
 	fmt.Fprintf(&file, `{"kind":"end","lines":%d}`, n+1)
-	if _, err := r.Import(b.Context(), strings.NewReader(file.String())); err != nil {
+	if _, err := r.Import(b.Context(), strings.NewReader(file.String()), nil); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("registry", func(b *testing.B) { hammer(b, newHandler(r), 2, get("/subjects")) })

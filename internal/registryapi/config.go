@@ -22,7 +22,7 @@ func (c *call) getConfig() error {
 }
 
 func (c *call) putConfig() error {
-	subject, err := c.subject(updateSubject)
+	subject, err := c.subjectToWrite(updateSubject)
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,9 @@ func (c *call) putConfig() error {
 	return c.reply([]byte(`{"compatibilityLevel":"` + level.String() + `","compatibility":"` + level.String() + `"}`))
 }
 
+// getMode answers whoever is known, as the global config does: clients ask for
+// both before they write.
 func (c *call) getMode() error {
-	if err := c.require(describeMode, c.Scope, "mode"); err != nil {
-		return err
-	}
 	mode, err := c.Registry.Mode(c.r.Context())
 	if err != nil {
 		return err

@@ -25,6 +25,10 @@ const (
 	codeTimeout = 50002
 )
 
+// challenges are the schemes that callers can use; one header each, since not
+// every client can take them apart.
+var challenges = []string{`Bearer realm="schema registry"`, `Basic realm="schema registry", charset="UTF-8"`}
+
 // code binds a sentinel to the number clients know. The HTTP status is its
 // first three digits.
 type code struct {
@@ -118,7 +122,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", "1")
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Bearer realm="schema registry"`)
+		h["Www-Authenticate"] = challenges
 	case http.StatusForbidden:
 		var denied *denial
 		if errors.As(err, &denied) {

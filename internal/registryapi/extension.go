@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"freshet/api/openapi"
 	"freshet/internal/errs"
 	"freshet/internal/schemas"
 	"freshet/internal/web"
@@ -83,7 +84,7 @@ func (c *call) side(req *sideRequest) (schemas.Side, error) {
 	if err != nil {
 		return side, err
 	}
-	side.Draft = &schemas.Draft{Type: t, Text: *req.Schema, References: req.References}
+	side.Draft = &schemas.Draft{Type: t, Text: *req.Schema, References: req.References, MayRead: c.mayRead()}
 	return side, nil
 }
 
@@ -109,15 +110,19 @@ func (c *call) export() error {
 }
 
 // importFile reads an export into this registry. It needs the right to write
-// everywhere and to set the mode, since it chooses ids.
+// everywhere, to read everywhere, since what it brings may refer to anything,
+// and to set the mode, since it chooses ids.
 func (c *call) importFile() error {
+	if err := c.require(describeSubject, c.Scope, "every subject"); err != nil {
+		return err
+	}
 	if err := c.require(createSubject, c.Scope, "every subject"); err != nil {
 		return err
 	}
 	if err := c.require(updateMode, c.Scope, "mode"); err != nil {
 		return err
 	}
-	done, err := c.Registry.Import(c.r.Context(), http.MaxBytesReader(c.w, c.r.Body, maxImport))
+	done, err := c.Registry.Import(c.r.Context(), http.MaxBytesReader(c.w, c.r.Body, maxImport), c.requireNamespace)
 	c.changed = done.Versions+done.Levels > 0
 	if err != nil {
 		return errs.Newf(errs.KindOf(err), "%w (written before: %d versions, %d levels)", err, done.Versions, done.Levels)
@@ -127,6 +132,12 @@ func (c *call) importFile() error {
 		return err
 	}
 	return c.reply(body)
+}
+
+// document describes the interface. It holds no secret.
+func (c *call) document() error {
+	web.WriteBody(c.w, http.StatusOK, "application/yaml", openapi.Document(surfaceName))
+	return nil
 }
 
 type countingWriter struct {

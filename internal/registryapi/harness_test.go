@@ -13,6 +13,7 @@ import (
 	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
+	"freshet/internal/names"
 	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
@@ -33,10 +34,16 @@ func (h fixture) Resolve(r *http.Request) (registryapi.Target, error) {
 		return registryapi.Target{}, errs.New(errs.NotFound, "no cluster answers to this host")
 	}
 	return registryapi.Target{
-		Registry:  h.registry,
-		Scope:     access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
-		Audiences: audiences,
+		Registry:   h.registry,
+		Scope:      access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
+		Audiences:  audiences,
+		Namespaces: h,
 	}, nil
+}
+
+// HasNamespace knows public/default and those of team.
+func (fixture) HasNamespace(_ context.Context, name names.Namespace) (bool, error) {
+	return name == names.PublicDefault || name.Tenant == "team" && (name.Name == "one" || name.Name == "two"), nil
 }
 
 // Authenticate knows three tokens.
@@ -45,14 +52,15 @@ func (fixture) Authenticate(_ context.Context, token string, given ...string) (*
 		return nil, fmt.Errorf("authenticated for %q, want %q", given, audiences)
 	}
 	switch token {
-	case "admin", "reader", "writer", "nobody":
+	case "admin", "reader", "writer", "importer", "nobody":
 		return &identity.Principal{Name: token, Organization: "acme"}, nil
 	}
 	return nil, errs.New(errs.Unauthenticated, "Token is not valid")
 }
 
 // Authorize lets admin do everything; reader and writer live in the namespace
-// team/one, where the writer may also register.
+// team/one, where the writer may also register; importer writes everywhere and
+// reads nothing.
 func (fixture) Authorize(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error) {
 	allowed := access.Decision{Allowed: true, By: access.ByBinding, Role: p.Name, Binding: "house-rules"}
 	verb := permission[strings.LastIndexByte(string(permission), '.')+1:]
@@ -64,6 +72,8 @@ func (fixture) Authorize(_ context.Context, p *identity.Principal, permission ac
 	case p.Name == "reader" && here && reads:
 		return allowed, nil
 	case p.Name == "writer" && here && (reads || verb == "create"):
+		return allowed, nil
+	case p.Name == "importer" && (verb == "create" || verb == "update"):
 		return allowed, nil
 	}
 	return access.Decision{}, errs.New(errs.Denied, "no")

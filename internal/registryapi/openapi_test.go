@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"freshet/internal/registryapi"
+	"freshet/internal/schemas"
 )
 
 var document = sync.OnceValues(func() (*openapi3.T, error) {
@@ -30,6 +32,36 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 	if err := doc.Validate(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDocumentIsServed to everybody, also where no cluster answers.
+func TestDocumentIsServed(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, schemas.Options{})
+	for _, at := range []string{"", "/stream"} {
+		res, text := do(t, http.MethodGet, s.URL+at+"/registry/v1alpha1/openapi.yaml", nil, "Authorization", "", "Accept", "text/html")
+		if got := res.Header.Get("Content-Type"); res.StatusCode != 200 || got != "application/yaml" {
+			t.Fatalf("got %s of type %q, want 200 of type application/yaml", res.Status, got)
+		}
+		if doc, err := openapi3.NewLoader().LoadFromData([]byte(text)); err != nil || doc.Info.Title != "Freshet schema registry" {
+			t.Errorf("got a document that is not the registry's: %v", err)
+		}
+	}
+}
+
+// A client that knows only one of the schemes must find it.
+func TestChallengeNamesBothSchemes(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, schemas.Options{})
+	res, _ := do(t, http.MethodGet, s.URL+"/subjects", nil, "Authorization", "")
+	var schemes []string
+	for _, challenge := range res.Header.Values("WWW-Authenticate") {
+		scheme, _, _ := strings.Cut(challenge, " ")
+		schemes = append(schemes, scheme)
+	}
+	if want := []string{"Bearer", "Basic"}; res.StatusCode != 401 || !slices.Equal(schemes, want) {
+		t.Errorf("got %s with challenges %q, want 401 with %q", res.Status, schemes, want)
 	}
 }
 

@@ -11,6 +11,7 @@ type endpoint struct {
 	serve func(*call) error
 	quick bool // no deadline of its own: answered from memory, or as long as the file is
 	lines bool // the file of an export goes in or out
+	open  bool // to everybody, whichever registry is meant
 }
 
 // routes are all endpoints there are.
@@ -41,6 +42,7 @@ var routes = []web.Route[endpoint]{
 	{Method: http.MethodPut, Pattern: "/mode", Value: endpoint{serve: (*call).putMode}},
 
 	{Method: http.MethodPost, Pattern: "/registry/v1alpha1/diff", Value: endpoint{serve: (*call).diff}},
+	{Method: http.MethodGet, Pattern: "/registry/v1alpha1/openapi.yaml", Value: endpoint{serve: (*call).document, open: true}},
 	{Method: http.MethodGet, Pattern: "/registry/v1alpha1/export", Value: endpoint{serve: (*call).export, quick: true, lines: true}},
 	{Method: http.MethodPost, Pattern: "/registry/v1alpha1/import", Value: endpoint{serve: (*call).importFile, quick: true, lines: true}},
 }

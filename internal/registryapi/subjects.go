@@ -89,7 +89,7 @@ func (c *call) getVersions() error {
 }
 
 func (c *call) register() error {
-	subject, err := c.subject(createSubject)
+	subject, err := c.subjectToWrite(createSubject)
 	if err != nil {
 		return err
 	}

@@ -110,10 +110,6 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 		}
 		base := m.current.Load()
 		n, next, records := decideAll(base, batch)
-		if len(records) == 0 {
-			finish(batch[:n], base.state)
-			return n
-		}
 		last, err := m.append(base.position, records)
 		if errors.Is(err, engine.ErrConflict) {
 			if err := m.catchUpLocked(m.ctx); err != nil {
@@ -127,7 +123,11 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 		if err != nil {
 			// Nothing is known of these records: they are not published, and
 			// if they did become durable the tail will bring them.
-			failWriters(batch[:n], base.state, fmt.Errorf("appending to the journal: %w", err))
+			err = fmt.Errorf("appending to the journal: %w", err)
+			if _, stale := m.append(base.position, nil); stale != nil {
+				return failAll(batch[:n], err)
+			}
+			failWriters(batch[:n], base.state, err)
 			return n
 		}
 		m.current.Store(next)
@@ -138,9 +138,20 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 	return failAll(batch, ErrContended)
 }
 
+// append writes the records behind a position, or, when there are none, makes
+// sure that the journal ends there: refusals and decisions to write nothing are
+// answers, too, and must not rest on a state that another replica has left
+// behind.
 func (m *Machine[S]) append(after uint64, records [][]byte) (uint64, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.opts.AppendTimeout)
 	defer cancel()
+	if len(records) == 0 {
+		last, err := m.journal.Last(ctx)
+		if err == nil && last > after {
+			err = engine.ErrConflict
+		}
+		return last, err
+	}
 	return m.journal.Append(ctx, after, records...)
 }
 
@@ -202,7 +213,8 @@ func finish[S any](batch []*update[S], state S) {
 }
 
 // failWriters ends a batch whose append failed: whoever wrote, or decided on top
-// of what was written, gets the failure; the others decided on durable state.
+// of what was written, gets the failure; the others decided on a state that was
+// durable and the newest.
 func failWriters[S any](batch []*update[S], base S, err error) {
 	for _, u := range batch {
 		if u.dependent || u.wrote {

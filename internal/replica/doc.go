@@ -37,7 +37,9 @@
 //     the original meanwhile.
 //  3. A decision is applied to the state it was taken on: the journal takes the
 //     records only behind that state's position (engine.ErrConflict otherwise,
-//     and then everybody of the batch decides again after catching up).
+//     and then everybody of the batch decides again after catching up). A batch
+//     without records asks the journal for its end instead, so that a refusal
+//     never rests on a state that another replica has left behind.
 //  4. When an append fails, nothing is published and nothing is known: if its
 //     records became durable after all, the tail brings them, and the next append
 //     loses until they are applied. Who wrote in that batch, or decided on top of

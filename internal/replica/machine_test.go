@@ -418,6 +418,38 @@ func TestReplicaBehindACompaction(t *testing.T) {
 	}
 }
 
+// A decision that writes nothing is an answer like any other: it must know what
+// another replica was told is durable, also when the tail is late.
+func TestDecisionWithoutRecordsKnowsTheNewestState(t *testing.T) {
+	t.Parallel()
+	errThere := errors.New("there already")
+	for name, decide := range map[string]func(*counters) ([][]byte, error){
+		"refusal":       func(*counters) ([][]byte, error) { return nil, errThere },
+		"nothing to do": func(*counters) ([][]byte, error) { return nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := openJournal(t)
+			behind := open(t, &gate{Journal: j, open: make(chan struct{})}, options())
+			ahead := open(t, j, options())
+			if _, err := ahead.Update(t.Context(), add("x")); err != nil {
+				t.Fatal(err)
+			}
+			var saw uint64
+			_, err := behind.Update(t.Context(), func(c *counters) ([][]byte, error) {
+				saw = value(c, "x")
+				return decide(c)
+			})
+			if err != nil && !errors.Is(err, errThere) {
+				t.Fatal(err)
+			}
+			if saw != 1 {
+				t.Fatalf("got a decision on x=%d, want x=1, which another replica had acknowledged", saw)
+			}
+		})
+	}
+}
+
 // gate holds a journal's followers back until it is opened.
 type gate struct {
 	engine.Journal

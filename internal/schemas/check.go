@@ -99,6 +99,10 @@ func checked(sub *subject, level Level) []versionEntry {
 // check compares a draft with versions, newest first, and returns why the
 // first one that does not fit does not.
 func (r *Registry) check(ctx context.Context, st *state, subject string, level Level, p *prepared, against []versionEntry) ([]string, error) {
+	if len(against) > 0 && against[0].schema.Type != p.typ {
+		// Quirk: a subject keeps its format even where nothing else is checked.
+		return explain([]string{differentType}, against[0], level), nil
+	}
 	if level == None || len(against) == 0 {
 		return nil, nil
 	}

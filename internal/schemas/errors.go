@@ -48,7 +48,7 @@ func subjectNotFound(subject string) error {
 }
 
 func versionNotFound(v VersionID) error {
-	return refuse(ErrVersionNotFound, "Version %d not found.", v)
+	return refuse(ErrVersionNotFound, "Version %s not found.", v)
 }
 
 func schemaIDNotFound(id int32) error {
@@ -70,11 +70,11 @@ func subjectNotSoftDeleted(subject string) error {
 
 func versionSoftDeleted(subject string, v VersionID) error {
 	// Quirk: no space behind the full stop.
-	return refuse(ErrVersionSoftDeleted, "Subject '%s' Version %d was soft deleted.Set permanent=true to delete permanently", subject, v)
+	return refuse(ErrVersionSoftDeleted, "Subject '%s' Version %s was soft deleted.Set permanent=true to delete permanently", subject, v)
 }
 
 func versionNotSoftDeleted(subject string, v VersionID) error {
-	return refuse(ErrVersionNotSoftDeleted, "Subject '%s' Version %d was not deleted first before being permanently deleted", subject, v)
+	return refuse(ErrVersionNotSoftDeleted, "Subject '%s' Version %s was not deleted first before being permanently deleted", subject, v)
 }
 
 func invalidVersion(text string) error {
@@ -91,8 +91,7 @@ func invalidLevel() error {
 }
 
 func invalidMode() error {
-	// Quirk: READONLY_OVERRIDE is valid, too, and goes unmentioned.
-	return refuse(ErrInvalidMode, "Invalid mode. Valid values are READWRITE, READONLY, and IMPORT.")
+	return refuse(ErrInvalidMode, "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, and IMPORT.")
 }
 
 func readOnly(subject string) error {
@@ -112,7 +111,7 @@ func overwriteNotPermitted(id int32) error {
 }
 
 func referenceExists(subject string, v VersionID) error {
-	return refuse(ErrReferenceExists, "One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=%s,version=%d}.", subject, v)
+	return refuse(ErrReferenceExists, "One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=%s,version=%s}.", subject, v)
 }
 
 func incompatible(subject string, messages []string) error {
@@ -122,8 +121,8 @@ func incompatible(subject string, messages []string) error {
 
 // invalidSchema names the draft and why it was refused.
 func invalidSchema(subject string, d *Draft, format string, args ...any) error {
-	return refuse(ErrInvalidSchema, "Invalid schema {subject=%s,version=%d,id=%d,schemaType=%s,references=%s,schema=%s}, details: %s",
-		subject, d.Version, d.ID, d.Type, describeReferences(d.References), clip(d.Text, 1024), fmt.Sprintf(format, args...))
+	return refuse(ErrInvalidSchema, "Invalid schema {subject=%s,version=%s,id=%d,schemaType=%s,references=%s,schema=%s}, details: %s",
+		subject, VersionID(d.Version), d.ID, d.Type, describeReferences(d.References), clip(d.Text, 1024), fmt.Sprintf(format, args...))
 }
 
 func describeReferences(refs []Reference) string {
@@ -133,7 +132,7 @@ func describeReferences(refs []Reference) string {
 			parts = append(parts, "...")
 			break
 		}
-		parts = append(parts, fmt.Sprintf("{name='%s', subject='%s', version=%d}", clip(ref.Name, 256), clip(ref.Subject, 256), ref.Version))
+		parts = append(parts, fmt.Sprintf("{name='%s', subject='%s', version=%s}", clip(ref.Name, 256), clip(ref.Subject, 256), VersionID(ref.Version)))
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
 }

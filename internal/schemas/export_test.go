@@ -56,7 +56,7 @@ func TestExportReadsBack(t *testing.T) {
 	t.Parallel()
 	file := export(t, filledRegistry(t))
 	other := openRegistry(t, openJournal(t))
-	done, err := other.Import(t.Context(), strings.NewReader(file))
+	done, err := other.Import(t.Context(), strings.NewReader(file), nil)
 	if err != nil || done != (Imported{Versions: 6, Levels: 2}) {
 		t.Fatalf("got %+v, %v, want 6 versions and 2 levels\n%s", done, err, file)
 	}
@@ -68,7 +68,7 @@ func TestExportReadsBack(t *testing.T) {
 		t.Errorf("the next id is %d, want 8", got.ID)
 	}
 	// Once more changes nothing.
-	done, err = other.Import(t.Context(), strings.NewReader(file))
+	done, err = other.Import(t.Context(), strings.NewReader(file), nil)
 	if err != nil || done != (Imported{Known: 8}) {
 		t.Errorf("again: got %+v, %v, want 8 known", done, err)
 	}
@@ -101,7 +101,7 @@ func TestImportRefusesWhatDoesNotFit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := openRegistry(t, openJournal(t))
-			_, err := r.Import(t.Context(), strings.NewReader(text))
+			_, err := r.Import(t.Context(), strings.NewReader(text), nil)
 			if !errors.Is(err, ErrImport) || !strings.HasPrefix(err.Error(), "Line ") {
 				t.Errorf("got %v, want %v with its line", err, ErrImport)
 			}
@@ -114,7 +114,7 @@ func TestImportDoesNotOverwrite(t *testing.T) {
 	file := export(t, filledRegistry(t))
 	r := openRegistry(t, openJournal(t))
 	mustRegister(t, r, "mine", avroRecord("Mine", "a"))
-	if _, err := r.Import(t.Context(), strings.NewReader(file)); !errors.Is(err, ErrImport) || !strings.Contains(err.Error(), "id 1") {
+	if _, err := r.Import(t.Context(), strings.NewReader(file), nil); !errors.Is(err, ErrImport) || !strings.Contains(err.Error(), "id 1") {
 		t.Errorf("imported over id 1: got %v, want %v that names it", err, ErrImport)
 	}
 }
@@ -124,7 +124,7 @@ func FuzzImport(f *testing.F) {
 	f.Add(`{"kind":"registry","format":"freshet-registry","edition":1}` + "\n" + `{"kind":"level","subject":"s","compatibility":"none"}` + "\n" + `{"kind":"end","lines":2}`)
 	r := openRegistry(f, openJournal(f))
 	f.Fuzz(func(t *testing.T, file string) {
-		if _, err := r.Import(t.Context(), strings.NewReader(file)); err != nil && !errors.Is(err, ErrImport) {
+		if _, err := r.Import(t.Context(), strings.NewReader(file), nil); err != nil && !errors.Is(err, ErrImport) {
 			t.Error(err)
 		}
 	})

@@ -27,8 +27,9 @@ type Imported struct {
 // Import reads a file of Export into this registry, ids and versions as they
 // are. What is there already is passed over; a line that contradicts it ends
 // the import, with the lines before it written. So an import can be repeated.
-func (r *Registry) Import(ctx context.Context, file io.Reader) (Imported, error) {
-	in := &importer{r: r, ctx: ctx, lines: bufio.NewReaderSize(file, 256<<10)}
+// What permit says against a subject ends it, too; nil permits all.
+func (r *Registry) Import(ctx context.Context, file io.Reader, permit func(subject string) error) (Imported, error) {
+	in := &importer{r: r, ctx: ctx, lines: bufio.NewReaderSize(file, 256<<10), permit: permit}
 	for !in.ended {
 		if err := in.batch(); err != nil {
 			return in.total, err
@@ -46,6 +47,7 @@ type importer struct {
 	r      *Registry
 	ctx    context.Context // one call's
 	lines  *bufio.Reader
+	permit func(subject string) error
 	number int // of the line read last
 	ended  bool
 	total  Imported
@@ -59,6 +61,9 @@ func (in *importer) batch() error {
 		line, n, err := in.next()
 		if err != nil {
 			return badLine(in.number, err)
+		}
+		if err := in.permitted(&line); err != nil {
+			return err
 		}
 		size += n
 		lines = append(lines, line)
@@ -83,6 +88,20 @@ func (in *importer) batch() error {
 	in.total.Versions += written.Versions
 	in.total.Levels += written.Levels
 	in.total.Known += written.Known
+	return nil
+}
+
+// permitted says whether the caller may write what the line is about.
+func (in *importer) permitted(line *exportLine) error {
+	if in.permit == nil || (line.Kind != lineVersion && line.Kind != lineLevel) {
+		return nil
+	}
+	if err := CheckSubject(line.Subject); err != nil {
+		return badLine(in.number, err)
+	}
+	if err := in.permit(line.Subject); err != nil {
+		return fmt.Errorf("Line %d: %w", in.number, err) //nolint:staticcheck // a text for clients, as badLine's
+	}
 	return nil
 }
 

@@ -67,6 +67,8 @@ func (r *Registry) prepare(ctx context.Context, st *state, subject string, d *Dr
 	return p, nil
 }
 
+const noReference = "No schema reference found for subject \"%s\" and version %s"
+
 // resolve finds the versions that the draft's references mean.
 func (p *prepared) resolve(st *state, subject string, d *Draft, deleted bool) error {
 	if len(d.References) == 0 {
@@ -83,8 +85,14 @@ func (p *prepared) resolve(st *state, subject string, d *Draft, deleted bool) er
 			return refuse(ErrInvalidSchema, "Invalid reference")
 		}
 		v, err := st.version(ref.Subject, VersionID(ref.Version), deleted)
-		if err != nil {
-			return invalidSchema(subject, d, "No schema reference found for subject \"%s\" and version %d", ref.Subject, ref.Version)
+		readable := err == nil
+		if readable && d.MayRead != nil {
+			if readable, err = d.MayRead(ref.Subject); err != nil {
+				return err
+			}
+		}
+		if !readable {
+			return invalidSchema(subject, d, noReference, ref.Subject, VersionID(ref.Version))
 		}
 		ref.Version = v.Version
 		p.targets[i] = target{subject: ref.Subject, version: v.Version, schema: v.Schema}
@@ -176,7 +184,7 @@ func (c *closure) stored(s *Schema, depth int) (form, int, error) {
 		// What a stored schema refers to can be soft-deleted.
 		v, err := c.st.version(ref.Subject, VersionID(ref.Version), true)
 		if err != nil {
-			return nil, 0, refuse(ErrInvalidSchema, "No schema reference found for subject \"%s\" and version %d", ref.Subject, ref.Version)
+			return nil, 0, refuse(ErrInvalidSchema, noReference, ref.Subject, VersionID(ref.Version))
 		}
 		targets[i] = target{subject: ref.Subject, version: ref.Version, schema: v.Schema}
 	}

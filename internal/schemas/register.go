@@ -132,12 +132,7 @@ func (reg *registration) permitted(st *state) error {
 
 func (reg *registration) compatible(st *state) error {
 	level := st.level(reg.name)
-	against := checked(reg.base, level)
-	if len(against) > 0 && against[0].schema.Type != reg.schema.typ {
-		// Quirk: a subject keeps its format even where nothing else is checked.
-		return incompatible(reg.name, explain([]string{differentType}, against[0], level))
-	}
-	messages, err := reg.r.check(reg.ctx, st, reg.name, level, reg.schema, against)
+	messages, err := reg.r.check(reg.ctx, st, reg.name, level, reg.schema, checked(reg.base, level))
 	if err != nil {
 		return err
 	}

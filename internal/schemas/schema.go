@@ -11,7 +11,7 @@ import (
 // canonAlgorithm is the version of the printing rules that made a stored text.
 // A stored text is never printed anew: when the rules change, this number
 // grows, and old schemas keep their text and their identity.
-const canonAlgorithm = 1
+const canonAlgorithm = 2
 
 // Schema is a stored schema. It is immutable, and shared by every version of
 // every subject that has it.

@@ -165,6 +165,14 @@ type VersionID int32
 // Latest is the highest active version of a subject.
 const Latest VersionID = -1
 
+// String returns the number, or "latest".
+func (v VersionID) String() string {
+	if v == Latest {
+		return "latest"
+	}
+	return strconv.Itoa(int(v))
+}
+
 // ParseVersion reads a version as it stands in a path: a number of 1 to
 // 2^31-1, or "latest" in any case, or -1 for the same.
 func ParseVersion(s string) (VersionID, error) {
@@ -201,6 +209,10 @@ type Draft struct {
 	// none, and so does a negative Version.
 	ID      int32
 	Version int32
+	// MayRead says whether whoever sends the draft may read a subject that it
+	// refers to; what they may not read does not exist for them. nil lets them
+	// read all.
+	MayRead func(subject string) (bool, error)
 }
 
 // CheckSubject returns nil when the name may be a subject's.

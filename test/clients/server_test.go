@@ -11,6 +11,7 @@ import (
 	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
+	"freshet/internal/names"
 	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
@@ -54,8 +55,10 @@ func target(t *testing.T) (url, token string) {
 type keyholder struct{ registry *schemas.Registry }
 
 func (k keyholder) Resolve(*http.Request) (registryapi.Target, error) {
-	return registryapi.Target{Registry: k.registry}, nil
+	return registryapi.Target{Registry: k.registry, Namespaces: k}, nil
 }
+
+func (keyholder) HasNamespace(context.Context, names.Namespace) (bool, error) { return true, nil }
 
 func (keyholder) Authenticate(_ context.Context, token string, _ ...string) (*identity.Principal, error) {
 	if token != localToken {

@@ -38,6 +38,9 @@ func buildModel(doc *document) (*node, error) {
 			return nil, fmt.Errorf("schema and its references have more than %d parts", maxNodes)
 		}
 	}
+	if err := b.checkLoops(); err != nil {
+		return nil, err
+	}
 	b.followRefs()
 	return root, nil
 }
@@ -61,7 +64,8 @@ func (b *builder) at(s site) *node {
 	return n
 }
 
-// followRefs finds where each chain of references ends.
+// followRefs finds where each chain of references ends; checkLoops has made
+// sure that it does.
 func (b *builder) followRefs() {
 	for _, n := range b.refs {
 		first := n.ref
@@ -70,19 +74,13 @@ func (b *builder) followRefs() {
 			continue
 		}
 		chain := []*refBody{first}
-		seen := map[*refBody]bool{first: true}
 		end := first.target
 		for end.kind == kindRef {
 			link := end.ref
-			if seen[link] {
-				end = emptyNode
-				break
-			}
 			if link.end != nil {
 				end = link.end
 				break
 			}
-			seen[link] = true
 			chain = append(chain, link)
 			end = link.target
 		}

@@ -67,10 +67,8 @@ func TestRecursiveSchemas(t *testing.T) {
 		"mutual, the same":     {mutual("string"), mutual("string"), ""},
 		"mutual, changed":      {mutual("string"), mutual("null"), "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/a/properties/b/items"},
 		"recursion unrolled":   {`{"items":{"$ref":"#"}}`, `{"items":{"items":{"$ref":"#"}}}`, ""},
-		"only references":      {`{"$ref":"#"}`, `{"$ref":"#"}`, ""},
-		"a loop to a type":     {`{"$ref":"#"}`, `{"type":"string"}`, "TYPE_CHANGED #/"},
 		"not of itself":        {`{"not":{"$ref":"#"}}`, `{"not":{"$ref":"#"}}`, ""},
-		"allOf of itself":      {`{"allOf":[{"$ref":"#"},{"type":"string"}]}`, `{"allOf":[{"$ref":"#"},{"type":"null"}]}`, "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/"},
+		"anyOf of itself":      {`{"anyOf":[{"$ref":"#"},{"type":"string"}]}`, `{"anyOf":[{"$ref":"#"},{"type":"null"}]}`, "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/"},
 		"a dynamic tree":       {in2020(`{"$dynamicAnchor":"n","items":{"$dynamicRef":"#n"},"maxItems":3}`), in2020(`{"$dynamicAnchor":"n","items":{"$dynamicRef":"#n"},"maxItems":2}`), "MAX_ITEMS_DECREASED #/maxItems"},
 		"through a definition": {`{"$ref":"#/definitions/a","definitions":{"a":{"items":{"$ref":"#"}}}}`, `{"items":{"$ref":"#"}}`, ""},
 	} {

@@ -163,6 +163,3 @@ type refBody struct {
 	target *node
 	end    *node // the target behind all references; set when the model is done
 }
-
-// emptyNode stands for a reference that leads only to itself.
-var emptyNode = &node{kind: kindEmpty}

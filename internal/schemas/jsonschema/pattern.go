@@ -10,7 +10,7 @@ import (
 
 const (
 	// maxPattern bounds the length of one regular expression.
-	maxPattern = 32 << 10
+	maxPattern = 128 << 10
 	// patternTime is how long one match may take: an honest pattern needs
 	// microseconds, a bomb would need years.
 	patternTime = 100 * time.Millisecond

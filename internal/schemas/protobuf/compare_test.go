@@ -112,6 +112,8 @@ var comparisons = map[string]comparison{
 	"oneof field added":         {body("oneof o { int32 a = 1; }"), body("oneof o { int32 a = 1; M b = 2; }"), "ONEOF_FIELD_ADDED #/M/o/2"},
 	"oneof field removed":       {body("oneof o { int32 a = 1; int32 b = 2; }"), body("oneof o { int32 a = 1; }"), "ONEOF_FIELD_REMOVED #/M/o/2!"},
 	"oneof renamed, one lost":   {body("oneof o { int32 a = 1; int32 b = 2; }"), body("oneof p { int32 a = 1; }"), "ONEOF_REMOVED #/M/o | ONEOF_ADDED #/M/p | ONEOF_FIELD_REMOVED #/M/o/2!"},
+	"oneof field required":      {body2("oneof o { int32 a = 1; int32 b = 2; }"), body2("oneof o { int32 a = 1; } required int32 b = 2;"), "ONEOF_FIELD_MOVED_TO_TOP_LEVEL #/M/2 | REQUIRED_FIELD_ADDED #/M/2!"},
+	"oneof message required":    {body2("oneof o { int32 a = 1; M b = 2; }"), body2("oneof o { int32 a = 1; } required M b = 2;"), "ONEOF_FIELD_MOVED_TO_TOP_LEVEL #/M/2 | REQUIRED_FIELD_ADDED #/M/2!"},
 	"oneof field out":           {body("oneof o { int32 a = 1; int32 b = 2; }"), body("oneof o { int32 a = 1; } int32 b = 2;"), "ONEOF_FIELD_MOVED_TO_TOP_LEVEL #/M/2"},
 	"oneof field out, changed":  {body("oneof o { int32 a = 1; int32 b = 2; }"), body("oneof o { int32 a = 1; } string b = 2;"), "ONEOF_FIELD_MOVED_TO_TOP_LEVEL #/M/2 | FIELD_SCALAR_KIND_CHANGED #/M/2!"},
 	"oneof field changed":       {body("oneof o { int32 a = 1; }"), body("oneof o { string b = 1; }"), "FIELD_NAME_CHANGED #/M/o/1 | FIELD_SCALAR_KIND_CHANGED #/M/o/1!"},

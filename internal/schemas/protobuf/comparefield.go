@@ -57,6 +57,9 @@ func (c *comparer) fields(was, now scoped, old, new *message) {
 			c.atTag(tag, func() {
 				if before.oneof != nil {
 					c.add(oneofFieldMovedToTop)
+					if after.field.label == labelRequired {
+						c.add(requiredFieldAdded) // old data may have another member, or none
+					}
 				}
 				c.field(was, now, before.field, after.field)
 			})

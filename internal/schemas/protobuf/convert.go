@@ -26,6 +26,7 @@ func convert(tree *ast.FileNode) (*file, error) {
 	if tree.Edition != nil {
 		f.edition = tree.Edition.Edition.AsString()
 	}
+	types := 0
 	for _, decl := range tree.Decls {
 		switch decl := decl.(type) {
 		case *ast.PackageNode:
@@ -35,11 +36,11 @@ func convert(tree *ast.FileNode) (*file, error) {
 		case *ast.OptionNode:
 			f.options = append(f.options, c.option(decl))
 		case *ast.MessageNode:
-			f.messages = append(f.messages, c.message(decl.Name.Val, decl.Decls))
+			f.messages = append(f.messages, counted(&types, c.message(decl.Name.Val, decl.Decls)))
 		case *ast.EnumNode:
 			f.enums = append(f.enums, c.enum(decl))
 		case *ast.ExtendNode:
-			f.extends = append(f.extends, c.extend(decl))
+			f.extends = append(f.extends, c.extend(decl, &types))
 		case *ast.ServiceNode:
 			f.services = append(f.services, c.service(decl))
 		}
@@ -74,6 +75,7 @@ func (c *converter) importDecl(n *ast.ImportNode) importDecl {
 
 func (c *converter) message(name string, decls []ast.MessageElement) *message {
 	m := &message{name: name}
+	types := 0
 	for _, decl := range decls {
 		switch decl := decl.(type) {
 		case *ast.OptionNode:
@@ -83,15 +85,15 @@ func (c *converter) message(name string, decls []ast.MessageElement) *message {
 		case *ast.MapFieldNode:
 			m.fields = append(m.fields, c.mapField(decl))
 		case *ast.GroupNode:
-			m.groups = append(m.groups, c.group(decl))
+			m.groups = append(m.groups, c.group(decl, &types))
 		case *ast.OneofNode:
-			m.oneofs = append(m.oneofs, c.oneof(decl))
+			m.oneofs = append(m.oneofs, c.oneof(decl, &types))
 		case *ast.MessageNode:
-			m.messages = append(m.messages, c.message(decl.Name.Val, decl.Decls))
+			m.messages = append(m.messages, counted(&types, c.message(decl.Name.Val, decl.Decls)))
 		case *ast.EnumNode:
 			m.enums = append(m.enums, c.enum(decl))
 		case *ast.ExtendNode:
-			m.extends = append(m.extends, c.extend(decl))
+			m.extends = append(m.extends, c.extend(decl, &types))
 		case *ast.ExtensionRangeNode:
 			m.extensions = append(m.extensions, extensionRange{
 				ranges:  c.ranges(decl.Ranges, maxFieldTag),
@@ -124,12 +126,19 @@ func (c *converter) mapField(n *ast.MapFieldNode) *field {
 	}
 }
 
-func (c *converter) group(n *ast.GroupNode) *group {
+// counted gives the next place among its siblings to a message.
+func counted(types *int, m *message) *message {
+	m.order = *types
+	*types++
+	return m
+}
+
+func (c *converter) group(n *ast.GroupNode, types *int) *group {
 	return &group{
 		label:   labelOf(n.Label),
 		tag:     c.tag(n, n.Tag),
 		options: specialLast(c.compact(n.Options)),
-		body:    c.message(n.Name.Val, n.Decls),
+		body:    counted(types, c.message(n.Name.Val, n.Decls)),
 	}
 }
 
@@ -158,7 +167,7 @@ func (c *converter) tag(n ast.Node, tag *ast.UintLiteralNode) int64 {
 	return number
 }
 
-func (c *converter) oneof(n *ast.OneofNode) *oneof {
+func (c *converter) oneof(n *ast.OneofNode, types *int) *oneof {
 	o := &oneof{name: n.Name.Val}
 	for _, decl := range n.Decls {
 		switch decl := decl.(type) {
@@ -167,7 +176,7 @@ func (c *converter) oneof(n *ast.OneofNode) *oneof {
 		case *ast.FieldNode:
 			o.fields = append(o.fields, c.field(decl))
 		case *ast.GroupNode:
-			o.groups = append(o.groups, c.group(decl))
+			o.groups = append(o.groups, c.group(decl, types))
 		}
 	}
 	return o
@@ -194,14 +203,14 @@ func (c *converter) enum(n *ast.EnumNode) *enum {
 	return e
 }
 
-func (c *converter) extend(n *ast.ExtendNode) *extend {
+func (c *converter) extend(n *ast.ExtendNode, types *int) *extend {
 	e := &extend{extendee: string(n.Extendee.AsIdentifier())}
 	for _, decl := range n.Decls {
 		switch decl := decl.(type) {
 		case *ast.FieldNode:
 			e.fields = append(e.fields, c.field(decl))
 		case *ast.GroupNode:
-			e.groups = append(e.groups, c.group(decl))
+			e.groups = append(e.groups, c.group(decl, types))
 		}
 	}
 	return e

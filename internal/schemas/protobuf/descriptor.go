@@ -2,6 +2,7 @@ package protobuf
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/bufbuild/protocompile/linker"
@@ -131,9 +132,9 @@ func modelOf(fd *descriptorpb.FileDescriptorProto, decoder *optionDecoder) *file
 	}
 	groups := map[string]bool{}
 	f.extends = d.extends(fd.GetExtension(), fd.GetMessageType(), groups)
-	for _, m := range fd.GetMessageType() {
+	for i, m := range fd.GetMessageType() {
 		if !groups[m.GetName()] {
-			f.messages = append(f.messages, d.message(m))
+			f.messages = append(f.messages, d.messageAt(i, m))
 		}
 	}
 	for _, e := range fd.GetEnumType() {
@@ -166,15 +167,15 @@ func (d *descriptorReader) message(md *descriptorpb.DescriptorProto) *message {
 		}
 		if body := groupOf(fld, md.GetNestedType()); body != nil {
 			generated[body.GetName()] = true
-			*groups = append(*groups, d.group(fld, body))
+			*groups = append(*groups, d.group(fld, slices.Index(md.GetNestedType(), body), body))
 			continue
 		}
 		*fields = append(*fields, d.field(fld, mapEntryOf(fld, md, generated)))
 	}
 	m.oneofs = dropEmpty(m.oneofs)
-	for _, nested := range md.GetNestedType() {
+	for i, nested := range md.GetNestedType() {
 		if !generated[nested.GetName()] {
-			m.messages = append(m.messages, d.message(nested))
+			m.messages = append(m.messages, d.messageAt(i, nested))
 		}
 	}
 	for _, e := range md.GetEnumType() {
@@ -189,6 +190,13 @@ func (d *descriptorReader) message(md *descriptorpb.DescriptorProto) *message {
 			ranges: []tagRange{inclusive(r.GetStart(), r.GetEnd()-1)}, options: d.options(r.GetOptions()),
 		})
 	}
+	return m
+}
+
+// messageAt is message for one that has a place among its siblings.
+func (d *descriptorReader) messageAt(order int, md *descriptorpb.DescriptorProto) *message {
+	m := d.message(md)
+	m.order = order
 	return m
 }
 
@@ -254,7 +262,13 @@ func (d *descriptorReader) extends(
 		e := out[len(out)-1]
 		if body := groupOf(fld, siblings); body != nil {
 			generated[body.GetName()] = true
-			e.groups = append(e.groups, d.group(fld, body))
+			order := slices.Index(siblings, body)
+			if n := len(e.groups); n > 0 && e.groups[n-1].body.order+1 != order {
+				// A message was declared between the two, so these were two blocks.
+				e = &extend{extendee: fld.GetExtendee()}
+				out = append(out, e)
+			}
+			e.groups = append(e.groups, d.group(fld, order, body))
 			continue
 		}
 		e.fields = append(e.fields, d.field(fld, nil))

@@ -108,9 +108,9 @@ func (d *descriptorReader) field(fld *descriptorpb.FieldDescriptorProto, entry *
 	return f
 }
 
-func (d *descriptorReader) group(fld *descriptorpb.FieldDescriptorProto, body *descriptorpb.DescriptorProto) *group {
+func (d *descriptorReader) group(fld *descriptorpb.FieldDescriptorProto, order int, body *descriptorpb.DescriptorProto) *group {
 	return &group{
-		label: d.label(fld), tag: int64(fld.GetNumber()), options: d.fieldOptions(fld), body: d.message(body),
+		label: d.label(fld), tag: int64(fld.GetNumber()), options: d.fieldOptions(fld), body: d.messageAt(order, body),
 	}
 }
 

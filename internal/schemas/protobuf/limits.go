@@ -61,6 +61,33 @@ func checkText(text string) error {
 	return nil
 }
 
+// newestEdition is the one that the parser knows.
+const newestEdition = "2023"
+
+// editionOf returns the edition that a text says to be of, or "". It is asked
+// before the parser, which takes the words of newer editions for slips of the
+// pen.
+func editionOf(text string) string {
+	s := scanner{text: text, line: 1}
+	s.skipBlanks()
+	if !strings.HasPrefix(s.text[s.at:], "edition") {
+		return ""
+	}
+	s.at += len("edition")
+	s.skipBlanks()
+	if !strings.HasPrefix(s.text[s.at:], "=") {
+		return ""
+	}
+	s.at++
+	s.skipBlanks()
+	quoted := s.at
+	if quoted == len(text) || text[quoted] != '"' && text[quoted] != '\'' {
+		return ""
+	}
+	s.skipString(text[quoted])
+	return strings.Trim(text[quoted:min(s.at, len(text))], `"'`)
+}
+
 // longLines reports whether a text has lines that are not worth pointing into.
 func longLines(text string) bool {
 	for len(text) > maxLine {

@@ -40,6 +40,7 @@ type importDecl struct {
 // message is a message, or the body of a group.
 type message struct {
 	name       string
+	order      int // among the messages and groups declared beside it: records carry an index into them
 	reserved   []reserved
 	options    []option
 	fields     []*field // map fields included, oneof members and groups not

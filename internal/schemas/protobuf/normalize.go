@@ -2,6 +2,7 @@ package protobuf
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 )
@@ -37,6 +38,9 @@ func arrangeFile(f *file) {
 	if f.syntax == "proto2" {
 		f.syntax = "" // which is what a file without the line means
 	}
+	if f.empty() {
+		f.syntax = "proto2" // an empty text is no schema
+	}
 	imports := slices.Clone(f.imports)
 	slices.SortStableFunc(imports, func(a, b importDecl) int {
 		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.kind, b.kind))
@@ -49,37 +53,29 @@ func arrangeFile(f *file) {
 func arrangeMessage(m *message) {
 	m.reserved = arrangeReserved(m.reserved)
 	m.extensions = arrangeExtensions(m.extensions)
+	// Groups keep their order: they are messages, too.
 	sortFields(m.fields)
-	sortGroups(m.groups)
 	for _, o := range m.oneofs {
 		sortFields(o.fields)
-		sortGroups(o.groups)
 	}
 	slices.SortStableFunc(m.oneofs, func(a, b *oneof) int {
 		return cmp.Compare(a.lowestTag(), b.lowestTag())
 	})
 }
 
-// lowestTag needs sorted members.
 func (o *oneof) lowestTag() int64 {
-	switch {
-	case len(o.fields) == 0 && len(o.groups) == 0:
-		return 0
-	case len(o.groups) == 0:
-		return o.fields[0].tag
-	case len(o.fields) == 0:
-		return o.groups[0].tag
-	default:
-		return min(o.fields[0].tag, o.groups[0].tag)
+	lowest := int64(math.MaxInt64)
+	for _, f := range o.fields {
+		lowest = min(lowest, f.tag)
 	}
+	for _, g := range o.groups {
+		lowest = min(lowest, g.tag)
+	}
+	return lowest
 }
 
 func sortFields(fields []*field) {
 	slices.SortStableFunc(fields, func(a, b *field) int { return cmp.Compare(a.tag, b.tag) })
-}
-
-func sortGroups(groups []*group) {
-	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(a.tag, b.tag) })
 }
 
 // arrangeReserved gives every range and name a statement of its own, numbers
@@ -150,14 +146,18 @@ func boolCompare(a, b bool) int {
 	}
 }
 
-// arrangeExtends joins the blocks that extend one type, where the first stood.
+// arrangeExtends joins the blocks that extend one type, where the first stood;
+// those with groups stay where they are, since groups are messages.
 func arrangeExtends(extends []*extend) []*extend {
 	var out []*extend
 	at := map[string]*extend{}
 	for _, e := range extends {
+		if len(e.groups) > 0 {
+			out = append(out, e)
+			continue
+		}
 		if first := at[e.extendee]; first != nil {
 			first.fields = append(first.fields, e.fields...)
-			first.groups = append(first.groups, e.groups...)
 			continue
 		}
 		at[e.extendee] = e
@@ -165,7 +165,6 @@ func arrangeExtends(extends []*extend) []*extend {
 	}
 	for _, e := range out {
 		sortFields(e.fields)
-		sortGroups(e.groups)
 	}
 	return out
 }

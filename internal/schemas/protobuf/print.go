@@ -35,11 +35,18 @@ func (p *printer) file(f *file) {
 	}
 	p.imports(f.imports)
 	p.optionStatements(f.options)
-	if len(f.messages)+len(f.enums) > 0 {
+	if extends, rest, ok := f.shuffled(); ok {
 		p.gap()
+		p.inOrder(extends, nil, nil, f.messages)
+		p.types(nil, f.enums)
+		p.extends(rest)
+	} else {
+		if len(f.messages)+len(f.enums) > 0 {
+			p.gap()
+		}
+		p.types(f.messages, f.enums)
+		p.extends(f.extends)
 	}
-	p.types(f.messages, f.enums)
-	p.extends(f.extends)
 	if len(f.services) > 0 {
 		p.gap()
 	}
@@ -136,11 +143,21 @@ func (p *printer) body(m *message) {
 	section(len(m.reserved), func() { p.reserved(m.reserved, maxFieldTag) })
 	section(len(m.options), func() { p.optionLines(m.options) })
 	section(len(m.fields), func() { p.fields(m.fields) })
-	section(len(m.oneofs), func() { p.oneofs(m.oneofs) })
-	section(len(m.groups), func() { p.groups(m.groups) })
-	section(len(m.extensions), func() { p.extensions(m.extensions) })
-	section(len(m.extends), func() { p.extendBlocks(m.extends) })
-	section(len(m.messages)+len(m.enums), func() { p.types(m.messages, m.enums) })
+	if t, ok := m.shuffled(); ok {
+		section(len(t.plainOneofs), func() { p.oneofs(t.plainOneofs) })
+		section(len(m.extensions), func() { p.extensions(m.extensions) })
+		section(len(t.plainExtends), func() { p.extendBlocks(t.plainExtends) })
+		section(1, func() {
+			p.inOrder(t.extends, t.oneofs, m.groups, m.messages)
+			p.types(nil, m.enums)
+		})
+	} else {
+		section(len(m.oneofs), func() { p.oneofs(m.oneofs) })
+		section(len(m.groups), func() { p.groups(m.groups) })
+		section(len(m.extensions), func() { p.extensions(m.extensions) })
+		section(len(m.extends), func() { p.extendBlocks(m.extends) })
+		section(len(m.messages)+len(m.enums), func() { p.types(m.messages, m.enums) })
+	}
 	p.closeBrace(first)
 }
 

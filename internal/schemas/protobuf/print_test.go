@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 )
 
 var update = flag.Bool("update", false, "write the printed texts to testdata")
@@ -69,6 +70,60 @@ func TestCanonicalKeepsMeaning(t *testing.T) {
 		want := compile(t, string(text))
 		checkPrinted(t, want, s.Canonical(), (*Schema).Canonical, false)
 		checkPrinted(t, want, s.Normalized(), (*Schema).Normalized, true)
+	}
+}
+
+// Records carry the index of their message, and groups are messages: printing
+// moves none of them.
+func TestGroupsKeepTheOrderOfMessages(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"after a message":  `message M { message A {} optional group G = 1 {} message B {} }`,
+		"by number":        `message M { optional group Z = 2 {} optional group Y = 1 {} }`,
+		"in a oneof":       `message M { message A {} oneof o { group Z = 4 {} group Y = 3 {} int32 i = 2; } oneof p { int32 j = 1; } optional group G = 5 {} }`,
+		"two oneofs":       `message M { oneof o { group Z = 4 {} } oneof p { group Y = 3 {} } }`,
+		"in an extension":  `extend M { optional group G = 4 {} } message M { extensions 4 to 9; } extend M { optional int32 i = 6; } message N {} extend M { optional group H = 5 {} }`,
+		"nested extension": `message M { extensions 4 to 9; message A {} extend M { optional group G = 4 {} } message B {} extend M { optional group H = 5 {} } }`,
+		"inside a group":   `message M { message A {} optional group G = 1 { message B {} optional group H = 2 {} } }`,
+		"beside enums":     `message M { enum E { X = 0; } message A {} optional group G = 1 {} optional E e = 2; }`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := compile(t, text)
+			s := mustParse(t, text)
+			for form, printed := range map[string]string{
+				"canonical": s.Canonical(), "normalized": s.Normalized(),
+				"descriptor": mustParse(t, toBase64(t, source)).Canonical(),
+			} {
+				if got, want := messageOrder(compile(t, printed).GetMessageType()), messageOrder(source.GetMessageType()); got != want {
+					t.Errorf("%s: got the messages %s, want %s:\n%s", form, got, want, printed)
+				}
+				again := mustParse(t, printed)
+				if twice := again.Canonical(); form != "normalized" && twice != printed {
+					t.Errorf("%s: printing is not stable:\n%s\n---\n%s", form, printed, twice)
+				}
+				if twice := again.Normalized(); form == "normalized" && twice != printed {
+					t.Errorf("%s: printing is not stable:\n%s\n---\n%s", form, printed, twice)
+				}
+			}
+		})
+	}
+}
+
+func messageOrder(messages []*descriptorpb.DescriptorProto) string {
+	var b strings.Builder
+	for _, m := range messages {
+		b.WriteString(m.GetName() + "(" + messageOrder(m.GetNestedType()) + ")")
+	}
+	return b.String()
+}
+
+// A text that says only that it is proto2 is still one.
+func TestNormalizedIsNeverEmpty(t *testing.T) {
+	t.Parallel()
+	s := mustParse(t, `syntax = "proto2";`)
+	if got, want := s.Normalized(), "syntax = \"proto2\";\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -41,6 +41,7 @@ func (r *rewriter) message(outer string, m *message) *message {
 	scope := qualify(outer, m.name)
 	out := &message{
 		name:     m.name,
+		order:    m.order,
 		reserved: m.reserved,
 		options:  r.options(outer, m.options),
 		fields:   r.fields(scope, m.fields),

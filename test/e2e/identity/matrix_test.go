@@ -192,7 +192,8 @@ func registryOperations() []operation {
 	add("GET", "/stream/config", "", nil)
 	add("GET", "/stream/config/thing", describe, nil)
 	add("PUT", "/stream/config/{role}", "schema.subjects.update", map[string]any{"compatibility": "BACKWARD"})
-	add("GET", "/stream/mode", "schema.mode.describe", nil)
+	add("GET", "/stream/mode", "", nil)
+	add("GET", "/stream/registry/v1alpha1/openapi.yaml", "", nil)
 	add("PUT", "/stream/mode", "schema.mode.update", map[string]any{"mode": "READWRITE"})
 	add("GET", "/stream/registry/v1alpha1/export", describe, nil)
 	return append(list,
