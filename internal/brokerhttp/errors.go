@@ -67,6 +67,7 @@ var wires = []wire{
 	{messaging.ErrMessageID, 400, 400},
 	{messaging.ErrForeignID, 404, 404},
 	{messaging.ErrNoMessage, 404, 404},
+	{messaging.ErrLeaseEnded, 409, 409},
 	{messaging.ErrTooLarge, 413, 413},
 	{messaging.ErrBatch, 413, 413},
 	{messaging.ErrTooMany, 503, 503},

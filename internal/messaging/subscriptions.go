@@ -228,7 +228,7 @@ func (b *Broker) Unsubscribe(ctx context.Context, name names.Topic, subscription
 	if err := b.engine.DeleteSubscription(ctx, t.id, subscription); err != nil {
 		return err
 	}
-	b.liveOf(t.id).subs.Delete(subscription)
+	b.liveOf(t.id).endSubscription(subscription, ErrNoSubscription)
 	return nil
 }
 
