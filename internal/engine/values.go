@@ -61,7 +61,7 @@ type Record struct {
 }
 
 // OriginProperty is the property that names the message a dead letter is a
-// copy of, as topic:entry:partition.
+// copy of, as topic:entry:partition. Package messaging shows it as an id.
 const OriginProperty = "ORIGIN_MESSAGE_ID"
 
 // Delivery is a record leased to a consumer.

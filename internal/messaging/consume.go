@@ -64,7 +64,7 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 	received := make([]Received, len(deliveries))
 	for i := range deliveries {
 		d := &deliveries[i]
-		received[i] = t.received(&d.Record)
+		received[i] = b.received(t.topic, &d.Record)
 		received[i].Redeliveries, received[i].LeasedUntil = d.Redeliveries, d.LeasedUntil
 		received[i].ID.Redeliveries = d.Redeliveries
 		live.out.add(len(d.Payload))
