@@ -184,6 +184,8 @@ func (c *Call) Fail(err error, code int) {
 		h.Set("WWW-Authenticate", challenge(err))
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", "1")
+	case http.StatusUnsupportedMediaType:
+		h.Set("Accept-Encoding", codings) // RFC 9110 §15.5.16
 	case http.StatusMethodNotAllowed:
 		if c.Allow != "" {
 			h.Set("Allow", c.Allow)
