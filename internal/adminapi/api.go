@@ -14,6 +14,9 @@ import (
 type Options struct {
 	surface.Options
 	Resolver brokerhttp.Resolver
+	// Accounts tells which roles name somebody; nil: those that do not are not
+	// warned of.
+	Accounts Accounts
 }
 
 // API serves the administration of clusters.

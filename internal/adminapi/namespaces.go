@@ -52,7 +52,7 @@ func (c *call) createNamespace() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p))
+	return c.doneGranting(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p), slices.Sorted(maps.Keys(p.Permissions))...)
 }
 
 func (c *call) deleteNamespace() error {
@@ -95,27 +95,20 @@ func (c *call) grantBody() ([]messaging.Action, error) {
 	return slices.Compact(granted), nil
 }
 
-func grant(p *messaging.Policies, role string, granted []messaging.Action) {
-	if p.Permissions == nil {
-		p.Permissions = make(map[string][]messaging.Action)
-	}
-	p.Permissions[role] = granted
-}
-
 func (c *call) grantNamespace() error {
 	granted, err := c.grantBody()
 	if err != nil {
 		return err
 	}
-	return c.done(c.updateNamespace(func(p *messaging.Policies) error {
-		grant(p, c.param("role"), granted)
+	return c.doneGranting(c.updateNamespace(func(p *messaging.Policies) error {
+		p.Grant(c.param("role"), granted)
 		return nil
-	}))
+	}), c.param("role"))
 }
 
 func (c *call) revokeNamespace() error {
 	return c.done(c.updateNamespace(func(p *messaging.Policies) error {
-		delete(p.Permissions, c.param("role"))
+		p.Revoke(c.param("role"))
 		return nil
 	}))
 }

@@ -3,6 +3,7 @@ package adminapi
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -125,7 +126,32 @@ func (c *call) subscribe() error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayDeadLetter(properties); err != nil {
+		return err
+	}
 	return c.done(c.Broker().Subscribe(c.R.Context(), c.Topic, c.Subscription, at, properties))
+}
+
+// mayDeadLetter asks whether the caller may send the subscription's dead letters
+// where these properties say: produce there, and create the topic when there is
+// none. Named or by default makes no difference, since either way the broker
+// writes there for the caller (docs/spec/messages.md#dead-letters).
+func (c *call) mayDeadLetter(properties map[string]string) error {
+	to, err := c.Broker().DeadLetters(c.R.Context(), c.Topic, c.Subscription, properties)
+	if err != nil || to == nil {
+		return err
+	}
+	topic, subscription := c.Topic, c.Subscription
+	c.Topic, c.Subscription = to.Topic, "" // what the audit record is about when it is refused
+	err = c.Authorize(brokerhttp.PermitProduce)
+	if err == nil && !to.Exists {
+		err = c.Authorize(need("topics", "create")...)
+	}
+	if err != nil {
+		return fmt.Errorf("choosing %s as dead-letter topic: %w", to.Topic, err)
+	}
+	c.Topic, c.Subscription = topic, subscription
+	return nil
 }
 
 func (c *call) unsubscribe() error {
@@ -218,6 +244,9 @@ func (c *call) subscriptionProperties() error {
 func (c *call) setSubscriptionProperties() error {
 	properties, err := c.propertiesBody()
 	if err != nil {
+		return err
+	}
+	if err := c.mayDeadLetter(properties); err != nil {
 		return err
 	}
 	return c.done(c.Broker().SetSubscriptionProperties(c.R.Context(), c.Topic, c.Subscription, properties))

@@ -133,7 +133,7 @@ func (c *call) createTenant() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.Broker().CreateTenant(c.R.Context(), t))
+	return c.doneGranting(c.Broker().CreateTenant(c.R.Context(), t), t.AdminRoles...)
 }
 
 func (c *call) updateTenant() error {
@@ -141,7 +141,7 @@ func (c *call) updateTenant() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.Broker().UpdateTenant(c.R.Context(), t))
+	return c.doneGranting(c.Broker().UpdateTenant(c.R.Context(), t), t.AdminRoles...)
 }
 
 func (c *call) deleteTenant() error {

@@ -146,20 +146,19 @@ func (c *call) grantTopic() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
-		grant(p, c.param("role"), granted)
+	return c.doneGranting(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
+		p.Grant(c.param("role"), granted)
 		return nil
-	}))
+	}), c.param("role"))
 }
 
 var errNoGrant = errs.New(errs.Precondition, "permissions are not set at the topic level")
 
 func (c *call) revokeTopic() error {
 	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
-		if _, ok := p.Permissions[c.param("role")]; !ok {
+		if !p.Revoke(c.param("role")) {
 			return errNoGrant
 		}
-		delete(p.Permissions, c.param("role"))
 		return nil
 	}))
 }

@@ -72,18 +72,22 @@ func (c *Call) granted(p access.Permission) bool {
 	if who.Organization != scope.Organization || who.Instance != "" && who.Instance != scope.Instance {
 		return false
 	}
+	role := who.Name
+	if who.ServiceAccount != "" {
+		role = messaging.RoleOf(who.ServiceAccount, who.Organization) // whatever the server's address is
+	}
 	switch {
 	case p == PermitProduce && c.Topic.Local != "":
-		return c.Broker().Grants(who.Name, c.Topic, messaging.ActionProduce)
+		return c.Broker().Grants(role, c.Topic, messaging.ActionProduce)
 	case p == PermitConsume && c.Topic.Local != "":
-		return c.Broker().Grants(who.Name, c.Topic, messaging.ActionConsume)
+		return c.Broker().Grants(role, c.Topic, messaging.ActionConsume)
 	}
 	// A tenant's administrators rule what is in it, but not the tenant itself.
 	tenant := c.Topic.Namespace.Tenant
 	if tenant == "" {
 		tenant = c.Namespace.Tenant
 	}
-	return tenant != "" && c.Broker().Administers(who.Name, tenant)
+	return tenant != "" && c.Broker().Administers(role, tenant)
 }
 
 // Audit records the call with the status of its response.

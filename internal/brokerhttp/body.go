@@ -28,12 +28,17 @@ func BadQuery(format string, args ...any) error {
 	return errs.Newf(errs.Invalid, "%w: %w", errQuery, fmt.Errorf(format, args...))
 }
 
-// Body reads the whole body.
+// Body reads the whole body, at most limit bytes of it, and takes off what
+// Content-Encoding says was put around it.
 func (c *Call) Body(limit int64) ([]byte, error) {
 	if c.R.ContentLength == 0 {
 		return nil, nil
 	}
-	b, held, err := c.Options.Limiter.ReadBody(c.R, limit)
+	r, err := decoded(c.R, limit)
+	if err != nil {
+		return nil, err
+	}
+	b, held, err := c.Options.Limiter.ReadBody(r, limit)
 	c.held += held
 	return b, err
 }

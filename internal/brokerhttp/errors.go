@@ -67,6 +67,7 @@ var wires = []wire{
 	{messaging.ErrMessageID, 400, 400},
 	{messaging.ErrForeignID, 404, 404},
 	{messaging.ErrNoMessage, 404, 404},
+	{messaging.ErrLeaseEnded, 409, 409},
 	{messaging.ErrTooLarge, 413, 413},
 	{messaging.ErrBatch, 413, 413},
 	{messaging.ErrTooMany, 503, 503},
@@ -183,6 +184,8 @@ func (c *Call) Fail(err error, code int) {
 		h.Set("WWW-Authenticate", challenge(err))
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", "1")
+	case http.StatusUnsupportedMediaType:
+		h.Set("Accept-Encoding", codings) // RFC 9110 §15.5.16
 	case http.StatusMethodNotAllowed:
 		if c.Allow != "" {
 			h.Set("Allow", c.Allow)

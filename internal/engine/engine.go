@@ -76,7 +76,8 @@ type Subscriptions interface {
 	// at least one, and with none after req.Wait.
 	Receive(ctx context.Context, id TopicID, name string, req ReceiveRequest) ([]Delivery, error)
 	// Settle applies acknowledgements, negative acknowledgements and lease
-	// extensions in order, and returns once they are durable.
+	// extensions in order, and returns once they are durable. When one of them
+	// cannot be applied, none is.
 	Settle(ctx context.Context, id TopicID, name string, settlements []Settlement) error
 }
 

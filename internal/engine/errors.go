@@ -10,6 +10,7 @@ var (
 	ErrNoSubscription     = errs.New(errs.NotFound, "subscription does not exist")
 	ErrSubscriptionExists = errs.New(errs.Conflict, "subscription exists already")
 	ErrForeignID          = errs.New(errs.NotFound, "message id does not belong to this topic")
+	ErrLeaseEnded         = errs.New(errs.Conflict, "caller has no lease on the message: it ran out, was given back or is acknowledged, and another consumer may have the message")
 	ErrNoMessage          = errs.New(errs.NotFound, "message does not exist")
 	ErrInvalid            = errs.New(errs.Invalid, "request is not valid")
 	ErrTooLarge           = errs.New(errs.TooLarge, "message is too large")

@@ -61,7 +61,7 @@ type Record struct {
 }
 
 // OriginProperty is the property that names the message a dead letter is a
-// copy of, as topic:entry:partition.
+// copy of, as topic:entry:partition. Package messaging shows it as an id.
 const OriginProperty = "ORIGIN_MESSAGE_ID"
 
 // Delivery is a record leased to a consumer.
@@ -146,10 +146,11 @@ type Action uint8
 
 // The actions.
 const (
-	Ack    Action = iota // done with it, durably
-	AckTo                // done with it and everything before it on its partition
-	Nack                 // give it back after Settlement.Delay
-	Extend               // keep it for Settlement.Delay from now
+	Ack     Action = iota // done with it, durably
+	AckTo                 // done with it and everything before it on its partition
+	Nack                  // give it back after Settlement.Delay; ErrLeaseEnded when the caller does not have it
+	Extend                // keep it for Settlement.Delay from now; ErrLeaseEnded when the caller does not have it
+	Release               // give it back at once when the caller still has it, else nothing
 )
 
 // Settlement is one action on one message.
@@ -157,6 +158,12 @@ type Settlement struct {
 	ID     MessageID
 	Action Action
 	Delay  time.Duration
+	// Delivery says which lease the caller speaks of: the one of the delivery
+	// with Redeliveries+1 == Delivery. Acknowledgements count without it.
+	// Nack, Extend and Release need that lease to be in force. 0 does not say:
+	// then they mean the lease in force, unless an earlier one of the message
+	// ran out, whose holder may not have noticed.
+	Delivery uint32
 }
 
 // PartitionStats are the statistics of one partition.

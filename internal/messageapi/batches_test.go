@@ -109,13 +109,19 @@ func TestDeadLetters(t *testing.T) {
 		Is(`{"ackTimeoutMillis":"5000","deadLetterTopic":"graves","maxRedeliverCount":"1"}`)
 	w.Call("PUT", "/admin/v2/persistent/public/default/graves/subscription/u", "").Want(204)
 	topic := root + "public/default/t"
-	w.Call("POST", topic+"/message", "poison", "X-Msg-Property-why", "bad").Want(201)
+	origin := w.Call("POST", topic+"/message", "poison", "X-Msg-Property-why", "bad").Want(201).Header.Get("X-Msg-Message-String-Id")
 	for range 2 {
 		got := w.Call("POST", topic+"/s/message", "").Want(200)
 		w.Call("POST", topic+"/s/message/nack", got.ID()).Want(204)
 	}
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
 	w.Call("POST", root+"public/default/graves/u/message", `{"timeoutMillis":5000}`).Want(200).Is("poison").Says("X-Msg-Property-why", "bad")
+	var letter struct{ Messages []struct{ Properties map[string]string } }
+	w.Call("PUT", "/admin/v2/persistent/public/default/graves/subscription/v", `"earliest"`).Want(204)
+	w.Call("POST", root+"public/default/graves/v/messages", "").Want(200).Into(&letter)
+	if got := letter.Messages[0].Properties["ORIGIN_MESSAGE_ID"]; got != origin {
+		t.Errorf("ORIGIN_MESSAGE_ID: got %q, want %q, the id that the producer got", got, origin)
+	}
 	w.Call("PUT", path+"/subscription/x", `{"deadLetterPolicy":{"deadLetterTopic":"graves"}}`).Want(412)
 	w.Call("PUT", path+"/subscription/x", `{"deadLetterPolicy":{"maxRedeliverCount":-1}}`).Want(400)
 	w.Call("PUT", path+"/subscription/s/properties", `{"maxRedeliverCount":"many"}`).Want(412)

@@ -307,7 +307,7 @@ func TestRedelivery(t *testing.T) {
 	w.Call("POST", topic+"/s/message/nack", fmt.Sprintf(`{"messageId":%q,"delayMillis":-1}`, second.ID())).Want(400)
 	// A late acknowledgement by the first receiver wins.
 	w.Call("PUT", topic+"/s/message", first.ID()).Want(204)
-	w.Call("POST", topic+"/s/message/nack", second.ID()).Want(204)
+	w.Call("POST", topic+"/s/message/nack", second.ID()).Want(409)
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
 }
 

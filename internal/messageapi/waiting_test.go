@@ -179,6 +179,7 @@ type event struct {
 		Payload         any
 		Encoding        string
 		RedeliveryCount int
+		Reason          string
 	}
 }
 

@@ -64,7 +64,7 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 	received := make([]Received, len(deliveries))
 	for i := range deliveries {
 		d := &deliveries[i]
-		received[i] = t.received(&d.Record)
+		received[i] = b.received(t.topic, &d.Record)
 		received[i].Redeliveries, received[i].LeasedUntil = d.Redeliveries, d.LeasedUntil
 		received[i].ID.Redeliveries = d.Redeliveries
 		live.out.add(len(d.Payload))
@@ -121,7 +121,10 @@ const (
 	Extend = engine.Extend // keep it for Delay from now
 )
 
-// Settlement is one action on one message.
+// Settlement is one action on one message. The id that a redelivered message
+// came with says of which delivery it is, and a Nack or Extend with it is for
+// that lease only; an id without redeliveries is for the lease in force
+// (docs/spec/messages.md#m7).
 type Settlement struct {
 	ID     names.MessageID
 	Action SettleAction
@@ -129,8 +132,8 @@ type Settlement struct {
 }
 
 // Settle applies settlements and returns once they are durable. An id that is
-// not of this topic fails the whole call and changes nothing; settling twice
-// is no error.
+// not of this topic, or a Nack or Extend without a lease (ErrLeaseEnded), fails
+// the whole call and changes nothing; acknowledging twice is no error.
 func (b *Broker) Settle(ctx context.Context, name names.Topic, subscription string, settlements ...Settlement) error {
 	if len(settlements) == 0 || len(settlements) > b.limits.Batch {
 		return errs.Newf(errs.TooLarge, "%w: %d message ids, must be between 1 and %d", ErrBatch, len(settlements), b.limits.Batch)
@@ -150,7 +153,11 @@ func (b *Broker) Settle(ctx context.Context, name names.Topic, subscription stri
 		if err != nil {
 			return err
 		}
-		list = append(list, engine.Settlement{ID: id, Action: s.Action, Delay: s.Delay})
+		st := engine.Settlement{ID: id, Action: s.Action, Delay: s.Delay}
+		if s.ID.Redeliveries > 0 {
+			st.Delivery = s.ID.Redeliveries + 1
+		}
+		list = append(list, st)
 	}
 	if err := b.engine.Settle(ctx, t.id, subscription, list); err != nil {
 		return err

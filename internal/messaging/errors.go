@@ -53,5 +53,6 @@ var (
 	ErrSubscriptionExists = engine.ErrSubscriptionExists
 	ErrForeignID          = engine.ErrForeignID
 	ErrNoMessage          = engine.ErrNoMessage
+	ErrLeaseEnded         = engine.ErrLeaseEnded
 	ErrTooLarge           = engine.ErrTooLarge
 )

@@ -40,7 +40,7 @@ func TestFormat1Messages(t *testing.T) {
 				Producer: "\x00key:order-3", HasSequence: true,
 				Properties: []messaging.Property{plain, hidden("producer", "p"), {Key: engine.OriginProperty, Value: "1:2:0"}},
 			},
-			want: messaging.Message{Producer: "p", Properties: []messaging.Property{plain, {Key: engine.OriginProperty, Value: "1:2:0"}}},
+			want: messaging.Message{Producer: "p", Properties: []messaging.Property{plain, {Key: engine.OriginProperty, Value: "1:2:-1:0"}}},
 		},
 	}
 	for name, tc := range tests {

@@ -66,6 +66,26 @@ func (l *liveTopic) subscription(name string) *liveSubscription {
 	return s.(*liveSubscription)
 }
 
+// end tells the streams of a deleted subscription, which may be waiting for
+// credit and not for the engine.
+func (s *liveSubscription) end(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for stream := range s.streams {
+		select {
+		case stream.ended <- why:
+		default:
+		}
+	}
+}
+
+// endSubscription forgets a deleted subscription.
+func (l *liveTopic) endSubscription(name string, why error) {
+	if s, ok := l.subs.LoadAndDelete(name); ok {
+		s.(*liveSubscription).end(why)
+	}
+}
+
 // meter counts messages and bytes, and knows how fast they came.
 type meter struct {
 	messages atomic.Int64

@@ -1,6 +1,8 @@
 package messaging
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"freshet/internal/engine"
@@ -115,6 +117,32 @@ func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
 }
 
 // received makes the outward form of a stored message.
+func (b *Broker) received(t *topic, r *engine.Record) Received {
+	out := t.received(r)
+	if n := len(out.Properties); n > 0 && out.Properties[n-1].Key == engine.OriginProperty {
+		out.Properties = slices.Clone(out.Properties)
+		out.Properties[n-1].Value = b.origin(out.Properties[n-1].Value)
+	}
+	return out
+}
+
+// origin gives the id of the message that a dead letter is a copy of the form
+// that all ids have outside: the engine numbers the one partition of a topic
+// without any. An engine's name has three parts; anything else is the producer's.
+func (b *Broker) origin(name string) string {
+	if strings.Count(name, ":") != 2 {
+		return name
+	}
+	id, err := names.ParseMessageID(name)
+	if err != nil {
+		return name
+	}
+	if t, ok := b.catalogue.View().byID.Get(engine.TopicID(id.Ledger)); id.Partition == 0 && (!ok || t.partitions == 0) {
+		id.Partition = -1
+	}
+	return id.String()
+}
+
 func (t *topic) received(r *engine.Record) Received {
 	out := Received{
 		Message: Message{

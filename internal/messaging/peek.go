@@ -51,7 +51,7 @@ func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string
 			return Received{}, ErrNoMessage
 		}
 		if n <= len(records) {
-			return t.received(&records[n-1]), nil
+			return b.received(t.topic, &records[n-1]), nil
 		}
 		n -= len(records)
 		req.From = records[len(records)-1].ID.Entry + 1
@@ -75,7 +75,7 @@ func (b *Broker) Message(ctx context.Context, name names.Topic, id names.Message
 	if len(records) == 0 || records[0].ID.Entry != at.Entry {
 		return Received{}, ErrNoMessage
 	}
-	return t.received(&records[0]), nil
+	return b.received(t.topic, &records[0]), nil
 }
 
 // MessageIDAt returns the id of the first message published at or after a time.

@@ -209,7 +209,13 @@ func (b *Broker) dropFromEngine(ctx context.Context, id engine.TopicID) error {
 	if err := b.engine.DeleteTopic(ctx, id); err != nil && !errors.Is(err, engine.ErrNoTopic) {
 		return fmt.Errorf("removing topic %d: %w", id, err)
 	}
-	b.live.Delete(id)
+	if l, ok := b.live.LoadAndDelete(id); ok {
+		live := l.(*liveTopic)
+		live.subs.Range(func(name, _ any) bool {
+			live.endSubscription(name.(string), ErrNoTopic)
+			return true
+		})
+	}
 	return nil
 }
 

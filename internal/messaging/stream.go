@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -23,8 +24,15 @@ type Stream struct {
 
 	mu      sync.Mutex
 	credits int
-	out     map[engine.MessageID]time.Time // unsettled, and when the lease ends
-	changed chan struct{}                  // capacity 1: a credit came back
+	out     map[engine.MessageID]streamLease // unsettled
+	changed chan struct{}                    // capacity 1: a credit came back
+	ended   chan error                       // capacity 1: what it reads from was deleted
+}
+
+// streamLease is the lease of a message that a stream handed out.
+type streamLease struct {
+	delivery uint32
+	until    time.Time
 }
 
 // StreamOptions configures a stream.
@@ -53,7 +61,7 @@ func (b *Broker) Stream(ctx context.Context, name names.Topic, subscription stri
 	s := &Stream{
 		b: b, target: t, subscription: subscription, lease: opts.Lease,
 		live:    b.liveOf(t.id).subscription(subscription),
-		credits: opts.Credits, out: make(map[engine.MessageID]time.Time), changed: make(chan struct{}, 1),
+		credits: opts.Credits, out: make(map[engine.MessageID]streamLease), changed: make(chan struct{}, 1), ended: make(chan error, 1),
 	}
 	s.live.mu.Lock()
 	defer s.live.mu.Unlock()
@@ -92,6 +100,9 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Received, erro
 		select {
 		case <-s.changed:
 		case <-timer.C:
+		case err := <-s.ended:
+			timer.Stop()
+			return nil, err
 		case <-ctx.Done():
 			timer.Stop()
 			return nil, ctx.Err()
@@ -119,7 +130,7 @@ func (s *Stream) receive(ctx context.Context, n int, wait time.Duration) ([]Rece
 		if err != nil {
 			continue // cannot be: the id was made from the same target
 		}
-		s.out[id] = received[i].LeasedUntil
+		s.out[id] = streamLease{delivery: received[i].Redeliveries + 1, until: received[i].LeasedUntil}
 	}
 	return received, nil
 }
@@ -129,11 +140,11 @@ func (s *Stream) free(at time.Time) (int, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := at.Add(time.Hour)
-	for id, until := range s.out {
-		if !until.After(at) {
+	for id, l := range s.out {
+		if !l.until.After(at) {
 			delete(s.out, id)
-		} else if until.Before(next) {
-			next = until
+		} else if l.until.Before(next) {
+			next = l.until
 		}
 	}
 	return s.credits - len(s.out), next
@@ -148,8 +159,9 @@ func (s *Stream) settled(list []engine.Settlement) {
 		st := &list[i]
 		switch st.Action {
 		case Extend:
-			if _, ok := s.out[st.ID]; ok {
-				s.out[st.ID] = time.Now().Add(st.Delay)
+			if l, ok := s.out[st.ID]; ok {
+				l.until = time.Now().Add(st.Delay)
+				s.out[st.ID] = l
 			}
 		case AckTo:
 			for id := range s.out {
@@ -183,10 +195,8 @@ func (s *Stream) Close() error {
 
 	s.mu.Lock()
 	var list []engine.Settlement
-	for id, until := range s.out {
-		if until.After(time.Now()) {
-			list = append(list, engine.Settlement{ID: id, Action: Nack})
-		}
+	for id, l := range s.out {
+		list = append(list, engine.Settlement{ID: id, Action: engine.Release, Delivery: l.delivery})
 	}
 	s.mu.Unlock()
 	if len(list) == 0 {
@@ -195,18 +205,31 @@ func (s *Stream) Close() error {
 	// The caller's context is most likely done; this must happen all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.b.ctx), giveBackTimeout)
 	defer cancel()
-	return s.b.engine.Settle(ctx, s.target.id, s.subscription, list)
+	err := s.b.engine.Settle(ctx, s.target.id, s.subscription, list)
+	if errors.Is(err, ErrNoSubscription) || errors.Is(err, ErrNoTopic) {
+		return nil // deleted: there is nothing to give back to
+	}
+	return err
 }
 
 const giveBackTimeout = 5 * time.Second
 
-// GiveBack returns messages that never reached their consumer, at once.
+// GiveBack returns messages that never reached their consumer, at once. What
+// somebody settled meanwhile stays settled.
 func (b *Broker) GiveBack(name names.Topic, subscription string, received []Received) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), giveBackTimeout)
 	defer cancel()
-	settlements := make([]Settlement, len(received))
-	for i := range received {
-		settlements[i] = Settlement{ID: received[i].ID, Action: Nack}
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return err
 	}
-	return b.Settle(ctx, name, subscription, settlements...)
+	list := make([]engine.Settlement, len(received))
+	for i := range received {
+		id, err := t.engineID(received[i].ID)
+		if err != nil {
+			return err
+		}
+		list[i] = engine.Settlement{ID: id, Action: engine.Release, Delivery: received[i].Redeliveries + 1}
+	}
+	return b.engine.Settle(ctx, t.id, subscription, list)
 }

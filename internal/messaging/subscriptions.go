@@ -3,9 +3,6 @@ package messaging
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"strconv"
 	"time"
 
 	"freshet/internal/engine"
@@ -109,72 +106,6 @@ func positionError(err error) error {
 	return err
 }
 
-// consumerPolicy is what a subscription's properties ask of the broker.
-type consumerPolicy struct {
-	lease        time.Duration
-	deadLetters  bool
-	redeliveries uint32
-	topic        string // for dead letters; "" for the default
-}
-
-const maxRedeliveries = 1_000_000
-
-func (b *Broker) parsePolicy(properties map[string]string) (consumerPolicy, error) {
-	var p consumerPolicy
-	if err := checkProperties(properties); err != nil {
-		return p, err
-	}
-	if text, ok := properties[PropertyAckTimeout]; ok {
-		ms, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || ms < 1 || ms > b.limits.MaxLease.Milliseconds() {
-			return p, errs.Newf(errs.Invalid, "%w: %s must be a number of milliseconds up to %d", ErrPolicy, PropertyAckTimeout, b.limits.MaxLease.Milliseconds())
-		}
-		p.lease = time.Duration(ms) * time.Millisecond
-		if err := b.checkLease(p.lease); err != nil {
-			return p, err
-		}
-	}
-	p.topic = properties[PropertyDeadLetterTopic]
-	if text, ok := properties[PropertyMaxRedeliver]; ok {
-		n, err := strconv.ParseUint(text, 10, 32)
-		if err != nil || n > maxRedeliveries {
-			return p, errs.Newf(errs.Invalid, "%w: %s must be a number up to %d", ErrPolicy, PropertyMaxRedeliver, maxRedeliveries)
-		}
-		p.deadLetters, p.redeliveries = true, uint32(n)
-	} else if p.topic != "" {
-		return p, errs.Newf(errs.Invalid, "%w: %s needs %s", ErrPolicy, PropertyDeadLetterTopic, PropertyMaxRedeliver)
-	}
-	return p, nil
-}
-
-// subscriptionConfig makes the engine's form of a policy. It creates the topic
-// for dead letters, by default <topic>-<subscription>-DLQ as in Pulsar.
-func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription string, p consumerPolicy, properties map[string]string) (engine.SubscriptionConfig, error) {
-	config := engine.SubscriptionConfig{Lease: p.lease, Properties: maps.Clone(properties)}
-	if !p.deadLetters {
-		return config, nil
-	}
-	name := names.Topic{Namespace: t.name.Namespace, Local: t.name.Local + "-" + subscription + "-DLQ"}
-	if p.topic != "" {
-		var err error
-		if name, err = names.ParseTopic(p.topic); err != nil {
-			return config, errs.Newf(errs.Invalid, "%w: %s: %w", ErrPolicy, PropertyDeadLetterTopic, err)
-		}
-		if name.Namespace != t.name.Namespace {
-			return config, errs.Newf(errs.Invalid, "%w: %s must be in the topic's own namespace", ErrPolicy, PropertyDeadLetterTopic)
-		}
-	}
-	letters, err := b.create(ctx, name, true, func(*namespace) (topicRecord, error) { return topicRecord{}, nil })
-	if err != nil {
-		return config, fmt.Errorf("creating the dead-letter topic %s: %w", name, err)
-	}
-	if letters.id == t.id || letters.partitions > 0 {
-		return config, errs.Newf(errs.Invalid, "%w: %s must be another topic, without partitions", ErrPolicy, PropertyDeadLetterTopic)
-	}
-	config.DeadLetterTopic, config.MaxDeliveries = letters.id, p.redeliveries+1
-	return config, nil
-}
-
 // Subscriptions returns the names of a topic's subscriptions in order.
 func (b *Broker) Subscriptions(ctx context.Context, name names.Topic) ([]string, error) {
 	_, stats, err := b.describeFresh(ctx, name)
@@ -228,7 +159,7 @@ func (b *Broker) Unsubscribe(ctx context.Context, name names.Topic, subscription
 	if err := b.engine.DeleteSubscription(ctx, t.id, subscription); err != nil {
 		return err
 	}
-	b.liveOf(t.id).subs.Delete(subscription)
+	b.liveOf(t.id).endSubscription(subscription, ErrNoSubscription)
 	return nil
 }
 

@@ -123,7 +123,7 @@ func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error)
 	}
 	var out []Received
 	for i := range records {
-		out = append(out, t.target.received(&records[i]))
+		out = append(out, t.b.received(t.target.topic, &records[i]))
 		part := int(records[i].ID.Partition - t.first)
 		for part >= len(t.next) { // it came since the tail began
 			t.next = append(t.next, 0)

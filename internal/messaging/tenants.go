@@ -96,23 +96,3 @@ func (b *Broker) DeleteTenant(ctx context.Context, name string) error {
 	})
 	return err
 }
-
-// Grants reports whether the permissions kept with the topic, its namespace or
-// its tenant let a role do something. A tenant's administrators may do
-// everything in it. It never blocks.
-func (b *Broker) Grants(role string, topic names.Topic, action Action) bool {
-	c := b.catalogue.View()
-	if t, ok := lookup(c, topic); ok && slices.Contains(t.policies.Permissions[role], action) {
-		return true
-	}
-	if ns, ok := c.namespace(topic.Namespace); ok && slices.Contains(ns.policies.Permissions[role], action) {
-		return true
-	}
-	return b.Administers(role, topic.Namespace.Tenant)
-}
-
-// Administers reports whether a role is among a tenant's administrators.
-func (b *Broker) Administers(role, tenant string) bool {
-	t, ok := b.catalogue.View().tenants.Get(tenant)
-	return ok && slices.Contains(t.AdminRoles, role)
-}

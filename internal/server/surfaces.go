@@ -49,7 +49,7 @@ func (s *server) routes() (http.Handler, error) {
 	messages := messageapi.New(messageapi.Options{
 		Options: options, Resolver: s.brokers(), WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
 	})
-	admin := adminapi.New(adminapi.Options{Options: options, Resolver: s.brokers()})
+	admin := adminapi.New(adminapi.Options{Options: options, Resolver: s.brokers(), Accounts: s.identity.directory})
 	registry := func(atRoot bool) http.Handler {
 		return registryapi.New(registryapi.Options{Options: options, Resolver: registries{s.plane, atRoot}})
 	}

@@ -100,7 +100,7 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 	for _, edit := range edits {
 		edit(&messages)
 	}
-	w.API = both(messageapi.New(messages), adminapi.New(adminapi.Options{Options: messages.Options, Resolver: messages.Resolver}))
+	w.API = both(messageapi.New(messages), adminapi.New(adminapi.Options{Options: messages.Options, Resolver: messages.Resolver, Accounts: w.Identity.Directory}))
 	w.Server = httptest.NewServer(web.Middleware(w.API, Quiet, nil))
 	t.Cleanup(w.Server.Close)
 	w.Token = w.Account("boss", func(a *identity.Account) { a.Admin = true })

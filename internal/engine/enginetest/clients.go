@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -93,7 +94,7 @@ type consumer struct {
 	h     *history
 	topic engine.TopicID
 	name  string
-	held  []engine.MessageID
+	held  []engine.Delivery
 	acked map[engine.MessageID]bool
 	open  map[engine.MessageID]bool // acknowledged without an answer
 	reset bool                      // a reset to the start without an answer
@@ -111,6 +112,8 @@ func (c *consumer) step(rng *rand.Rand) {
 		c.settle(rng)
 	case n == 8 && c.topic == logTopic:
 		c.rewind()
+	case n == 9 && len(c.held) > 0:
+		c.speakLate(rng)
 	default:
 		records, err := c.h.e.Read(c.h.ctx, c.topic, engine.ReadRequest{Partition: engine.AllPartitions, Max: 100, Subscription: c.name})
 		if err != nil && c.h.alive() {
@@ -132,7 +135,7 @@ func (c *consumer) receive(most int) {
 		if c.acked[d.ID] {
 			c.h.Errorf("got %v, want it never again: it was acknowledged", d.ID)
 		}
-		c.held = append(c.held, d.ID)
+		c.held = append(c.held, d)
 	}
 }
 
@@ -140,15 +143,16 @@ func (c *consumer) settle(rng *rand.Rand) {
 	rng.Shuffle(len(c.held), func(i, j int) { c.held[i], c.held[j] = c.held[j], c.held[i] })
 	n := 1 + rng.IntN(len(c.held))
 	var s []engine.Settlement
-	for _, id := range c.held[:n] {
-		action := engine.Ack
+	for _, d := range c.held[:n] {
+		id, action := d.ID, engine.Ack
 		if rng.IntN(4) == 0 {
 			action = engine.Nack
 		}
 		if action == engine.Ack {
 			c.open[id] = true
 		}
-		s = append(s, engine.Settlement{ID: id, Action: action})
+		// Half of them say which delivery they speak of.
+		s = append(s, engine.Settlement{ID: id, Action: action, Delivery: (d.Redeliveries + 1) * uint32(rng.IntN(2))})
 	}
 	c.held = c.held[n:]
 	err := c.h.e.Settle(c.h.ctx, c.topic, c.name, s)
@@ -163,6 +167,21 @@ func (c *consumer) settle(rng *rand.Rand) {
 		c.acked[id] = true
 	}
 	clear(c.open)
+}
+
+// speakLate is somebody who had a message before the consumer got it: nothing
+// comes of what they say.
+func (c *consumer) speakLate(rng *rand.Rand) {
+	d := c.held[rng.IntN(len(c.held))]
+	for _, action := range []engine.Action{engine.Nack, engine.Extend} {
+		late := engine.Settlement{ID: d.ID, Action: action, Delivery: d.Redeliveries + 2}
+		if d.Redeliveries > 0 {
+			late.Delivery = d.Redeliveries
+		}
+		if err := c.h.e.Settle(c.h.ctx, c.topic, c.name, []engine.Settlement{late}); !errors.Is(err, engine.ErrLeaseEnded) && c.h.alive() {
+			c.h.Errorf("settle on a lease that ended: got error %v, want %v", err, engine.ErrLeaseEnded)
+		}
+	}
 }
 
 func (c *consumer) rewind() {
@@ -189,6 +208,7 @@ func (c *consumer) check() {
 	}
 	backlog := stats.Subscriptions[0].Backlog
 	came := map[engine.MessageID]bool{}
+	var all []engine.Delivery
 	for {
 		got, err := c.h.e.Receive(c.h.ctx, c.topic, c.name, engine.ReceiveRequest{Max: 1000, Partition: engine.AllPartitions})
 		if err != nil {
@@ -203,6 +223,7 @@ func (c *consumer) check() {
 			}
 			came[d.ID] = true
 		}
+		all = append(all, got...)
 	}
 	var there uint64
 	for _, s := range c.h.sent[c.topic] {
@@ -215,9 +236,7 @@ func (c *consumer) check() {
 		c.h.Fatalf("got %d of %d messages, want the backlog of %d", len(came), there, backlog)
 	}
 	c.held, c.reset = nil, false
-	for id := range came {
-		c.held = append(c.held, id)
-	}
+	c.held = all
 	clear(c.open)
 }
 

@@ -145,7 +145,7 @@ var deadLetterTests = []testCase{
 				v.ack(1, "s", v.expect(1, "s", "good")[0].ID)
 				continue
 			}
-			v.settle(1, "s", engine.Nack, got[0].ID)
+			v.ok(v.speak(1, "s", engine.Nack, 0, got[0]))
 		}
 		got := v.getReq(2, "letters", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: 0})
 		d := got[0]

@@ -45,6 +45,7 @@ func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 		{"subscriptions", subscriptionTests},
 		{"receive", receiveTests},
 		{"leases", leaseTests},
+		{"lease owners", leaseOwnerTests},
 		{"positions", positionTests},
 		{"deduplication", dedupTests},
 		{"dead letters", deadLetterTests},

@@ -102,7 +102,7 @@ var leaseTests = []testCase{
 		}
 		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Nack, Delay: 5 * v.tick}}))
 		// Who gave it back cannot keep it any more.
-		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Extend, Delay: 25 * v.tick}}))
+		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Extend, Delay: 25 * v.tick}}), engine.ErrLeaseEnded)
 		v.expect(1, "s")
 		start := time.Now()
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
@@ -110,7 +110,7 @@ var leaseTests = []testCase{
 			v.Fatalf("got %s after %v, want b after %v", got[0].Payload, took, 5*v.tick)
 		}
 		v.ack(1, "s", got[0].ID)
-		v.settle(1, "s", engine.Nack, got[0].ID) // too late: done is done
+		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[0].ID, Action: engine.Nack}}), engine.ErrLeaseEnded) // done is done
 		v.sleep(31)
 		v.expect(1, "s", "a")
 	}},

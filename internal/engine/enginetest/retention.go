@@ -178,7 +178,7 @@ var retentionTests = []testCase{
 		v.ack(1, "s", ids[0], ids[1], ids[2])
 		v.trimmedTo(1, 3)
 		v.ack(1, "s", ids[0])
-		v.settle(1, "s", engine.Nack, ids[1])
+		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: ids[1], Action: engine.Nack}}), engine.ErrLeaseEnded)
 		v.settle(1, "s", engine.AckTo, ids[1])
 		v.subAt(1, "at", engine.Position{Kind: engine.AtID, ID: ids[1]})
 		v.expect(1, "at", "m3", "m4")

@@ -11,6 +11,7 @@ type item struct {
 	at         instant // end of the lease, or when it becomes ready
 	deliveries uint32
 	state      itemState
+	lapsed     bool         // a lease of it ran out: its holder may still speak
 	index      int          // in the heap its state says
 	size       atomic.Int64 // stored bytes, once the record was read
 }

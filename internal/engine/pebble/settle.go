@@ -76,7 +76,7 @@ func (t *topic) checkIDs(settlements []engine.Settlement) error {
 		if id.Entry >= p.durable.Load() {
 			return engine.ErrNoMessage
 		}
-		if settlements[i].Action > engine.Extend {
+		if settlements[i].Action > engine.Release {
 			return fmt.Errorf("%w: unknown action %d", engine.ErrInvalid, settlements[i].Action)
 		}
 	}
@@ -109,12 +109,17 @@ func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[e
 	now := s.engine().instant(wall)
 	s.expireLocked(now)
 	defer s.dispatchLocked(wall)
+	for i := range settlements {
+		if err := s.checkLeaseLocked(&settlements[i]); err != nil {
+			return nil, err
+		}
+	}
 	durable := false
 	for i := range settlements {
 		st := &settlements[i]
 		c := s.cursors[st.ID.Partition]
 		if st.Action == engine.Extend {
-			s.extendLocked(c.items[st.ID.Entry], now, st.Delay)
+			s.extendLocked(c.items[st.ID.Entry], st, now)
 			continue
 		}
 		floor, acked := st.ID.Entry+1, int64(0)
@@ -133,10 +138,10 @@ func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[e
 			s.ackOneLocked(g, c, st.ID.Entry, sizes)
 		case engine.AckTo:
 			c.moveTo(g, floor, acked)
-		case engine.Nack:
-			s.nackLocked(g, c.items[st.ID.Entry], now, st.Delay)
+		case engine.Nack, engine.Release:
+			s.nackLocked(g, c.items[st.ID.Entry], st, now)
 		}
-		if st.Action != engine.Nack {
+		if st.Action == engine.Ack || st.Action == engine.AckTo {
 			durable = true
 			s.topic.scheduleAfterAckLocked(g, wall.UnixMilli())
 		}
@@ -186,26 +191,45 @@ func (c *cursor) ackedAt(floor uint64) (int64, error) {
 	return acked, nil
 }
 
-func (s *subscription) nackLocked(g *group, it *item, now instant, delay time.Duration) {
-	if it == nil || it.state == itemDeadLetter {
-		return
-	}
-	switch {
-	case it.state == itemLeased:
-		s.dropLocked(it)
-		s.returnedLocked(g, it, now, delay)
-	case it.deliveries > 0 && delay > 0:
-		s.dropLocked(it)
-		s.suspendLocked(it, now+instant(delay))
-	}
+// holdsLocked says whether the item is on the lease that a settlement speaks of.
+func (it *item) holdsLocked(st *engine.Settlement) bool {
+	return it != nil && it.state == itemLeased && (st.Delivery == it.deliveries || st.Delivery == 0 && !it.lapsed)
 }
 
-// extendLocked keeps an item for its consumer. When the lease has ended but
-// nobody else has the message yet, the consumer gets it back.
-func (s *subscription) extendLocked(it *item, now instant, d time.Duration) {
-	if it == nil || it.deliveries == 0 || it.state != itemLeased && it.state != itemReady {
+// checkLeaseLocked refuses to give back or keep a message that the caller does
+// not have. The caller holds s.mu.
+func (s *subscription) checkLeaseLocked(st *engine.Settlement) error {
+	if st.Action != engine.Nack && st.Action != engine.Extend {
+		return nil
+	}
+	it := s.cursors[st.ID.Partition].items[st.ID.Entry]
+	switch {
+	case it.holdsLocked(st):
+		return nil
+	case it != nil && it.state == itemLeased && st.Delivery == 0:
+		return fmt.Errorf("%w; an earlier lease ran out, and the id does not say which delivery it is of: send the one that came with the message", engine.ErrLeaseEnded)
+	}
+	return engine.ErrLeaseEnded
+}
+
+func (s *subscription) nackLocked(g *group, it *item, st *engine.Settlement, now instant) {
+	if !it.holdsLocked(st) {
 		return
 	}
+	delay := st.Delay
+	if st.Action == engine.Release {
+		delay = 0
+	}
+	s.dropLocked(it)
+	s.returnedLocked(g, it, now, delay)
+}
+
+// extendLocked keeps an item for its consumer.
+func (s *subscription) extendLocked(it *item, st *engine.Settlement, now instant) {
+	if !it.holdsLocked(st) {
+		return // given back or acknowledged by a settlement of the same call
+	}
+	d := st.Delay
 	if d <= 0 {
 		d = s.config.Lease
 	}

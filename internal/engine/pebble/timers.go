@@ -150,6 +150,7 @@ func (s *subscription) expireLocked(now instant) {
 		wasLeased := it.state == itemLeased
 		s.dropLocked(it)
 		if wasLeased {
+			it.lapsed = true
 			s.returnedLocked(nil, it, now, 0)
 		} else {
 			s.makeReadyLocked(it)

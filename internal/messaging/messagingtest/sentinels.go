@@ -17,7 +17,7 @@ func Sentinels() []error {
 		messaging.ErrNoAutoCreation, messaging.ErrTopicLimit, messaging.ErrPartitionCount, messaging.ErrNoSubscription, messaging.ErrSubscriptionExists,
 		messaging.ErrSubscriptionBusy, messaging.ErrNoPosition, messaging.ErrNoSchema, messaging.ErrIncompatibleSchema, messaging.ErrInvalidSchema,
 		messaging.ErrSchemaUpdate, messaging.ErrPayload, messaging.ErrSchemaPrefix, messaging.ErrName, messaging.ErrPolicy, messaging.ErrMessage, messaging.ErrMessageID,
-		messaging.ErrForeignID, messaging.ErrNoMessage, messaging.ErrTooLarge, messaging.ErrBatch, messaging.ErrTooMany, messaging.ErrNoDelay, messaging.ErrClosing,
+		messaging.ErrForeignID, messaging.ErrNoMessage, messaging.ErrLeaseEnded, messaging.ErrTooLarge, messaging.ErrBatch, messaging.ErrTooMany, messaging.ErrNoDelay, messaging.ErrClosing,
 		messaging.ErrNoRegistry, messaging.ErrTooMuchData,
 		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
 		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
