@@ -52,6 +52,11 @@ func (c *call) createNamespace() error {
 	if err != nil {
 		return err
 	}
+	for _, granted := range p.Permissions {
+		if err := c.mayGrantActions(nil, granted, "messaging.namespaces.manage"); err != nil {
+			return c.Refused(err)
+		}
+	}
 	return c.done(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p))
 }
 
@@ -95,22 +100,12 @@ func (c *call) grantBody() ([]messaging.Action, error) {
 	return slices.Compact(granted), nil
 }
 
-func grant(p *messaging.Policies, role string, granted []messaging.Action) {
-	if p.Permissions == nil {
-		p.Permissions = make(map[string][]messaging.Action)
-	}
-	p.Permissions[role] = granted
-}
-
 func (c *call) grantNamespace() error {
 	granted, err := c.grantBody()
 	if err != nil {
 		return err
 	}
-	return c.done(c.updateNamespace(func(p *messaging.Policies) error {
-		grant(p, c.param("role"), granted)
-		return nil
-	}))
+	return c.done(c.updateNamespace(func(p *messaging.Policies) error { return c.grant(p, granted) }))
 }
 
 func (c *call) revokeNamespace() error {

@@ -133,6 +133,9 @@ func (c *call) createTenant() error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayChangeAdmins(nil, t.AdminRoles); err != nil {
+		return c.Refused(err)
+	}
 	return c.done(c.Broker().CreateTenant(c.R.Context(), t))
 }
 
@@ -141,7 +144,13 @@ func (c *call) updateTenant() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.Broker().UpdateTenant(c.R.Context(), t))
+	return c.done(c.Broker().UpdateTenant(c.R.Context(), c.Tenant, func(stored *messaging.Tenant) error {
+		if err := c.mayChangeAdmins(stored.AdminRoles, t.AdminRoles); err != nil {
+			return err
+		}
+		*stored = t
+		return nil
+	}))
 }
 
 func (c *call) deleteTenant() error {

@@ -146,10 +146,7 @@ func (c *call) grantTopic() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
-		grant(p, c.param("role"), granted)
-		return nil
-	}))
+	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error { return c.grant(p, granted) }))
 }
 
 var errNoGrant = errs.New(errs.Precondition, "permissions are not set at the topic level")
