@@ -1,11 +1,24 @@
 package access
 
 import (
+	"errors"
+
 	"freshet/internal/identity"
 )
 
 // escalation is part of every refusal to grant.
 const escalation = "nobody can grant what they do not have"
+
+// NotToGrant words the denial of a permission that a grant would convey.
+func NotToGrant(denial error) error {
+	var denied *Denial
+	if !errors.As(denial, &denied) || denied.Reason != "" {
+		return denial
+	}
+	known := *denied
+	known.Reason = escalation
+	return &known
+}
 
 // MayGrant reports whether a principal may create or change to this binding:
 // only if it has every permission of the role itself, over all that the binding

@@ -122,7 +122,7 @@ func (c *call) number(name string) (int64, error) {
 // done answers 204 to a call that succeeded.
 func (c *call) done(err error) error {
 	if err != nil {
-		return err
+		return c.Refused(err)
 	}
 	c.NoContent()
 	return nil

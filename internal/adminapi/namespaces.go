@@ -52,6 +52,11 @@ func (c *call) createNamespace() error {
 	if err != nil {
 		return err
 	}
+	for _, granted := range p.Permissions {
+		if err := c.mayGrantActions(nil, granted, "messaging.namespaces.manage"); err != nil {
+			return c.Refused(err)
+		}
+	}
 	return c.doneGranting(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p), slices.Sorted(maps.Keys(p.Permissions))...)
 }
 
@@ -100,10 +105,7 @@ func (c *call) grantNamespace() error {
 	if err != nil {
 		return err
 	}
-	return c.doneGranting(c.updateNamespace(func(p *messaging.Policies) error {
-		p.Grant(c.param("role"), granted)
-		return nil
-	}), c.param("role"))
+	return c.doneGranting(c.updateNamespace(func(p *messaging.Policies) error { return c.grant(p, granted) }), c.param("role"))
 }
 
 func (c *call) revokeNamespace() error {

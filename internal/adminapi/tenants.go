@@ -133,6 +133,9 @@ func (c *call) createTenant() error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayChangeAdmins(nil, t.AdminRoles); err != nil {
+		return c.Refused(err)
+	}
 	return c.doneGranting(c.Broker().CreateTenant(c.R.Context(), t), t.AdminRoles...)
 }
 
@@ -141,7 +144,13 @@ func (c *call) updateTenant() error {
 	if err != nil {
 		return err
 	}
-	return c.doneGranting(c.Broker().UpdateTenant(c.R.Context(), t), t.AdminRoles...)
+	return c.doneGranting(c.Broker().UpdateTenant(c.R.Context(), c.Tenant, func(stored *messaging.Tenant) error {
+		if err := c.mayChangeAdmins(stored.AdminRoles, t.AdminRoles); err != nil {
+			return err
+		}
+		*stored = t
+		return nil
+	}), t.AdminRoles...)
 }
 
 func (c *call) deleteTenant() error {

@@ -146,10 +146,7 @@ func (c *call) grantTopic() error {
 	if err != nil {
 		return err
 	}
-	return c.doneGranting(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
-		p.Grant(c.param("role"), granted)
-		return nil
-	}), c.param("role"))
+	return c.doneGranting(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error { return c.grant(p, granted) }), c.param("role"))
 }
 
 var errNoGrant = errs.New(errs.Precondition, "permissions are not set at the topic level")

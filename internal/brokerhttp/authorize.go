@@ -1,6 +1,10 @@
 package brokerhttp
 
 import (
+	"errors"
+	"slices"
+	"strings"
+
 	"freshet/internal/access"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
@@ -87,7 +91,51 @@ func (c *Call) granted(p access.Permission) bool {
 	if tenant == "" {
 		tenant = c.Namespace.Tenant
 	}
-	return tenant != "" && c.Broker().Administers(role, tenant)
+	return tenant != "" && slices.Contains(tenantAdminPermissions, p) && c.Broker().Administers(role, tenant)
+}
+
+// Conveyed is what an action that a cluster's own permissions grant to a role
+// lets it do. Actions other than these mean nothing here.
+func Conveyed(action messaging.Action) (access.Permission, bool) {
+	switch action {
+	case messaging.ActionProduce:
+		return PermitProduce, true
+	case messaging.ActionConsume:
+		return PermitConsume, true
+	}
+	return "", false
+}
+
+// tenantAdminPermissions is what the administrators of a tenant may do in it.
+var tenantAdminPermissions = slices.DeleteFunc(access.Permissions(), func(p access.Permission) bool {
+	return !strings.HasPrefix(string(p), "messaging.") || strings.HasPrefix(string(p), "messaging.tenants.")
+})
+
+// TenantAdminPermissions lists what the administrators of a tenant may do in it.
+func TenantAdminPermissions() []access.Permission { return slices.Clone(tenantAdminPermissions) }
+
+// MayGrant reports whether the caller has all of what a grant conveys, on what
+// the path names: nobody can grant what they do not have. It changes nothing, so
+// that it can be asked inside a change of the catalogue.
+func (c *Call) MayGrant(conveyed ...access.Permission) error {
+	for _, p := range conveyed {
+		_, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, c.Scope())
+		if err == nil || errs.KindOf(err) == errs.Denied && c.granted(p) {
+			continue
+		}
+		return access.NotToGrant(err)
+	}
+	return nil
+}
+
+// Refused makes the permission that a call was refused for the one that it is
+// recorded with.
+func (c *Call) Refused(err error) error {
+	var denied *access.Denial
+	if errors.As(err, &denied) {
+		c.permission, c.decision = denied.Permission, access.Decision{}
+	}
+	return err
 }
 
 // Audit records the call with the status of its response.

@@ -138,7 +138,7 @@ func TestTenantsAndNamespaces(t *testing.T) {
 	c.do(c.CreateTenant(ctx, acme))
 	wantErr(t, c.CreateTenant(ctx, acme), messaging.ErrTenantExists)
 	wantErr(t, c.CreateTenant(ctx, messaging.Tenant{Name: "persistent"}), messaging.ErrName)
-	wantErr(t, c.UpdateTenant(ctx, messaging.Tenant{Name: "nobody"}), messaging.ErrNoTenant)
+	wantErr(t, c.UpdateTenant(ctx, "nobody", func(*messaging.Tenant) error { return nil }), messaging.ErrNoTenant)
 	c.do(c.CreateNamespace(ctx, sales, messaging.Policies{}))
 	wantErr(t, c.CreateNamespace(ctx, sales, messaging.Policies{}), messaging.ErrNamespaceExists)
 	wantErr(t, c.CreateNamespace(ctx, names.Namespace{Tenant: "acme", Name: "a b"}, messaging.Policies{}), messaging.ErrName)

@@ -64,14 +64,20 @@ func (b *Broker) CreateTenant(ctx context.Context, t Tenant) error {
 	return err
 }
 
-// UpdateTenant replaces a tenant's roles and clusters.
-func (b *Broker) UpdateTenant(ctx context.Context, t Tenant) error {
-	if err := t.validate(); err != nil {
-		return err
-	}
+// UpdateTenant changes a tenant's roles and clusters. Like every change of the
+// catalogue, it may be decided more than once.
+func (b *Broker) UpdateTenant(ctx context.Context, name string, change func(*Tenant) error) error {
 	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
-		if _, ok := c.tenants.Get(t.Name); !ok {
+		before, ok := c.tenants.Get(name)
+		if !ok {
 			return nil, ErrNoTenant
+		}
+		t := Tenant{Name: name, AdminRoles: slices.Clone(before.AdminRoles), AllowedClusters: slices.Clone(before.AllowedClusters)}
+		if err := change(&t); err != nil {
+			return nil, err
+		}
+		if err := t.validate(); err != nil {
+			return nil, err
 		}
 		return [][]byte{record{Op: opTenant, Tenant: &t}.encode()}, nil
 	})

@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
@@ -210,6 +213,11 @@ func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
 	backend.Transport.TrustedCAFile = cfg.Etcd.CAFile
 	backend.Transport.CertFile = cfg.Etcd.CertFile
 	backend.Transport.KeyFile = cfg.Etcd.KeyFile
+	if dial := cfg.Etcd.Dial; dial != nil {
+		backend.Transport.EgressLookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
+			return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, nil
+		}
+	}
 	backend.CompactionInterval = compactionInterval
 	if cfg.CompactionInterval > 0 {
 		backend.CompactionInterval = cfg.CompactionInterval

@@ -4,6 +4,10 @@
 // It owns the member's life: open, ready, close. What is stored in it is the
 // business of internal/resources; nobody above asks whether the member is
 // embedded or remote.
+//
+// The embedded member listens nowhere. etcd trusts whoever reaches it, so it is
+// reached through connections inside the process only (pipes), and it has no
+// peers to listen for.
 package etcd
 
 import (
@@ -13,42 +17,14 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
+	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 )
-
-// Endpoints says how to reach etcd.
-type Endpoints struct {
-	URLs     []string
-	CAFile   string
-	CertFile string
-	KeyFile  string
-}
-
-// Client opens a client on the endpoints.
-func (e Endpoints) Client(log *zap.Logger) (*clientv3.Client, error) {
-	cfg := clientv3.Config{
-		Endpoints:            e.URLs,
-		DialTimeout:          10 * time.Second,
-		DialKeepAliveTime:    30 * time.Second,
-		DialKeepAliveTimeout: 10 * time.Second,
-		Logger:               log,
-	}
-	if e.CAFile != "" || e.CertFile != "" {
-		info := transport.TLSInfo{TrustedCAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile}
-		tlsConfig, err := info.ClientConfig()
-		if err != nil {
-			return nil, fmt.Errorf("reading the etcd client certificates: %w", err)
-		}
-		cfg.TLS = tlsConfig
-	}
-	return clientv3.New(cfg)
-}
 
 // Options tune an embedded member.
 type Options struct {
@@ -64,34 +40,27 @@ const (
 	defaultQuota    = 8 << 30
 	maxRequestBytes = 2 << 20
 	startTimeout    = 60 * time.Second
+	// embeddedHost stands for the member in its own records; nobody resolves it.
+	embeddedHost = "embedded:2379"
 )
+
+// started counts members: clients tell them apart by URL, and the API machinery
+// keeps one compaction loop per URL and process.
+var started atomic.Int64
 
 // Member is a running embedded etcd.
 type Member struct {
-	etcd    *embed.Etcd
-	sockets string
-	client  string
+	etcd   *embed.Etcd
+	server *grpc.Server
+	pipes  *pipes
+	url    string
+	failed chan error
+	closed chan struct{}
 }
 
-// Start runs a single member that keeps its data in dir and listens on unix
-// sockets only this user can reach: etcd has no authentication of its own there.
+// Start runs a single member that keeps its data in dir.
 func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
-	// A socket path may hold about 100 bytes, and data directories can be
-	// longer, so the sockets get a directory of their own.
-	sockets, err := os.MkdirTemp("", "freshet-etcd-")
-	if err != nil {
-		return nil, fmt.Errorf("making a directory for the etcd sockets: %w", err)
-	}
-	member, err := start(ctx, dir, sockets, opts)
-	if err != nil {
-		_ = os.RemoveAll(sockets) // the start's error is the one to report
-		return nil, err
-	}
-	return member, nil
-}
-
-func start(ctx context.Context, dir, sockets string, opts Options) (*Member, error) {
-	cfg, client, err := configure(dir, sockets, opts)
+	cfg, err := configure(dir, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +72,7 @@ func start(ctx context.Context, dir, sockets string, opts Options) (*Member, err
 	defer timer.Stop()
 	select {
 	case <-e.Server.ReadyNotify():
-		return &Member{etcd: e, sockets: sockets, client: client}, nil
-	case err = <-e.Err():
+		return serve(e), nil
 	case <-e.Server.StopNotify():
 		err = errors.New("member stopped while starting")
 	case <-timer.C:
@@ -116,21 +84,17 @@ func start(ctx context.Context, dir, sockets string, opts Options) (*Member, err
 	return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 }
 
-func configure(dir, sockets string, opts Options) (*embed.Config, string, error) {
+func configure(dir string, opts Options) (*embed.Config, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, "", fmt.Errorf("making the etcd directory: %w", err)
+		return nil, fmt.Errorf("making the etcd directory: %w", err)
 	}
-	clientURL := url.URL{Scheme: "unix", Path: filepath.Join(sockets, "client")}
-	peerURL := url.URL{Scheme: "unix", Path: filepath.Join(sockets, "peer")}
-
 	cfg := embed.NewConfig()
 	cfg.Name = "freshet"
 	cfg.Dir = dir
-	cfg.ListenClientUrls = []url.URL{clientURL}
-	cfg.AdvertiseClientUrls = []url.URL{clientURL}
-	cfg.ListenPeerUrls = []url.URL{peerURL}
-	// The advertised peer URL is part of the member's stored identity, so it
-	// must not change with the sockets' directory; nobody ever dials it.
+	cfg.ListenClientUrls, cfg.ListenPeerUrls = nil, nil
+	cfg.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: embeddedHost}}
+	// The advertised peer URL is part of the member's stored identity; nobody
+	// ever dials it.
 	advertised := url.URL{Scheme: "http", Host: "localhost:2380"}
 	cfg.AdvertisePeerUrls = []url.URL{advertised}
 	cfg.InitialCluster = cfg.Name + "=" + advertised.String()
@@ -146,19 +110,51 @@ func configure(dir, sockets string, opts Options) (*embed.Config, string, error)
 	}
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	if err := cfg.Validate(); err != nil {
-		return nil, "", fmt.Errorf("configuring embedded etcd: %w", err)
+		return nil, fmt.Errorf("configuring embedded etcd: %w", err)
 	}
-	return cfg, clientURL.String(), nil
+	return cfg, nil
 }
 
-// Endpoints says how to reach the member.
-func (m *Member) Endpoints() Endpoints { return Endpoints{URLs: []string{m.client}} }
+// serve answers clients inside the process.
+func serve(e *embed.Etcd) *Member {
+	m := &Member{
+		etcd: e, server: v3rpc.Server(e.Server, nil, nil), pipes: newPipes(),
+		url:    fmt.Sprintf("http://embedded-%d:2379", started.Add(1)),
+		failed: make(chan error, 2), closed: make(chan struct{}),
+	}
+	go func() {
+		if err := m.server.Serve(m.pipes); err != nil {
+			m.fail(fmt.Errorf("serving clients: %w", err))
+		}
+	}()
+	go func() {
+		<-e.Server.StopNotify()
+		m.fail(errors.New("the member stopped"))
+	}()
+	return m
+}
+
+// fail reports what ended the member, unless that was Close.
+func (m *Member) fail(err error) {
+	select {
+	case <-m.closed:
+	default:
+		m.failed <- err
+	}
+}
+
+// Endpoints says how to reach the member: only from inside this process.
+func (m *Member) Endpoints() Endpoints {
+	return Endpoints{URLs: []string{m.url}, Dial: m.pipes.dial}
+}
 
 // Failed delivers the error that ended the member, if one ever does.
-func (m *Member) Failed() <-chan error { return m.etcd.Err() }
+func (m *Member) Failed() <-chan error { return m.failed }
 
-// Close stops the member and removes its sockets.
+// Close stops the member. It is called once.
 func (m *Member) Close() error {
+	close(m.closed)
+	m.server.Stop()
 	m.etcd.Close()
-	return os.RemoveAll(m.sockets)
+	return nil
 }

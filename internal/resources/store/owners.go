@@ -34,8 +34,9 @@ func (s strategy[T]) keepServiceOwner(ctx context.Context, object T, before []me
 }
 
 // checkOwners looks at a change of owners. An object goes with its owners, so
-// choosing others is deleting it by another way; and one that blocks an owner's
-// deletion has a say in that owner's life.
+// choosing others is deleting it by another way: it needs the permission to
+// delete, and whatever refuses a deletion refuses this. An object that blocks an
+// owner's deletion has a say in that owner's life.
 func (a authorization[T]) checkOwners(ctx context.Context, object, before T) error {
 	if a.allowsAll() {
 		return nil
@@ -47,7 +48,21 @@ func (a authorization[T]) checkOwners(ctx context.Context, object, before T) err
 	if err := a.check(ctx, "delete", before); err != nil {
 		return err
 	}
+	if err := a.checkDeletable(ctx, before, refs); err != nil {
+		return err
+	}
 	return a.checkBlocking(ctx, object, had)
+}
+
+// checkDeletable asks the kind whether the object could be deleted now, as the
+// garbage collector would. Without owners nothing can take it along, and links
+// that the service makes itself are no wish to delete.
+func (a authorization[T]) checkDeletable(ctx context.Context, before T, refs []metav1.OwnerReference) error {
+	if len(refs) == 0 || a.kind.deleteValidator == nil || caller.ByService(ctx) {
+		return nil
+	}
+	background := metav1.DeletePropagationBackground
+	return a.kind.deleteValidator.ValidateDelete(ctx, before, &metav1.DeleteOptions{PropagationPolicy: &background})
 }
 
 // checkBlocking asks about every owner that an object newly blocks.

@@ -1,0 +1,56 @@
+// Package attack holds attacks on the real binary: each test does what somebody
+// with one account, or with a shell as another user of the machine, would do,
+// counts attempts and successes, and fails when there was a success. Attacks on
+// one package stand beside its code; all of them are called TestAttack….
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"freshet/test/testserver"
+)
+
+// binary is the server that every test starts.
+var binary string
+
+func TestMain(m *testing.M) {
+	if probing := os.Getenv(probeVariable); probing != "" {
+		os.Exit(probe(probing))
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "freshet-attack-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	if binary, err = testserver.Binary(ctx, dir); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// start runs a server until the test ends.
+func start(t *testing.T, opts testserver.Options) *testserver.Server {
+	t.Helper()
+	server, err := testserver.Start(t.Context(), binary, t.TempDir(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	return server
+}

@@ -1,0 +1,193 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"freshet/test/testserver"
+)
+
+// nobody is the other user.
+const nobody = 65534
+
+// TestAttackListeners holds what the process listens on against the page that
+// says who can reach it.
+func TestAttackListeners(t *testing.T) {
+	t.Parallel()
+	server := start(t, testserver.Options{})
+	want := map[socket]string{
+		{"tcp", strings.TrimPrefix(server.URL, "http://")}:    "http",
+		{"tcp", strings.TrimPrefix(server.HTTPS, "https://")}: "https",
+		{"tcp", strings.TrimPrefix(server.Ops, "http://")}:    "ops",
+	}
+	var names []string
+	for _, s := range sockets(t, server.PID()) {
+		name, ok := want[s]
+		if !ok {
+			t.Errorf("the process can be reached at %s %s, which nobody asked for", s.network, s.address)
+			continue
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if documented := documentedListeners(t); !slices.Equal(names, documented) {
+		t.Errorf("the process listens on %v, docs/reference/listeners.md has %v", names, documented)
+	}
+}
+
+// documentedListeners are the first cells of the table's rows.
+func documentedListeners(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/reference/listeners.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		names = append(names, row[1])
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestAttackAsAnotherUser connects, as another user of the machine, to every
+// unix socket of the process and opens every file of the data directory, which
+// others may enter.
+func TestAttackAsAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("NOT TESTED: becoming another user needs root; run this test as root")
+	}
+	shared, err := os.MkdirTemp("", "freshet-attack-shared-") //nolint:usetesting // others must be able to enter it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(shared) })
+	data := filepath.Join(shared, "data")
+	if err := os.Mkdir(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{shared, data} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := start(t, testserver.Options{DataDir: data})
+	attempts, successes := attackAs(t, nobody, server, shared)
+	t.Logf("as uid %d: attempts %d, successes %d", nobody, attempts, len(successes))
+	if len(successes) > 0 {
+		t.Errorf("uid %d could:\n%s", nobody, strings.Join(successes, "\n"))
+	}
+	if attempts == 0 {
+		t.Error("nothing was attempted: the data directory has no files")
+	}
+}
+
+// attackAs lets a child with another user id try every target.
+func attackAs(t *testing.T, uid uint32, server *testserver.Server, shared string) (attempts int, successes []string) {
+	t.Helper()
+	var targets []string
+	for _, s := range sockets(t, server.PID()) {
+		if s.network == "unix" {
+			targets = append(targets, "connect "+s.address)
+		}
+	}
+	err := filepath.WalkDir(server.DataDir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			targets = append(targets, "read "+path, "write "+path)
+		}
+		return nil // files come and go while the server runs
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	attacker := exec.CommandContext(t.Context(), copyOfThisTest(t, shared))
+	attacker.Env = []string{probeVariable + "=1"}
+	attacker.Dir = "/"
+	attacker.Stdin = strings.NewReader(strings.Join(targets, "\n"))
+	attacker.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	out, err := attacker.CombinedOutput()
+	if err != nil {
+		t.Fatalf("running as uid %d: %v\n%s", uid, err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if got := lines[len(lines)-1]; got != "tried "+strconv.Itoa(len(targets)) {
+		t.Fatalf("the attacker ended with %q, want that it tried all of %d", got, len(targets))
+	}
+	return len(targets), lines[:len(lines)-1]
+}
+
+// copyOfThisTest is this program where others may run it.
+func copyOfThisTest(t *testing.T, shared string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(shared, "attacker")
+	if err := os.WriteFile(path, code, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// probeVariable makes this program the attacker.
+const probeVariable = "FRESHET_ATTACK_PROBE"
+
+// probe tries the targets of standard input, one a line, and prints those that
+// it succeeded with.
+func probe(string) int {
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, line := range lines {
+		how, what, _ := strings.Cut(line, " ")
+		if try(how, what) {
+			fmt.Println(line)
+		}
+	}
+	fmt.Println("tried", len(lines))
+	return 0
+}
+
+func try(how, what string) bool {
+	var closer io.Closer
+	var err error
+	switch how {
+	case "connect":
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		closer, err = (&net.Dialer{}).DialContext(ctx, "unix", what)
+	case "read":
+		closer, err = os.Open(what)
+	case "write":
+		closer, err = os.OpenFile(what, os.O_WRONLY, 0)
+	default:
+		return true // an attack that nobody knows is not one that failed
+	}
+	if err != nil {
+		return false
+	}
+	_ = closer.Close() // that it opened is all we wanted
+	return true
+}

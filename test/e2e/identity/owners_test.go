@@ -1,0 +1,144 @@
+package identity_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+)
+
+const protection = "cloud.vendor.io/destroy-protected"
+
+// references are owners that could take an object along: dead ones, living ones
+// that the attacker may delete, the service's own kind under another UID, with
+// and without blocking.
+func references(w *world, live map[string]any) [][]any {
+	w.Helper()
+	dead := func(kind string) map[string]any {
+		return map[string]any{
+			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": kind, "name": "gone", "uid": "00000000-0000-0000-0000-000000000001",
+		}
+	}
+	blocking := dead("User")
+	blocking["blockOwnerDeletion"], blocking["controller"] = true, true
+	other := dead("MessagingInstance")
+	other["name"] = "prod"
+	return [][]any{
+		{dead("User")}, {blocking}, {dead("MessagingInstance")}, {other}, {dead("ServiceAccount"), dead("User")}, {live},
+	}
+}
+
+// TestAttackOwnerReferences gives protected objects dead owners by every way of
+// writing, as an account that may change but not delete them.
+func TestAttackOwnerReferences(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.instance("prod")
+	w.cluster("east", "prod")
+	mallory := w.user("mallory", false)
+	w.bind("mallory-operates", "org-operator", "mallory", nil)
+	w.bind("mallory-accounts", "account-admin", "mallory", nil)
+	w.post("users", object("pawn", map[string]any{"email": "pawn@example.org"})).want(201)
+	pawn := w.get("users/pawn").want(200)
+	live := map[string]any{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "User", "name": "pawn", "uid": pawn.text("metadata.uid")}
+
+	attempts, successes := 0, 0
+	for plural, name := range map[string]string{"messaginginstances": "prod", "messagingclusters": "east"} {
+		path := plural + "/" + name
+		w.patch(path, map[string]any{"metadata": map[string]any{"annotations": map[string]any{protection: "true"}}}).want(200)
+		before := ownersOf(w, path)
+		for _, refs := range references(w, live) {
+			for _, c := range ownerWrites(w, path, refs) {
+				attempts++
+				c.as = mallory
+				r := w.do(c)
+				if after := ownersOf(w, path); !slices.Equal(after, before) {
+					successes++
+					t.Errorf("%s %s %s: %d, and the owners are %v, want %v", c.kind, c.method, path, r.status, after, before)
+				}
+			}
+		}
+		w.patch(path, map[string]any{"metadata": map[string]any{"annotations": map[string]any{protection: "false"}}}).want(200)
+	}
+	w.delete("users/pawn").want(200)
+	w.eventuallyGone("users/pawn")
+	for _, path := range []string{"messaginginstances/prod", "messagingclusters/east"} {
+		if r := w.get(path).want(200); r.at("metadata.deletionTimestamp") != nil {
+			successes++
+			t.Errorf("%s is being deleted", path)
+		}
+	}
+	t.Logf("attempts %d, successes %d", attempts, successes)
+}
+
+// ownerWrites is every way to write the owners of an object.
+func ownerWrites(w *world, path string, refs []any) []call {
+	w.Helper()
+	var stored map[string]any
+	if err := json.Unmarshal(w.get(path).want(200).body, &stored); err != nil {
+		w.Fatal(err)
+	}
+	metadata, _ := stored["metadata"].(map[string]any)
+	name := metadata["name"]
+	metadata["ownerReferences"] = refs
+	list := map[string]any{"metadata": map[string]any{"ownerReferences": refs}}
+	applied := map[string]any{
+		"apiVersion": stored["apiVersion"], "kind": stored["kind"],
+		"metadata": map[string]any{"name": name, "ownerReferences": refs},
+	}
+	return []call{
+		{method: http.MethodPatch, path: path, body: list, kind: "application/merge-patch+json"},
+		{method: http.MethodPatch, path: path, body: list, kind: "application/strategic-merge-patch+json"},
+		{method: http.MethodPatch, path: path, body: []any{map[string]any{"op": "add", "path": "/metadata/ownerReferences", "value": refs}}, kind: "application/json-patch+json"},
+		{method: http.MethodPatch, path: path + "?fieldManager=mallory&force=true", body: applied, kind: "application/apply-patch+yaml"},
+		{method: http.MethodPut, path: path, body: stored},
+		{method: http.MethodPost, path: path, body: stored},
+		{method: http.MethodPatch, path: path + "/status", body: list, kind: "application/merge-patch+json"},
+		{method: http.MethodPut, path: path + "/status", body: stored},
+	}
+}
+
+// ownersOf lists an object's owners with all that they say.
+func ownersOf(w *world, path string) []string {
+	w.Helper()
+	list, _ := w.get(path).want(200).at("metadata.ownerReferences").([]any)
+	owners := []string{}
+	for _, o := range list {
+		owners = append(owners, fmt.Sprint(o))
+	}
+	return owners
+}
+
+// TestAttackOwnersOfTheProtected: who may delete, but not what is protected or
+// still has clusters, does not get around that with an owner.
+func TestAttackOwnersOfTheProtected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.instance("prod")
+	w.cluster("east", "prod")
+	mallory := w.user("mallory", false)
+	w.bind("mallory-owns", "instance-owner", "mallory", nil)
+	dead := references(w, nil)[0]
+	attempt := func(path, guard string) {
+		t.Helper()
+		before := ownersOf(w, path)
+		for _, c := range ownerWrites(w, path, dead)[:6] {
+			c.as = mallory
+			w.do(c).want(409)
+			if after := ownersOf(w, path); !slices.Equal(after, before) {
+				t.Errorf("%s, which is guarded because %s, has the owners %v, want %v", path, guard, after, before)
+			}
+		}
+	}
+	attempt("messaginginstances/prod", "it has clusters")
+	w.patch("messagingclusters/east", map[string]any{"metadata": map[string]any{"annotations": map[string]any{protection: "true"}}}).want(200)
+	attempt("messagingclusters/east", "it is protected")
+
+	// Nothing forbids what a deletion would not be refused for.
+	w.instance("empty")
+	c := ownerWrites(w, "messaginginstances/empty", dead)[0]
+	c.as = mallory
+	w.do(c).want(200)
+	w.eventuallyGone("messaginginstances/empty")
+}
