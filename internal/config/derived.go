@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"net/url"
 	"path/filepath"
 	"strings"
 )
@@ -34,6 +35,22 @@ func (c *Config) PublicURL() string {
 	default:
 		return "https://" + reachable(c.HTTPS)
 	}
+}
+
+// PublicAddress is host and port of PublicURL, the port also when it is that of
+// the scheme.
+func (c *Config) PublicAddress() string {
+	u, err := url.Parse(c.PublicURL())
+	if err != nil {
+		return "" // refused by Validate
+	}
+	switch {
+	case u.Port() != "":
+		return u.Host
+	case u.Scheme == "https":
+		return net.JoinHostPort(u.Hostname(), "443")
+	}
+	return net.JoinHostPort(u.Hostname(), "80")
 }
 
 // SecureURL is how the server is reached over TLS; "" when it is not. Kubernetes
