@@ -35,13 +35,20 @@ func run(t *testing.T, args ...string) result {
 
 func runServe(t *testing.T, outcome error, args ...string) result {
 	t.Helper()
+	return runSealed(t, outcome, nil, args...)
+}
+
+// runSealed is for a server that has stored so much under each encryption key.
+func runSealed(t *testing.T, outcome error, counts map[string]int, args ...string) result {
+	t.Helper()
 	var r result
 	var out, err bytes.Buffer
 	serve := func(_ context.Context, cfg *config.Config, _ io.Writer) error {
 		r.served = cfg
 		return outcome
 	}
-	r.code = Execute(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &err}, serve)
+	sealed := func(context.Context, *config.Config, string) (map[string]int, error) { return counts, nil }
+	r.code = Execute(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &err}, Server{Run: serve, SealedSecrets: sealed})
 	r.out, r.err = out.String(), err.String()
 	return r
 }
@@ -236,7 +243,7 @@ func TestKubeconfig(t *testing.T) {
 // each of them is a command line that parses.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	root := newRoot(Streams{}, nil)
+	root := newRoot(Streams{}, Server{})
 	for _, cmd := range append(all(root), root) {
 		if cmd.Short == "" {
 			t.Errorf("%s has no short help", cmd.CommandPath())
@@ -255,7 +262,7 @@ func TestExamples(t *testing.T) {
 					break
 				}
 			}
-			fresh := newRoot(Streams{}, nil)
+			fresh := newRoot(Streams{}, Server{})
 			target, rest, err := fresh.Find(words[1:])
 			if err == nil {
 				err = target.ParseFlags(rest)

@@ -23,6 +23,14 @@ func (c *Config) AuditPath() string {
 	return c.Path(c.Audit.Path)
 }
 
+// EncryptionKeyFile returns the file of the keys that encrypt secrets at rest.
+func (c *Config) EncryptionKeyFile() string {
+	if c.EncryptionKey.File != "" {
+		return c.EncryptionKey.File
+	}
+	return c.Path("encryption.key")
+}
+
 // PublicURL is BaseURL, or the URL of the first listener that is on. A listen
 // address that names no host is reached as localhost. A server that listens on
 // port 0 writes the real address back before it asks.

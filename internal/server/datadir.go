@@ -11,6 +11,9 @@ import (
 	"syscall"
 )
 
+// errDirectoryInUse says that another process has the data directory.
+var errDirectoryInUse = errors.New("in use by another freshet process")
+
 // lock keeps a second process off the data directory.
 type lock struct{ file *os.File }
 
@@ -28,8 +31,8 @@ func lockDir(dir string) (*lock, error) {
 		holder, _ := os.ReadFile(path) // the holder's number is a courtesy
 		_ = file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("data directory %s is in use by another freshet process%s: stop it, or choose another directory with --data-dir",
-				dir, describeHolder(string(holder)))
+			return nil, fmt.Errorf("data directory %s is %w%s: stop it, or choose another directory with --data-dir",
+				dir, errDirectoryInUse, describeHolder(string(holder)))
 		}
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
