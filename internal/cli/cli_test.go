@@ -220,19 +220,26 @@ func TestKubeconfig(t *testing.T) {
 	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitNotFound {
 		t.Errorf("got %+v, want exit code %d", r, ExitNotFound)
 	}
-	writeFile(t, filepath.Join(dir, "admin.token"), "s3cret")
+	writeFile(t, filepath.Join(dir, "admin.token"), "s3cret\n")
 	if err := os.Mkdir(filepath.Join(dir, "tls"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(dir, "tls", "ca.crt"), "pem")
 	r := run(t, "kubeconfig", "--data-dir", dir, "--server", "https://127.0.0.1:8443", "--organization", "acme")
-	if r.code != ExitOK || strings.Contains(r.out, "s3cret") {
-		t.Fatalf("got %+v, want exit code %d and no token", r, ExitOK)
+	if r.code != ExitOK {
+		t.Fatalf("got %+v, want exit code %d", r, ExitOK)
 	}
-	for _, want := range []string{"server: https://127.0.0.1:8443", "namespace: acme", "tokenFile: " + dir, "certificate-authority: " + dir} {
+	for _, want := range []string{"server: https://127.0.0.1:8443", "namespace: acme", "token: s3cret\n", "certificate-authority-data: cGVt"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("%q missing in\n%s", want, r.out)
 		}
+	}
+	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitOK || !strings.Contains(r.out, "server: "+config.Default().SecureURL()) {
+		t.Errorf("nothing recorded: got %+v, want the default address", r)
+	}
+	writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters:\n- name: x\n  cluster:\n    server: https://stream.example:9443\n")
+	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitOK || !strings.Contains(r.out, "server: https://stream.example:9443") {
+		t.Errorf("got %+v, want the address that the server recorded", r)
 	}
 	if r := run(t, "kubeconfig", "--data-dir", dir, "--server", "http://127.0.0.1:8080"); r.code != ExitUsage {
 		t.Errorf("plain HTTP, over which kubectl sends no token: got %+v, want exit code %d", r, ExitUsage)

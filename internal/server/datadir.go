@@ -76,12 +76,18 @@ func writeSecret(path string, data []byte) error {
 	return nil
 }
 
-// secretFile reads a random text from a file, making it at the first start.
+// secretFile reads a random text from a file, making it at the first start. The
+// file holds the text and no newline.
 func secretFile(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err == nil {
-		if text := strings.TrimSpace(string(data)); text != "" {
+		text := strings.TrimSpace(string(data))
+		switch {
+		case text == string(data) && text != "":
 			return text, nil
+		case text != "":
+			// Clients put what they read into a header as it is.
+			return text, writeSecret(path, []byte(text))
 		}
 		return "", fmt.Errorf("%s is empty: remove it to have a new one made", path)
 	}
@@ -91,5 +97,5 @@ func secretFile(path string) (string, error) {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails: crypto/rand aborts the process instead
 	text := base64.RawURLEncoding.EncodeToString(raw)
-	return text, writeSecret(path, []byte(text+"\n"))
+	return text, writeSecret(path, []byte(text))
 }
