@@ -17,7 +17,8 @@ func main() {
 	// The first signal ends ctx; handing the second back to the runtime lets it
 	// end a shutdown that takes too long.
 	context.AfterFunc(ctx, stop)
-	code := cli.Execute(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, server.Run)
+	code := cli.Execute(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},
+		cli.Server{Run: server.Run, SealedSecrets: server.SealedSecrets})
 	stop()
 	os.Exit(code)
 }

@@ -41,7 +41,7 @@ func New(opts Options) *API {
 	}
 	domains := []string{string(names.Persistent), string(names.NonPersistent)}
 	a := &API{opts: opts, router: web.NewRouter(routes(), map[string][]string{"domain": domains})}
-	a.serve = opts.CORS.Handle(http.HandlerFunc(a.dispatch))
+	a.serve = http.HandlerFunc(a.dispatch)
 	return a
 }
 

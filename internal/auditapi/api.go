@@ -61,7 +61,7 @@ func New(opts Options) *API {
 		{Method: http.MethodGet, Pattern: recordsPath, Value: a.records},
 		{Method: http.MethodGet, Pattern: documentPath, Value: document},
 	}, nil)
-	a.serve = opts.CORS.Handle(web.Handle(a.handle, writeError))
+	a.serve = web.Handle(a.handle, writeError)
 	return a
 }
 

@@ -43,6 +43,9 @@ func statusOf(err error) int {
 	return statuses[errs.KindOf(err)]
 }
 
+// Refuse answers a request that the surface cannot serve yet.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
+
 // writeError renders an error as the Status of the resource API.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
@@ -51,6 +54,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusInternalServerError:
 		// The cause is for the log, not for the caller.
 		message = "internal error, request id " + web.RecordOf(r.Context()).RequestID
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", `Bearer realm="audit"`)
 	}

@@ -196,6 +196,11 @@ func (c *Call) Fail(err error, code int) {
 	web.WriteBody(c.W, code, contentJSON, append(body, '}'))
 }
 
+// Refuse answers a request that the surface cannot serve yet.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	(&Call{W: w, R: r}).Fail(err, StatusOf(err, MessageCalls))
+}
+
 // PublicReason is an error's text, unless it is a fault of ours.
 func PublicReason(err error, code int) string {
 	if code == http.StatusInternalServerError {

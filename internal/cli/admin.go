@@ -6,7 +6,7 @@ import (
 
 // newAdmin groups what the operator of a server does with its data directory at
 // hand.
-func newAdmin() *cobra.Command {
+func newAdmin(server Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "admin",
 		Short: "Look after a server from its own machine",
@@ -23,6 +23,6 @@ directory: whoever can read that is the server's administrator.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newResetCredentials(), newEncryptionKey())
+	cmd.AddCommand(newResetCredentials(), newEncryptionKey(server))
 	return cmd
 }

@@ -39,7 +39,13 @@ func TestEncryptionKey(t *testing.T) {
 	if got := do(ExitOK, "list"); got != second+" (active)\n"+first {
 		t.Errorf("list after rotate: %q, want %s, then %s", got, second, first)
 	}
-	do(ExitError, "retire", second)
+	do(ExitConflict, "retire", second)
+	do(ExitNotFound, "retire", "0123456789abcdef")
+	do(ExitNotFound, "activate", "nonsense")
+	if r := runSealed(t, nil, map[string]int{first: 3}, "admin", "encryption-key", "--data-dir", dir, "retire", first); r.code != ExitConflict ||
+		!strings.Contains(r.err, "3 secrets are still sealed with key "+first) {
+		t.Errorf("retire a key that seals something: got %+v, want exit code %d and the number", r, ExitConflict)
+	}
 	third := do(ExitOK, "add")
 	do(ExitOK, "activate", third)
 	do(ExitOK, "retire", first)

@@ -110,7 +110,7 @@ func (r *reset) connect() error {
 	}
 	r.token = strings.TrimSpace(string(token))
 	if r.server == "" {
-		if r.server, err = serverOf(filepath.Join(r.dataDir, "kubeconfig")); err != nil {
+		if r.server, err = serverOf(filepath.Join(r.dataDir, "kubeconfig"), "http://"+config.Default().HTTP); err != nil {
 			return err
 		}
 	}
@@ -125,11 +125,12 @@ func (r *reset) connect() error {
 	return err
 }
 
-// serverOf reads the server's address from the kubeconfig that it left.
-func serverOf(path string) (string, error) {
+// serverOf reads the server's address from the kubeconfig that it left; missing is
+// the answer when there is none.
+func serverOf(path, missing string) (string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return "http://" + config.Default().HTTP, nil
+		return missing, nil
 	}
 	if err != nil {
 		return "", err

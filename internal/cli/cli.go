@@ -17,8 +17,13 @@ import (
 	"freshet/internal/errs"
 )
 
-// Serve runs the server until the context ends; it reports on out.
-type Serve func(ctx context.Context, cfg *config.Config, out io.Writer) error
+// Server is what the command line needs of the server.
+type Server struct {
+	// Run serves until the context ends; it reports on out.
+	Run func(ctx context.Context, cfg *config.Config, out io.Writer) error
+	// SealedSecrets counts what is stored under each encryption key.
+	SealedSecrets func(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
+}
 
 // Streams are the process's input and output.
 type Streams struct {
@@ -39,8 +44,8 @@ const (
 )
 
 // Execute runs one command line and returns the exit code.
-func Execute(ctx context.Context, args []string, streams Streams, serve Serve) int {
-	root := newRoot(streams, serve)
+func Execute(ctx context.Context, args []string, streams Streams, server Server) int {
+	root := newRoot(streams, server)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -53,7 +58,7 @@ func Execute(ctx context.Context, args []string, streams Streams, serve Serve) i
 	return exitCode(err)
 }
 
-func newRoot(streams Streams, serve Serve) *cobra.Command {
+func newRoot(streams Streams, server Server) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "freshet",
 		Short: "A streaming cloud in one binary",
@@ -79,7 +84,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%w", err) })
-	root.AddCommand(newServe(serve), newConfig(), newHealth(), newKubeconfig(), newAdmin(), newVersion())
+	root.AddCommand(newServe(server), newConfig(), newHealth(), newKubeconfig(), newAdmin(server), newVersion())
 	return root
 }
 

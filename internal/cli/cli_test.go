@@ -35,13 +35,20 @@ func run(t *testing.T, args ...string) result {
 
 func runServe(t *testing.T, outcome error, args ...string) result {
 	t.Helper()
+	return runSealed(t, outcome, nil, args...)
+}
+
+// runSealed is for a server that has stored so much under each encryption key.
+func runSealed(t *testing.T, outcome error, counts map[string]int, args ...string) result {
+	t.Helper()
 	var r result
 	var out, err bytes.Buffer
 	serve := func(_ context.Context, cfg *config.Config, _ io.Writer) error {
 		r.served = cfg
 		return outcome
 	}
-	r.code = Execute(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &err}, serve)
+	sealed := func(context.Context, *config.Config, string) (map[string]int, error) { return counts, nil }
+	r.code = Execute(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &err}, Server{Run: serve, SealedSecrets: sealed})
 	r.out, r.err = out.String(), err.String()
 	return r
 }
@@ -213,19 +220,26 @@ func TestKubeconfig(t *testing.T) {
 	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitNotFound {
 		t.Errorf("got %+v, want exit code %d", r, ExitNotFound)
 	}
-	writeFile(t, filepath.Join(dir, "admin.token"), "s3cret")
+	writeFile(t, filepath.Join(dir, "admin.token"), "s3cret\n")
 	if err := os.Mkdir(filepath.Join(dir, "tls"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(dir, "tls", "ca.crt"), "pem")
 	r := run(t, "kubeconfig", "--data-dir", dir, "--server", "https://127.0.0.1:8443", "--organization", "acme")
-	if r.code != ExitOK || strings.Contains(r.out, "s3cret") {
-		t.Fatalf("got %+v, want exit code %d and no token", r, ExitOK)
+	if r.code != ExitOK {
+		t.Fatalf("got %+v, want exit code %d", r, ExitOK)
 	}
-	for _, want := range []string{"server: https://127.0.0.1:8443", "namespace: acme", "tokenFile: " + dir, "certificate-authority: " + dir} {
+	for _, want := range []string{"server: https://127.0.0.1:8443", "namespace: acme", "token: s3cret\n", "certificate-authority-data: cGVt"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("%q missing in\n%s", want, r.out)
 		}
+	}
+	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitOK || !strings.Contains(r.out, "server: "+config.Default().SecureURL()) {
+		t.Errorf("nothing recorded: got %+v, want the default address", r)
+	}
+	writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters:\n- name: x\n  cluster:\n    server: https://stream.example:9443\n")
+	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitOK || !strings.Contains(r.out, "server: https://stream.example:9443") {
+		t.Errorf("got %+v, want the address that the server recorded", r)
 	}
 	if r := run(t, "kubeconfig", "--data-dir", dir, "--server", "http://127.0.0.1:8080"); r.code != ExitUsage {
 		t.Errorf("plain HTTP, over which kubectl sends no token: got %+v, want exit code %d", r, ExitUsage)
@@ -236,7 +250,7 @@ func TestKubeconfig(t *testing.T) {
 // each of them is a command line that parses.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	root := newRoot(Streams{}, nil)
+	root := newRoot(Streams{}, Server{})
 	for _, cmd := range append(all(root), root) {
 		if cmd.Short == "" {
 			t.Errorf("%s has no short help", cmd.CommandPath())
@@ -255,7 +269,7 @@ func TestExamples(t *testing.T) {
 					break
 				}
 			}
-			fresh := newRoot(Streams{}, nil)
+			fresh := newRoot(Streams{}, Server{})
 			target, rest, err := fresh.Find(words[1:])
 			if err == nil {
 				err = target.ParseFlags(rest)

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +21,9 @@ func newKubeconfig() *cobra.Command {
 		Use:   "kubeconfig",
 		Short: "Print a kubeconfig for the server on this machine",
 		Long: `Print a kubeconfig with which kubectl speaks to the server as the system
-administrator. It refers to the token and the certificate authority in the data
-directory and holds no secret itself.`,
+administrator, wherever it is copied to: the certificate authority and the token
+of the data directory are in it, so keep it as secret as the token. The address is
+the one that the server recorded there when it last started.`,
 		Example: `  # use it at once
   freshet kubeconfig > kubeconfig && kubectl --kubeconfig kubeconfig get mi
 
@@ -31,6 +34,13 @@ directory and holds no secret itself.`,
   freshet kubeconfig --data-dir /var/lib/freshet`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.server == "" {
+				recorded, err := serverOf(filepath.Join(o.dataDir, "kubeconfig"), defaults.SecureURL())
+				if err != nil {
+					return err
+				}
+				o.server = recorded
+			}
 			base, err := url.Parse(o.server)
 			if err != nil || base.Host == "" || base.Scheme != "https" {
 				return usagef(cmd, "--server takes an https URL, not %q: kubectl sends credentials over nothing else", o.server)
@@ -50,28 +60,23 @@ directory and holds no secret itself.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.dataDir, "data-dir", defaults.DataDir, "the server's data `directory`")
-	f.StringVar(&o.server, "server", defaults.SecureURL(), "HTTPS base `URL` of the server")
+	f.StringVar(&o.server, "server", "", "HTTPS base `URL` of the server (default: as recorded in the data directory)")
 	f.StringVar(&o.organization, "organization", defaults.Admin.Organization, "`organization` (namespace) of the context")
 	return cmd
 }
 
-// adminOptions refers to what the server left in its data directory, by
-// absolute path: the kubeconfig may be used from anywhere.
+// adminOptions takes what the server left in its data directory.
 func adminOptions(dataDir string, base *url.URL) (kubeconfig.Options, error) {
-	dir, err := filepath.Abs(dataDir)
+	token, err := os.ReadFile(filepath.Join(dataDir, "admin.token"))
 	if err != nil {
-		return kubeconfig.Options{}, err
-	}
-	token := filepath.Join(dir, "admin.token")
-	if _, err := os.Stat(token); err != nil {
 		return kubeconfig.Options{}, errs.Newf(errs.NotFound,
 			"%s is not the data directory of a server that has run: %w", dataDir, err)
 	}
-	options := kubeconfig.Options{Server: base.String(), TokenFile: token}
+	options := kubeconfig.Options{Server: base.String(), Token: strings.TrimSpace(string(token))}
 	// A server with a certificate of its own has made no authority.
-	ca := filepath.Join(dir, "tls", "ca.crt")
-	if _, err := os.Stat(ca); err == nil {
-		options.CAFile = ca
+	options.CA, err = os.ReadFile(filepath.Join(dataDir, "tls", "ca.crt"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return kubeconfig.Options{}, errs.Newf(errs.NotFound, "reading the certificate authority: %w", err)
 	}
 	return options, nil
 }

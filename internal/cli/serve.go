@@ -6,7 +6,7 @@ import (
 	"freshet/internal/config"
 )
 
-func newServe(serve Serve) *cobra.Command {
+func newServe(server Server) *cobra.Command {
 	var file string
 	flags := config.Default()
 	cmd := &cobra.Command{
@@ -36,7 +36,7 @@ stops the server gracefully, a second one at once.`,
 			if err := cfg.Validate(); err != nil {
 				return err
 			}
-			return serve(cmd.Context(), cfg, cmd.OutOrStdout())
+			return server.Run(cmd.Context(), cfg, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()

@@ -336,3 +336,20 @@ func TestDocumentedDefaults(t *testing.T) {
 		}
 	}
 }
+
+func TestPublicAddressHasAPort(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ http, https, base, want string }{
+		{"127.0.0.1:8080", "off", "", "127.0.0.1:8080"},
+		{"off", "0.0.0.0:8443", "", "localhost:8443"},
+		{"off", ":443", "https://stream.example", "stream.example:443"},
+		{"off", ":443", "https://stream.example:8443", "stream.example:8443"},
+		{"off", ":443", "http://[::1]", "[::1]:80"},
+	} {
+		cfg := config.Default()
+		cfg.HTTP, cfg.HTTPS, cfg.BaseURL = c.http, c.https, c.base
+		if got := cfg.PublicAddress(); got != c.want {
+			t.Errorf("http %s, https %s, baseURL %q: got %s, want %s", c.http, c.https, c.base, got, c.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"net/url"
 	"path/filepath"
 	"strings"
 )
@@ -22,6 +23,14 @@ func (c *Config) AuditPath() string {
 	return c.Path(c.Audit.Path)
 }
 
+// EncryptionKeyFile returns the file of the keys that encrypt secrets at rest.
+func (c *Config) EncryptionKeyFile() string {
+	if c.EncryptionKey.File != "" {
+		return c.EncryptionKey.File
+	}
+	return c.Path("encryption.key")
+}
+
 // PublicURL is BaseURL, or the URL of the first listener that is on. A listen
 // address that names no host is reached as localhost. A server that listens on
 // port 0 writes the real address back before it asks.
@@ -34,6 +43,22 @@ func (c *Config) PublicURL() string {
 	default:
 		return "https://" + reachable(c.HTTPS)
 	}
+}
+
+// PublicAddress is host and port of PublicURL, the port also when it is that of
+// the scheme.
+func (c *Config) PublicAddress() string {
+	u, err := url.Parse(c.PublicURL())
+	if err != nil {
+		return "" // refused by Validate
+	}
+	switch {
+	case u.Port() != "":
+		return u.Host
+	case u.Scheme == "https":
+		return net.JoinHostPort(u.Hostname(), "443")
+	}
+	return net.JoinHostPort(u.Hostname(), "80")
 }
 
 // SecureURL is how the server is reached over TLS; "" when it is not. Kubernetes

@@ -338,7 +338,7 @@ func TestSigningKeysFollowTheSealingKey(t *testing.T) {
 	if stored, _, _ := raw.Load(ctx); sealer.Stale(stored) {
 		t.Error("the stored keys are still under the old sealing key")
 	}
-	if err := sealer.Retire(old); err != nil {
+	if _, err := sealer.Retire(old); err != nil {
 		t.Fatal(err)
 	}
 	again := newReplica(t, identity.SealedStore(raw, sealer, "keys"), oneAccount(), 0)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"freshet/internal/errs"
@@ -106,11 +107,18 @@ func TestRotatingTheSealingKey(t *testing.T) {
 	if got, err := two.Open(fresh, nil); err != nil || string(got) != "fresh" {
 		t.Errorf("the other process does not pick the new key up: %q, %v", got, err)
 	}
-	if err := one.Retire(second); err == nil {
-		t.Error("retired the active key")
+	if _, err := one.Retire(second); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("retiring the active key: %v, want a conflict", err)
 	}
-	if err := one.Retire(first); err != nil {
+	if _, err := one.Retire("0123456789abcdef"); errs.KindOf(err) != errs.NotFound || !strings.Contains(err.Error(), first) {
+		t.Errorf("retiring a key that is not there: %v, want one that names %s", err, first)
+	}
+	before, err := one.Retire(first)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if got, err := openSealer(t, before).Open(old, nil); err != nil || string(got) != "old" {
+		t.Errorf("the copy of the key file opens %q, %v, want old", got, err)
 	}
 	if _, err := one.Open(old, nil); !errors.Is(err, identity.ErrSealKeyMissing) {
 		t.Errorf("opened under a retired key: error = %v, want %v", err, identity.ErrSealKeyMissing)
@@ -234,4 +242,41 @@ func BenchmarkSeal(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestTheKeyFileKeepsItsOwner: root rotates the keys of a server that runs as
+// somebody else, who has to be able to read them afterwards.
+func TestTheKeyFileKeepsItsOwner(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	const owner, group, mode = 12345, 23456, 0o640
+	path := filepath.Join(t.TempDir(), "seal.key")
+	s := openSealer(t, path)
+	if err := errors.Join(os.Chown(path, owner, group), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+	first := s.KeyIDs()[0]
+	check := func(path string) {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := info.Sys().(*syscall.Stat_t)
+		if got.Uid != owner || got.Gid != group || info.Mode().Perm() != mode {
+			t.Errorf("%s belongs to %d:%d with mode %o, want %d:%d with %o", path, got.Uid, got.Gid, info.Mode().Perm(), owner, group, mode)
+		}
+	}
+	if _, err := s.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	check(path)
+	before, err := s.Retire(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(path)
+	check(before)
 }

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+
+	"freshet/internal/errs"
 )
 
 // sealFile is the key file: JSON, so that an operator can see which keys it
@@ -66,29 +68,56 @@ func (s *Sealer) AddKey() (id string, err error) {
 // Activate makes a key of the file the one that seals.
 func (s *Sealer) Activate(id string) error {
 	return s.change(func(r *sealRing) error {
-		key := r.findText(id)
-		if key == nil {
-			return fmt.Errorf("%w: key id %s", ErrSealKeyMissing, id)
+		key, err := r.named(id)
+		if err != nil {
+			return err
 		}
 		r.active = key
 		return nil
 	})
 }
 
-// Retire forgets a key that seals nothing any more. What is still sealed or
-// hashed with it is lost, so rewrite first.
-func (s *Sealer) Retire(id string) error {
-	return s.change(func(r *sealRing) error {
-		key := r.findText(id)
-		if key == nil {
-			return fmt.Errorf("%w: key id %s", ErrSealKeyMissing, id)
+// Retirable says why a key cannot be retired: there is none by that id, or it is
+// the active one. Whether something is sealed with it is for the caller to know.
+func (s *Sealer) Retirable(id string) error {
+	_, err := s.ring.Load().retirable(id)
+	return err
+}
+
+func (r *sealRing) retirable(id string) (*sealKey, error) {
+	key, err := r.named(id)
+	if err == nil && key == r.active {
+		err = errs.Newf(errs.Conflict, "key %s is the active one, which seals everything new: rotate first", id)
+	}
+	return key, err
+}
+
+// Retire forgets a key that seals nothing any more; what is still sealed with it
+// could never be read again. The key file as it was stays beside the new one, and
+// its path is returned: putting it back undoes this.
+func (s *Sealer) Retire(id string) (before string, err error) {
+	before = s.path + ".before-retiring-" + id
+	err = s.change(func(r *sealRing) error {
+		key, err := r.retirable(id)
+		if err != nil {
+			return err
 		}
-		if key == r.active {
-			return fmt.Errorf("retire: key %s is the active one: rotate first", id)
+		if err := replaceFile(before, r.encode(), s.path); err != nil {
+			return fmt.Errorf("keep a copy of the key file: %w", err)
 		}
 		r.keys = slices.DeleteFunc(r.keys, func(k *sealKey) bool { return k == key })
 		return nil
 	})
+	return before, err
+}
+
+// SealedWith returns the id of the key that data is sealed with; "" when it is
+// not sealed.
+func SealedWith(data []byte) string {
+	if !Sealed(data) {
+		return ""
+	}
+	return hex.EncodeToString(data[len(sealMagic) : len(sealMagic)+sealIDSize])
 }
 
 // Reload reads the key file again.
@@ -115,11 +144,23 @@ func (s *Sealer) change(edit func(*sealRing) error) error {
 	if err := edit(ring); err != nil {
 		return err
 	}
-	if err := replaceFile(s.path, ring.encode()); err != nil {
+	if err := replaceFile(s.path, ring.encode(), s.path); err != nil {
 		return fmt.Errorf("write key file: %w", err)
 	}
 	s.use(ring)
 	return nil
+}
+
+// named is findText for people, who are told which keys there are.
+func (r *sealRing) named(id string) (*sealKey, error) {
+	if key := r.findText(id); key != nil {
+		return key, nil
+	}
+	known := make([]string, len(r.keys))
+	for i, k := range r.keys {
+		known[i] = hex.EncodeToString(k.id[:])
+	}
+	return nil, errs.Newf(errs.NotFound, "there is no key %q in the key file, which has %s", id, strings.Join(known, ", "))
 }
 
 func (r *sealRing) findText(id string) *sealKey {
@@ -242,47 +283,4 @@ func loadOrCreateRing(path string) (*sealRing, error) {
 		return nil, fmt.Errorf("create key file: %w", err)
 	}
 	return ring, nil
-}
-
-// createFile puts a complete, synced file at path, or fails with fs.ErrExist.
-func createFile(path string, data []byte) error {
-	return placeFile(path, data, os.Link)
-}
-
-// replaceFile puts a complete, synced file at path in place of what is there.
-func replaceFile(path string, data []byte) error {
-	return placeFile(path, data, os.Rename)
-}
-
-func placeFile(path string, data []byte, place func(from, to string) error) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	temp := f.Name()
-	defer func() { _ = os.Remove(temp) }() // gone already after a rename
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	if err := place(temp, path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	return errors.Join(err, d.Close())
 }

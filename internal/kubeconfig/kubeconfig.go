@@ -7,6 +7,7 @@ package kubeconfig
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -15,12 +16,13 @@ import (
 type Options struct {
 	// Server is the base URL.
 	Server string
-	// CAFile is the authority that signed the server's certificate; empty for
-	// plain HTTP or a publicly trusted certificate.
-	CAFile string
-	// TokenFile holds the bearer token and is read again on every use, so that
-	// the kubeconfig itself is no secret.
-	TokenFile string
+	// CA is the PEM text of the authority that signed the server's certificate;
+	// empty for a publicly trusted one.
+	CA []byte
+	// Token is the bearer token. It stands in the file, which makes that a secret:
+	// of the official clients, that of Python takes a token file's last newline
+	// into the header, and that of JavaScript does not read token files.
+	Token string
 	// Namespace is the organization of the context.
 	Namespace string
 }
@@ -41,14 +43,14 @@ type cluster struct {
 	Name    string `json:"name"`
 	Cluster struct {
 		Server string `json:"server"`
-		CAFile string `json:"certificate-authority,omitempty"`
+		CA     []byte `json:"certificate-authority-data,omitempty"`
 	} `json:"cluster"`
 }
 
 type user struct {
 	Name string `json:"name"`
 	User struct {
-		TokenFile string `json:"tokenFile,omitempty"`
+		Token string `json:"token"`
 	} `json:"user"`
 }
 
@@ -63,13 +65,13 @@ type context struct {
 
 // Marshal returns the file's text.
 func Marshal(o Options) ([]byte, error) {
-	if o.Server == "" || o.Namespace == "" {
-		return nil, errors.New("a kubeconfig needs a server and a namespace")
+	if o.Server == "" || o.Namespace == "" || o.Token == "" || strings.ContainsAny(o.Token, " \t\r\n") {
+		return nil, errors.New("a kubeconfig needs a server, a namespace and a token without white space")
 	}
 	c := cluster{Name: name}
-	c.Cluster.Server, c.Cluster.CAFile = o.Server, o.CAFile
+	c.Cluster.Server, c.Cluster.CA = o.Server, o.CA
 	u := user{Name: name}
-	u.User.TokenFile = o.TokenFile
+	u.User.Token = o.Token
 	ctx := context{Name: name}
 	ctx.Context.Cluster, ctx.Context.User, ctx.Context.Namespace = name, name, o.Namespace
 	text, err := yaml.Marshal(file{

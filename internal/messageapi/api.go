@@ -37,7 +37,7 @@ func New(opts Options) *API {
 		opts.WriteTimeout = time.Minute
 	}
 	a := &API{opts: opts, router: web.NewRouter(routes, nil)}
-	a.serve = opts.CORS.Handle(http.HandlerFunc(a.dispatch), exposedHeaders...)
+	a.serve = http.HandlerFunc(a.dispatch)
 	return a
 }
 

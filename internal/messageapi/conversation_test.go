@@ -3,7 +3,6 @@ package messageapi_test
 import (
 	"encoding/base64"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -309,23 +308,4 @@ func TestRedelivery(t *testing.T) {
 	w.Call("PUT", topic+"/s/message", first.ID()).Want(204)
 	w.Call("POST", topic+"/s/message/nack", second.ID()).Want(409)
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
-}
-
-func TestCORS(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
-	w.as("").Call("OPTIONS", topic+"/s/message", "", "Origin", "https://app.example",
-		"Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "authorization, x-msg-property-a").
-		Want(http.StatusNoContent).Says("Access-Control-Allow-Origin", "https://app.example",
-		"Access-Control-Allow-Headers", "authorization, x-msg-property-a")
-	w.Call("POST", topic+"/message", "x", "X-Msg-Property-a", "1", "X-Msg-Property-b", "2").Want(201)
-	got := w.Call("POST", topic+"/s/message", "", "Origin", "https://app.example").Want(200)
-	exposed := got.Header.Get("Access-Control-Expose-Headers")
-	for _, name := range []string{"X-Msg-Message-Id", "X-Msg-Message-String-Id", "X-Msg-Redelivery-Count", "X-Msg-Property-a", "X-Msg-Property-b"} {
-		if !strings.Contains(exposed, name) {
-			t.Errorf("%s is not exposed: %s", name, exposed)
-		}
-	}
-	w.Call("POST", topic+"/message", "x", "Origin", "https://evil.example").Want(201).Says("Access-Control-Allow-Origin", "")
 }

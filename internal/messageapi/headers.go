@@ -42,11 +42,13 @@ const (
 	headerMaxUnacked    = "X-Max-Unacked"
 )
 
-// exposedHeaders are those a page in a browser may read; property headers are
-// added as they come.
-var exposedHeaders = []string{
-	headerMessageID, headerStringID, headerBase64Schema, headerLongSchema, headerSequence, headerEventTime,
-	headerPublishTime, headerPartitionKey, headerRedeliveries, headerProducer, headerDuplicate, headerProperties,
+// ExposedHeaders are those that a page of another origin may read; property
+// headers are added as they come.
+func ExposedHeaders() []string {
+	return []string{
+		headerMessageID, headerStringID, headerBase64Schema, headerLongSchema, headerSequence, headerEventTime,
+		headerPublishTime, headerPartitionKey, headerRedeliveries, headerProducer, headerDuplicate, headerProperties,
+	}
 }
 
 const (

@@ -63,7 +63,7 @@ func New(opts Options) *API {
 		opts.Timeout = 30 * time.Second
 	}
 	a := &API{opts: opts, router: web.NewRouter(routes, nil)}
-	a.serve = opts.CORS.Handle(web.Handle(a.handle, writeError), "ETag")
+	a.serve = web.Handle(a.handle, writeError)
 	return a
 }
 

@@ -65,6 +65,7 @@ var codes = []code{
 	{errDenied, 403},
 	{web.ErrBodyTooLarge, 413},
 	{web.ErrBusy, 503},
+	{web.ErrStarting, 503},
 }
 
 // kinds is for errors from elsewhere, which have a kind and no number.
@@ -105,6 +106,9 @@ func statusOf(number int) int {
 	}
 	return number
 }
+
+// Refuse answers a request that the surface cannot serve yet.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
 
 // writeError renders an error as clients expect it
 // (docs/spec/registry.md#errors).

@@ -17,7 +17,6 @@ import (
 	"freshet/internal/registryapi"
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
-	"freshet/internal/web"
 )
 
 // fixture is everything behind the handler but the engine and the registry,
@@ -108,7 +107,7 @@ func newHandler(registry *schemas.Registry) http.Handler {
 	h := fixture{registry: registry}
 	return registryapi.New(registryapi.Options{
 		Resolver: h,
-		Options:  surface.Options{Authenticator: h, Authorizer: h, CORS: web.CORS{Origins: []string{"*"}}},
+		Options:  surface.Options{Authenticator: h, Authorizer: h},
 	})
 }
 

@@ -90,6 +90,10 @@ type Server struct {
 
 // New builds the API over etcd. Nothing is served before Start.
 func New(cfg Config) (*Server, error) {
+	// The library ends the process over such an address instead of saying no.
+	if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
+		return nil, fmt.Errorf("the address of the resource API is not host:port: %w", err)
+	}
 	scheme, err := newScheme(cfg.Kinds)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -101,20 +100,23 @@ func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.I
 	if err := writeChanged(cfg.Path("admin.json"), credentials.File()); err != nil {
 		return err
 	}
-	dir, err := filepath.Abs(cfg.DataDir)
+	token, err := secretFile(cfg.Path("admin.token"))
 	if err != nil {
-		return fmt.Errorf("finding the data directory: %w", err)
+		return err
 	}
-	options := kubeconfig.Options{
-		Server:    cfg.SecureURL(),
-		TokenFile: filepath.Join(dir, "admin.token"),
-		Namespace: cfg.Admin.Organization,
-	}
+	options := kubeconfig.Options{Server: cfg.SecureURL(), Token: token, Namespace: cfg.Admin.Organization}
 	if options.Server == "" {
-		return nil // Kubernetes clients send no credentials over plain HTTP
+		// Kubernetes clients send no credentials over plain HTTP, and one of an
+		// earlier start would lead nowhere.
+		if err := os.Remove(cfg.Path("kubeconfig")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("removing the old kubeconfig: %w", err)
+		}
+		return nil
 	}
 	if cfg.TLS.CertFile == "" {
-		options.CAFile = filepath.Join(dir, "tls", "ca.crt")
+		if options.CA, err = os.ReadFile(cfg.Path("tls", "ca.crt")); err != nil {
+			return fmt.Errorf("reading the certificate authority: %w", err)
+		}
 	}
 	text, err := kubeconfig.Marshal(options)
 	if err != nil {

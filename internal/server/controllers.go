@@ -35,7 +35,7 @@ func (s *server) openResources(context.Context) (err error) {
 		Auditor:            s,
 		Transformers:       resources.AtRest(s.identity.sealer, s.kinds.Definitions()),
 		Ready:              s.checks(),
-		Address:            s.cfg.HTTP,
+		Address:            s.cfg.PublicAddress(),
 		Version:            version.Get().Version,
 		CompactionInterval: s.cfg.Etcd.CompactionInterval.Std(),
 		MaxBody:            int64(s.cfg.Limits.ResourceBody),

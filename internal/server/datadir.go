@@ -11,6 +11,9 @@ import (
 	"syscall"
 )
 
+// errDirectoryInUse says that another process has the data directory.
+var errDirectoryInUse = errors.New("in use by another freshet process")
+
 // lock keeps a second process off the data directory.
 type lock struct{ file *os.File }
 
@@ -28,8 +31,8 @@ func lockDir(dir string) (*lock, error) {
 		holder, _ := os.ReadFile(path) // the holder's number is a courtesy
 		_ = file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("data directory %s is in use by another freshet process%s: stop it, or choose another directory with --data-dir",
-				dir, describeHolder(string(holder)))
+			return nil, fmt.Errorf("data directory %s is %w%s: stop it, or choose another directory with --data-dir",
+				dir, errDirectoryInUse, describeHolder(string(holder)))
 		}
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
@@ -73,12 +76,18 @@ func writeSecret(path string, data []byte) error {
 	return nil
 }
 
-// secretFile reads a random text from a file, making it at the first start.
+// secretFile reads a random text from a file, making it at the first start. The
+// file holds the text and no newline.
 func secretFile(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err == nil {
-		if text := strings.TrimSpace(string(data)); text != "" {
+		text := strings.TrimSpace(string(data))
+		switch {
+		case text == string(data) && text != "":
 			return text, nil
+		case text != "":
+			// Clients put what they read into a header as it is.
+			return text, writeSecret(path, []byte(text))
 		}
 		return "", fmt.Errorf("%s is empty: remove it to have a new one made", path)
 	}
@@ -88,5 +97,5 @@ func secretFile(path string) (string, error) {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails: crypto/rand aborts the process instead
 	text := base64.RawURLEncoding.EncodeToString(raw)
-	return text, writeSecret(path, []byte(text+"\n"))
+	return text, writeSecret(path, []byte(text))
 }

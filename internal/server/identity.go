@@ -31,7 +31,7 @@ type identities struct {
 
 // openIdentities reads or makes the keys.
 func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*identities, error) {
-	sealer, err := identity.OpenSealer(sealFile(cfg))
+	sealer, err := identity.OpenSealer(cfg.EncryptionKeyFile())
 	if err != nil {
 		return nil, fmt.Errorf("opening the encryption key: %w", err)
 	}
@@ -53,14 +53,6 @@ func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Clie
 	}
 	p.audiences = append([]string{identity.AnyOrganization}, p.addresses...)
 	return p, p.openOperator(cfg)
-}
-
-// sealFile is where the keys are that encrypt secrets at rest.
-func sealFile(cfg *config.Config) string {
-	if cfg.EncryptionKey.File != "" {
-		return cfg.EncryptionKey.File
-	}
-	return cfg.Path("encryption.key")
 }
 
 // openOperator reads the token that works whatever happened to the accounts:

@@ -13,7 +13,7 @@ import (
 )
 
 // listeners are the open ports. They are opened first, so that a port that is
-// taken is told before anything else happens, and served last.
+// taken is told before anything else happens.
 type listeners struct {
 	http, https, ops net.Listener
 	servers          []*http.Server
@@ -73,12 +73,15 @@ func (l *listeners) close() {
 	}
 }
 
-// serve starts answering: main on HTTP and HTTPS, ops on its own port. Failures
-// end up in failed.
-func (l *listeners) serve(cfg *config.Config, main, ops http.Handler, tlsConfig *tls.Config, log *slog.Logger, failed chan<- error) {
+// serveOps starts answering on the operator's port. Failures end up in failed.
+func (l *listeners) serveOps(cfg *config.Config, ops http.Handler, log *slog.Logger, failed chan<- error) {
 	if l.ops != nil {
 		l.start(newHTTPServer(cfg, ops, log), l.ops, failed)
 	}
+}
+
+// serveMain starts answering on HTTP and HTTPS. Failures end up in failed.
+func (l *listeners) serveMain(cfg *config.Config, main http.Handler, tlsConfig *tls.Config, log *slog.Logger, failed chan<- error) {
 	if l.http != nil {
 		server := newHTTPServer(cfg, main, log)
 		server.Protocols = new(http.Protocols)

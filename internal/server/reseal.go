@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,6 +24,7 @@ type resealer struct {
 	sealer *identity.Sealer
 	keys   *identity.Keyring
 	file   string
+	record string // where to write down what is sealed with which key
 	log    *slog.Logger
 }
 
@@ -33,7 +36,7 @@ const (
 func (s *server) resealer() *resealer {
 	return &resealer{
 		etcd: s.etcd, prefix: s.cfg.Etcd.Prefix + "/resources/", signer: s.cfg.Etcd.Prefix + "/signing-keys",
-		sealer: s.identity.sealer, keys: s.identity.keys, file: sealFile(s.cfg), log: s.log,
+		sealer: s.identity.sealer, keys: s.identity.keys, file: s.cfg.EncryptionKeyFile(), record: sealRecordFile(s.cfg), log: s.log,
 	}
 }
 
@@ -44,6 +47,7 @@ func (r *resealer) run(ctx context.Context) {
 	defer tick.Stop()
 	seen := modified(r.file)
 	done := ""
+	r.forget() // whatever a server before this one found
 	for {
 		if changed := modified(r.file); changed.After(seen) {
 			if err := r.sealer.Reload(); err != nil {
@@ -53,6 +57,7 @@ func (r *resealer) run(ctx context.Context) {
 			}
 		}
 		if active := r.sealer.KeyIDs()[0]; active != done {
+			r.forget()
 			n, err := r.pass(ctx)
 			switch {
 			case err == nil:
@@ -70,32 +75,42 @@ func (r *resealer) run(ctx context.Context) {
 	}
 }
 
-// pass goes over everything that is stored, once.
+// forget removes the record of the last pass.
+func (r *resealer) forget() {
+	if err := os.Remove(r.record); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.log.Warn("the record of sealed secrets cannot be removed", slog.String("error", err.Error()))
+	}
+}
+
+// pass goes over everything that is stored, once, and writes down what is sealed
+// with which key.
 func (r *resealer) pass(ctx context.Context) (resealed int, err error) {
-	from, end := r.prefix, clientv3.GetPrefixRangeEnd(r.prefix)
 	var problems []error
-	for {
-		page, err := r.etcd.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(resealPage))
-		if err != nil {
-			return resealed, fmt.Errorf("reading the stored resources: %w", err)
-		}
-		for _, kv := range page.Kvs {
-			if !identity.Sealed(kv.Value) || !r.sealer.Stale(kv.Value) {
-				continue
-			}
-			if err := r.reseal(ctx, string(kv.Key), kv.Value, kv.ModRevision); err != nil {
+	found := map[string]int{}
+	err = eachStored(ctx, r.etcd, r.prefix, func(key string, value []byte, revision int64) {
+		switch id := identity.SealedWith(value); {
+		case id == "":
+		case !r.sealer.Stale(value):
+			found[id]++
+		default:
+			if err := r.reseal(ctx, key, value, revision); err != nil {
 				problems = append(problems, err)
-				continue
+				found[id]++
+				return
 			}
 			resealed++
 		}
-		if !page.More || len(page.Kvs) == 0 {
-			break
-		}
-		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+	})
+	if err != nil {
+		return resealed, err
 	}
 	n, err := r.resealSigningKeys(ctx)
-	return resealed + n, errors.Join(append(problems, err)...)
+	if err = errors.Join(append(problems, err)...); err != nil {
+		return resealed + n, err
+	}
+	active := r.sealer.KeyIDs()[0]
+	found[active] += resealed + n
+	return resealed + n, (&sealRecord{Active: active, Sealed: found}).write(r.record)
 }
 
 // reseal replaces one value, unless somebody else just did.

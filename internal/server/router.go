@@ -3,8 +3,47 @@ package server
 import (
 	"net/http"
 
+	"freshet/internal/auditapi"
+	"freshet/internal/messageapi"
+	"freshet/internal/tokenapi"
 	"freshet/internal/web"
 )
+
+// handlers are the surfaces that requests are sent to. There are two sets: one
+// that refuses, while the server starts, and the real one.
+type handlers struct {
+	messages, admin, registry, streamRegistry, audit, tokens, resources, health http.Handler
+}
+
+// mounts says which paths belong to which surface; each surface owns its unknown
+// paths. The registry has the root, as its clients expect.
+func mounts(h *handlers) []web.Route[mount] {
+	list := []web.Route[mount]{
+		at("/admin/rest/...", "messages", h.messages),
+		at("/admin/...", "messages", h.admin),
+		at("/rest-stream/...", "messages", h.admin),
+		at("/stream/...", "registry", h.streamRegistry),
+		at(auditapi.Root+"/...", "audit", h.audit),
+		at("/...", "registry", h.registry),
+	}
+	for _, pattern := range tokenapi.Patterns() {
+		list = append(list, at(pattern, "token", h.tokens))
+	}
+	for _, path := range []string{"/apis", "/api", "/openapi"} {
+		list = append(list, at(path+"/...", "resources", h.resources))
+	}
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/version"} {
+		list = append(list, at(path+"/...", "resources", h.health))
+	}
+	return list
+}
+
+// exposed are the response headers of a surface that pages of other origins may
+// read, besides those of every surface.
+var exposed = map[string][]string{
+	"messages": messageapi.ExposedHeaders(),
+	"registry": {"ETag"},
+}
 
 // mount is a surface at a path, and at everything beneath it when the pattern
 // says so.
@@ -23,7 +62,15 @@ func at(pattern, surface string, handler http.Handler) web.Route[mount] {
 // of the mounts has to take everything that the others do not.
 type router struct{ mounts *web.Router[mount] }
 
-func newRouter(mounts []web.Route[mount]) router { return router{web.NewRouter(mounts, nil)} }
+// newRouter puts CORS around every mount: a preflight carries no credentials, so
+// no surface may ask for any before it is answered.
+func newRouter(mounts []web.Route[mount], cors web.CORS) router {
+	for i := range mounts {
+		m := &mounts[i].Value
+		m.handler = cors.Handle(m.handler, exposed[m.surface]...)
+	}
+	return router{web.NewRouter(mounts, nil)}
+}
 
 // ServeHTTP implements http.Handler. The record says whose request it is even
 // when the surface finds no route for it.

@@ -21,7 +21,7 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 	r := newRouter([]web.Route[mount]{
 		at("/apis/...", "resources", answer("resources")), at("/stream/...", "stream", answer("stream")),
 		at("/...", "registry", answer("registry")),
-	})
+	}, web.CORS{})
 	tests := map[string]struct{ path, surface string }{
 		"the mount itself":        {"/apis", "resources"},
 		"beneath it":              {"/apis/x", "resources"},

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -49,6 +50,8 @@ type server struct {
 	kinds     *kinds.Set
 	loops     *kinds.Controllers
 	readiness readiness
+	gate      gate
+	routes    http.Handler // behind the gate until everything is there
 
 	background context.CancelFunc
 	ended      chan struct{} // controllers have stopped
@@ -93,6 +96,7 @@ func (s *server) open(ctx context.Context) error {
 	}{
 		{"data directory", s.openDirectory},
 		{"ports", s.openPorts},
+		{"first answers", s.answer},
 		{"etcd", s.openEtcd},
 		{"identity", s.openIdentity},
 		{"audit log", s.openAudit},
@@ -109,6 +113,7 @@ func (s *server) open(ctx context.Context) error {
 		s.log.Debug("phase done", slog.String("phase", phase.name), slog.Duration("took", time.Since(began)))
 	}
 	s.metrics.Registry().MustRegister(newCollector(s))
+	s.gate.open(s.routes)
 	s.readiness.set()
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"freshet/internal/adminapi"
-	"freshet/internal/auditapi"
 	"freshet/internal/brokerhttp"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
@@ -21,19 +20,16 @@ import (
 	"freshet/internal/web"
 )
 
-// openSurfaces builds the mux and starts answering. Readiness stays false until
-// the last phase.
-func (s *server) openSurfaces(context.Context) error {
-	certs, err := openCertificates(s.cfg.Path("tls"), s.cfg.TLS.CertFile, s.cfg.TLS.KeyFile, s.certificateNames(), s.log)
+// openSurfaces builds the surfaces. Until the last phase is done, callers get no
+// further than the health pages.
+func (s *server) openSurfaces(context.Context) (err error) {
+	surfaces, err := s.surfaces()
 	if err != nil {
 		return err
 	}
-	routes, err := s.routes()
-	if err != nil {
-		return err
-	}
-	main := web.Middleware(web.BoundBodies(routes, s.cfg.Timeouts.ReadBody.Std()), s.log, s.metrics)
-	s.ports.serve(s.cfg, main, s.opsMux(), certs.config(), s.log, s.failed)
+	s.routes = newRouter(mounts(surfaces), s.cors())
+	s.gate.open(newRouter(mounts(refusals(surfaces.health)), s.cors()))
+	s.ports.serveOps(s.cfg, s.opsMux(), s.log, s.failed)
 	return nil
 }
 
@@ -42,9 +38,8 @@ func (s *server) certificateNames() []string {
 	return append(names, s.cfg.TLS.Names...)
 }
 
-// routes sends requests to their surface by path; each surface owns its unknown
-// paths. The registry has the root, as its clients expect.
-func (s *server) routes() (http.Handler, error) {
+// surfaces makes the handlers of all surfaces.
+func (s *server) surfaces() (*handlers, error) {
 	options := s.surfaceOptions()
 	messages := messageapi.New(messageapi.Options{
 		Options: options, Resolver: s.brokers(), WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
@@ -57,22 +52,16 @@ func (s *server) routes() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	mounts := []web.Route[mount]{
-		at("/admin/rest/...", "messages", messages),
-		at("/admin/...", "messages", admin),
-		at("/rest-stream/...", "messages", admin),
-		at("/stream/...", "registry", http.StripPrefix("/stream", registry(false))),
-		at(auditapi.Root+"/...", "audit", s.auditTrail(options)),
-		at("/...", "registry", registry(true)),
-	}
-	for _, pattern := range tokenapi.Patterns() {
-		mounts = append(mounts, at(pattern, "token", tokens))
-	}
-	for _, path := range []string{"/apis", "/api", "/openapi", "/healthz", "/livez", "/readyz", "/version"} {
-		mounts = append(mounts, at(path+"/...", "resources", s.api.Handler()))
-	}
-	return newRouter(mounts), nil
+	return &handlers{
+		messages: messages, admin: admin,
+		registry: registry(true), streamRegistry: http.StripPrefix("/stream", registry(false)),
+		audit: s.auditTrail(options), tokens: tokens,
+		resources: s.api.Handler(), health: s.api.Handler(),
+	}, nil
 }
+
+// cors is who may call from pages of other origins, on every surface.
+func (s *server) cors() web.CORS { return web.CORS{Origins: s.cfg.CORS.Origins} }
 
 // surfaceOptions are what every surface asks.
 func (s *server) surfaceOptions() surface.Options {
@@ -81,7 +70,6 @@ func (s *server) surfaceOptions() surface.Options {
 		Authorizer:    s.identity.policy,
 		Auditor:       s,
 		Limiter:       web.NewLimiter(s.cfg.Limits.RequestsInFlight, int64(s.cfg.Limits.BodyMemory)),
-		CORS:          web.CORS{Origins: s.cfg.CORS.Origins},
 	}
 }
 
@@ -90,7 +78,7 @@ func (s *server) tokens(options surface.Options) (*tokenapi.API, error) {
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
 		Audiences: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std(),
 		Limits:  tokenapi.Limits{Client: tokenapi.Rate{PerSecond: s.cfg.Limits.TokenRate, Burst: s.cfg.Limits.TokenBurst}},
-		Auditor: options.Auditor, CORS: options.CORS,
+		Auditor: options.Auditor,
 	})
 }
 

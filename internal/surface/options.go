@@ -49,7 +49,6 @@ type Options struct {
 	Authorizer    Authorizer
 	Auditor       Auditor      // nil: nothing is recorded
 	Limiter       *web.Limiter // nil: nothing is bounded
-	CORS          web.CORS     // no origins: no browsers from elsewhere
 }
 
 // Complete checks what is required and puts something harmless where nothing

@@ -35,7 +35,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 // BridgeKlog sends the Kubernetes libraries' log to log. It sets a global of
 // klog that is not guarded, so it belongs at the very start of the process.
 func BridgeKlog(log *slog.Logger) {
-	klog.SetSlogLogger(Library(log, "kubernetes"))
+	klog.SetSlogLogger(slog.New(lastWords{Library(log, "kubernetes").Handler()}))
 }
 
 // Library returns a logger for a library embedded in the process. What the
@@ -74,6 +74,10 @@ func (d demoting) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (d demoting) Handle(ctx context.Context, record slog.Record) error {
+	if record.Level == levelFatal {
+		record.Level = slog.LevelError
+		return d.Handler.Handle(ctx, record)
+	}
 	record.Level = demote(record.Level)
 	if harmless[record.Message] || closing(&record) {
 		record.Level = slog.LevelDebug
@@ -113,7 +117,9 @@ type zapCore struct{ handler slog.Handler }
 
 func slogLevel(level zapcore.Level) slog.Level {
 	switch {
-	case level >= zapcore.ErrorLevel:
+	case level > zapcore.ErrorLevel:
+		return levelFatal
+	case level == zapcore.ErrorLevel:
 		return slog.LevelError
 	case level == zapcore.WarnLevel:
 		return slog.LevelWarn

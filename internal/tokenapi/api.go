@@ -37,7 +37,6 @@ type Options struct {
 	Limits    Limits                     // zero values are the defaults
 	Source    func(*http.Request) string // the caller's address; nil for the connection's
 	Auditor   surface.Auditor            // nil: nothing is recorded
-	CORS      web.CORS                   // no origins: no browsers from elsewhere
 }
 
 // API serves the token surface.
@@ -73,7 +72,7 @@ func New(opts Options) (*API, error) {
 		failures:  newLimiter(opts.Limits.Failures, opts.Limits.Remembered),
 	}
 	a.router = web.NewRouter(a.routes(), nil)
-	a.serve = opts.CORS.Handle(web.Handle(a.handle, writeError))
+	a.serve = web.Handle(a.handle, writeError)
 	return a, nil
 }
 

@@ -57,7 +57,6 @@ func newFixture(t testing.TB, edit ...func(*tokenapi.Options)) *fixture {
 		Audiences: []string{base, "https://api.example.com"},
 		Instances: planes{"acme/prod": time.Hour, "acme/plain": 0, "other/prod": 0},
 		Auditor:   f,
-		CORS:      web.CORS{Origins: []string{"*"}},
 	}
 	for _, e := range edit {
 		e(&opts)

@@ -85,6 +85,9 @@ var kinds = map[errs.Kind]problem{
 	errs.Unavailable:     {status: http.StatusServiceUnavailable, code: "temporarily_unavailable"},
 }
 
+// Refuse answers a request that the surface cannot serve yet.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
+
 // writeError is the surface's one way to fail.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	var p *problem
@@ -92,7 +95,10 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		row := kinds[errs.KindOf(err)]
 		p = &row
 		p.text = err.Error()
-		if p.status >= http.StatusInternalServerError {
+		if p.status == http.StatusServiceUnavailable {
+			p.wait = time.Second
+		}
+		if p.status >= http.StatusInternalServerError && !errors.Is(err, web.ErrStarting) {
 			p.text = "internal error, request id " + web.RecordOf(r.Context()).RequestID
 		}
 	}

@@ -91,12 +91,6 @@ func TestPathsAndMethodsOfTheSurface(t *testing.T) {
 			t.Errorf("%s: status %d, want %v", path, w.Code, http.StatusTeapot)
 		}
 	}
-	preflight := httptest.NewRequest(http.MethodOptions, "/oauth/token", nil)
-	preflight.Header.Set("Origin", "https://console.example.com")
-	preflight.Header.Set("Access-Control-Request-Method", "POST")
-	if w := f.do(preflight); w.Code != http.StatusNoContent || w.Header().Get("Access-Control-Allow-Origin") == "" {
-		t.Errorf("preflight: status %d, %v, want %v", w.Code, w.Header(), http.StatusNoContent)
-	}
 }
 
 func TestNewChecksItsOptions(t *testing.T) {

@@ -26,6 +26,9 @@ type Limiter struct {
 // try again in a moment.
 var ErrBusy = errs.New(errs.Unavailable, "the server is busy; try again in a moment")
 
+// ErrStarting is the answer to a request that came before the server was ready.
+var ErrStarting = errs.New(errs.Unavailable, "the server is starting; try again in a moment")
+
 const (
 	// smallBody is not counted: as many of these as there are requests do no
 	// harm. It is also what a larger one has to show before it gets room, or

@@ -71,7 +71,7 @@ func finish(out *responseWriter, r *http.Request, rec *Record, log *slog.Logger,
 	if rec.Status == 0 {
 		rec.Status = http.StatusOK
 	}
-	if rec.Status >= http.StatusInternalServerError && !rec.Expected && !errors.Is(rec.Err, ErrBusy) {
+	if rec.Status >= http.StatusInternalServerError && !rec.Expected && !errors.Is(rec.Err, ErrBusy) && !errors.Is(rec.Err, ErrStarting) {
 		level = slog.LevelError
 	}
 	took := time.Since(rec.Started)

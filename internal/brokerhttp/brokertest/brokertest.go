@@ -95,7 +95,6 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 	}
 	messages := messageapi.Options{Resolver: Resolver(broker), Options: surface.Options{
 		Authenticator: w.Identity.Verifier, Authorizer: w.Policy, Auditor: w.Log,
-		CORS: web.CORS{Origins: []string{"https://app.example"}},
 	}}
 	for _, edit := range edits {
 		edit(&messages)

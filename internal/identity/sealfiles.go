@@ -1,0 +1,82 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// createFile puts a complete, synced file at path, or fails with fs.ErrExist.
+func createFile(path string, data []byte) error {
+	return placeFile(path, data, nil, os.Link)
+}
+
+// replaceFile puts a complete, synced file at path in place of what is there. It
+// belongs to whom the file like belongs, with the same mode: root may rotate the
+// keys of a server that runs as somebody else.
+func replaceFile(path string, data []byte, like string) error {
+	info, err := os.Stat(like)
+	if err != nil {
+		return err
+	}
+	return placeFile(path, data, info, os.Rename)
+}
+
+// resemble gives a new file the owner and the mode of another.
+func resemble(f *os.File, like fs.FileInfo) error {
+	if like == nil {
+		return nil
+	}
+	if owner, ok := like.Sys().(*syscall.Stat_t); ok {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		mine, _ := info.Sys().(*syscall.Stat_t)
+		if mine == nil || mine.Uid != owner.Uid || mine.Gid != owner.Gid {
+			if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+				return fmt.Errorf("the file would change its owner, run this as root or as the server's user: %w", err)
+			}
+		}
+	}
+	return f.Chmod(like.Mode().Perm())
+}
+
+func placeFile(path string, data []byte, like fs.FileInfo, place func(from, to string) error) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	temp := f.Name()
+	defer func() { _ = os.Remove(temp) }() // gone already after a rename
+	_, err = f.Write(data)
+	if err == nil {
+		err = resemble(f, like)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	if err := place(temp, path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	return errors.Join(err, d.Close())
+}

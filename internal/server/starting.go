@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"freshet/internal/auditapi"
+	"freshet/internal/brokerhttp"
+	"freshet/internal/registryapi"
+	"freshet/internal/resources"
+	"freshet/internal/tokenapi"
+	"freshet/internal/web"
+)
+
+// gate is what the ports serve: refusals while the server starts, then the
+// surfaces. A call that came too early must not be told that what it asks for is
+// not there, since clients remember that.
+type gate struct{ current atomic.Pointer[http.Handler] }
+
+func (g *gate) open(to http.Handler) { g.current.Store(&to) }
+
+// ServeHTTP implements http.Handler.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*g.current.Load()).ServeHTTP(w, r) }
+
+// answer serves the ports from now on. Until the last phase is done every call is
+// refused as one that came too early, in the form of its surface.
+func (s *server) answer(context.Context) error {
+	certs, err := openCertificates(s.cfg.Path("tls"), s.cfg.TLS.CertFile, s.cfg.TLS.KeyFile, s.certificateNames(), s.log)
+	if err != nil {
+		return err
+	}
+	s.gate.open(newRouter(mounts(refusals(http.HandlerFunc(startingHealth))), s.cors()))
+	main := web.Middleware(web.BoundBodies(&s.gate, s.cfg.Timeouts.ReadBody.Std()), s.log, s.metrics)
+	s.ports.serveMain(s.cfg, main, certs.config(), s.log, s.failed)
+	return nil
+}
+
+// refusals are the surfaces of a server that starts; only its health can be
+// asked for.
+func refusals(health http.Handler) *handlers {
+	refuse := func(write web.ErrorWriter) http.Handler {
+		return web.Handle(func(http.ResponseWriter, *http.Request) error { return web.ErrStarting }, write)
+	}
+	registry := refuse(registryapi.Refuse)
+	return &handlers{
+		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry, streamRegistry: registry,
+		audit: refuse(auditapi.Refuse), tokens: refuse(tokenapi.Refuse), resources: refuse(resources.Refuse), health: health,
+	}
+}
+
+// startingHealth answers for the health pages before there is a resource API to
+// do so: the process lives, and is not ready.
+func startingHealth(w http.ResponseWriter, r *http.Request) {
+	web.RecordOf(r.Context()).Expected = true
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if r.URL.Path == "/livez" || strings.HasPrefix(r.URL.Path, "/livez/") {
+		_, _ = io.WriteString(w, "ok") // the client may be gone
+		return
+	}
+	h.Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, web.ErrStarting.Error()+"\n") // the client may be gone
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"freshet/internal/web"
+)
+
+// TestStartingRefusesInTheSurfacesForm: whoever comes too early is told to come
+// again, in the words of the surface, and never that something is not there.
+func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
+	t.Parallel()
+	const text = "the server is starting; try again in a moment"
+	r := web.Middleware(newRouter(mounts(refusals(http.HandlerFunc(startingHealth))), web.CORS{Origins: []string{"*"}}),
+		slog.New(slog.DiscardHandler), nil)
+	reason, registry := `{"reason":"`+text+`"}`, `{"error_code":503,"message":"`+text+`"}`
+	for _, tc := range []struct{ method, path, want string }{
+		{"POST", "/admin/rest/topics/v1/public/default/t/message", reason},
+		{"GET", "/admin/v2/tenants", reason},
+		{"GET", "/rest-stream/admin/v1/topics", reason},
+		{"GET", "/subjects", registry},
+		{"GET", "/schemas/ids/1", registry},
+		{"GET", "/stream/subjects", registry},
+		{"GET", "/", registry},
+		{"POST", "/oauth/token", `{"error":"temporarily_unavailable","error_description":"` + text + `"}`},
+		{"GET", "/.well-known/jwks.json", `{"error":"temporarily_unavailable","error_description":"` + text + `"}`},
+		{"GET", "/apis", `"message":"` + text + `","reason":"ServiceUnavailable","details":{"retryAfterSeconds":1},"code":503}`},
+		{"GET", "/api", `"reason":"ServiceUnavailable"`},
+		{"GET", "/apis/cloud.vendor.io/v1alpha1/namespaces/a/users/b", `"kind":"Status"`},
+		{"GET", "/openapi/v3", `"kind":"Status"`},
+		{"GET", "/audit/v1alpha1/records", `"reason":"ServiceUnavailable"`},
+		{"GET", "/readyz", text},
+		{"GET", "/healthz", text},
+	} {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), tc.method, "http://h"+tc.path, strings.NewReader("a body")))
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s %s: got %d, Retry-After %q, %s; want 503, 1, %s",
+				tc.method, tc.path, w.Code, w.Header().Get("Retry-After"), w.Body, tc.want)
+		}
+	}
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/livez", http.NoBody))
+	if w.Code != http.StatusOK {
+		t.Errorf("/livez: got %d, want 200: the process lives", w.Code)
+	}
+}
+
+// TestCORSStandsBeforeEverySurface: a preflight has no credentials, and is
+// answered although every surface refuses.
+func TestCORSStandsBeforeEverySurface(t *testing.T) {
+	t.Parallel()
+	refused := refusals(http.HandlerFunc(startingHealth))
+	r := newRouter(mounts(refused), web.CORS{Origins: []string{"https://app.example"}})
+	for _, m := range mounts(refused) {
+		path := strings.ReplaceAll(m.Pattern, "...", "x")
+		for origin, want := range map[string]string{"https://app.example": "https://app.example", "https://evil.example": ""} {
+			w := httptest.NewRecorder()
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodOptions, "http://h"+path, http.NoBody)
+			req.Header.Set("Origin", origin)
+			req.Header.Set("Access-Control-Request-Method", "PUT")
+			r.ServeHTTP(w, req)
+			if got := w.Header().Get("Access-Control-Allow-Origin"); got != want || (want != "") != (w.Code == http.StatusNoContent) {
+				t.Errorf("preflight for %s from %s: got %d and %q, want %q", path, origin, w.Code, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+// Package operate_test runs the real binary as its operator does: with the
+// configurations and commands of the documentation, from the first moment of a
+// start, and with what can go wrong.
+package operate_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"freshet/test/testserver"
+)
+
+// binary builds the program once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "freshet-operate-")
+	if err != nil {
+		return "", err
+	}
+	return testserver.Binary(context.Background(), dir)
+})
+
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// process is a server that a test runs and talks to by itself.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	out    string // the file of all that it wrote
+	exited chan struct{}
+	err    error // once it has exited
+}
+
+// start runs freshet; the process ends with the test.
+func start(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(program(t), args...), out: filepath.Join(t.TempDir(), "out"), exited: make(chan struct{})}
+	out, err := os.Create(p.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.Env = append(os.Environ(), env...)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		_ = out.Close() // the process had its own handle
+		close(p.exited)
+	}()
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *process) said() string {
+	text, err := os.ReadFile(p.out)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// stop ends the process in good order, or fails the test.
+func (p *process) stop() {
+	p.t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
+	select {
+	case <-p.exited:
+		if p.err != nil {
+			p.t.Errorf("freshet %v ended with %v and said\n%s", p.cmd.Args[1:], p.err, p.said())
+		}
+	case <-time.After(30 * time.Second):
+		_ = p.cmd.Process.Kill() // nothing else helps
+		p.t.Errorf("freshet %v did not end", p.cmd.Args[1:])
+	}
+}
+
+// await asks until the answer is 200, or the process has ended.
+func (p *process) await(url string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if status, _, err := get(ctx, url); err == nil && status == http.StatusOK {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-p.exited:
+			p.t.Fatalf("freshet %v ended with %v and said\n%s", p.cmd.Args[1:], p.err, p.said())
+		case <-ctx.Done():
+			p.t.Fatalf("%s was not ready in time:\n%s", url, p.said())
+		}
+	}
+}
+
+// client trusts every certificate: these tests ask whether somebody answers.
+var client = &http.Client{Transport: &http.Transport{
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+}}
+
+func get(ctx context.Context, url string, headers ...string) (int, http.Header, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, nil, err
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	return response.StatusCode, response.Header, response.Body.Close()
+}
+
+// freePort finds a port that is free now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }() // only its address was wanted
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// run carries out one command and returns all it said, and its exit code.
+func run(t *testing.T, env []string, args ...string) (string, int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t), args...)
+	cmd.Env = append(os.Environ(), env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out.String()), cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,85 @@
+package operate_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestHTTPOff is the set-up of production: TLS and nothing else.
+func TestHTTPOff(t *testing.T) {
+	t.Parallel()
+	for name, extra := range map[string][]string{
+		"an address":         nil,
+		"a name, no port":    {"FRESHET_BASE_URL=https://stream.example"},
+		"a name with a port": {"FRESHET_BASE_URL=https://stream.example:8443"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			port := freePort(t)
+			p := start(t, extra, "serve", "--data-dir", t.TempDir(), "--http", "off", "--https", "127.0.0.1:"+port, "--ops", "off")
+			p.await("https://127.0.0.1:" + port + "/readyz")
+		})
+	}
+}
+
+// TestNothingIsMissingWhileStarting asks every surface from the first moment on:
+// until the server is ready there is no answer but "come again".
+func TestNothingIsMissingWhileStarting(t *testing.T) {
+	t.Parallel()
+	dir, port := t.TempDir(), freePort(t)
+	base := "http://127.0.0.1:" + port
+	for _, round := range []string{"first start", "second start"} {
+		t.Run(round, func(t *testing.T) {
+			p := start(t, nil, "serve", "--data-dir", dir, "--http", "127.0.0.1:"+port, "--https", "127.0.0.1:0", "--ops", "off")
+			early := map[string]int{}
+			paths := []string{
+				"/subjects", "/stream/subjects", "/schemas/types", "/admin/v2/tenants", "/oauth/jwks", "/.well-known/jwks.json",
+				"/apis/cloud.vendor.io/v1alpha1/namespaces/default/messagingclusters", "/audit/v1alpha1/records",
+			}
+			for opened, ready := false, false; !ready; {
+				if status, _, err := get(t.Context(), base+"/readyz"); err == nil && status == http.StatusOK {
+					ready = true // from now on nothing may be refused
+				}
+				for _, path := range paths {
+					status, header, err := get(t.Context(), base+path, "Authorization", "Bearer "+token(dir))
+					switch {
+					case errors.Is(err, syscall.ECONNREFUSED) && !opened:
+						// not even the port is there
+					case err != nil:
+						t.Fatalf("%s: %v\n%s", path, err, p.said())
+					case status == http.StatusServiceUnavailable && !ready:
+						opened = true
+						early[path]++
+						if header.Get("Retry-After") == "" {
+							t.Errorf("%s: 503 without Retry-After", path)
+						}
+					case status != http.StatusOK:
+						t.Errorf("%s: got %d (ready: %v), want 503 until the server is ready, then 200", path, status, ready)
+					}
+				}
+				select {
+				case <-p.exited:
+					t.Fatalf("the server ended: %s", p.said())
+				default:
+				}
+			}
+			if len(early) != len(paths) {
+				t.Errorf("asked too late, the test shows nothing: %v", early)
+			}
+		})
+	}
+}
+
+// token is the administrator's, as soon as there is one.
+func token(dir string) string {
+	text, err := os.ReadFile(filepath.Join(dir, "admin.token"))
+	if err != nil {
+		return "none-yet"
+	}
+	return strings.TrimSpace(string(text))
+}
