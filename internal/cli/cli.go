@@ -17,8 +17,9 @@ import (
 	"freshet/internal/errs"
 )
 
-// Serve runs the server until the context ends; it reports on out.
-type Serve func(ctx context.Context, cfg *config.Config, out io.Writer) error
+// Serve runs the server until the context ends; it reports on out. read reads
+// the configuration again, with the same flags laid over it.
+type Serve func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer) error
 
 // Streams are the process's input and output.
 type Streams struct {

@@ -37,7 +37,7 @@ func runServe(t *testing.T, outcome error, args ...string) result {
 	t.Helper()
 	var r result
 	var out, err bytes.Buffer
-	serve := func(_ context.Context, cfg *config.Config, _ io.Writer) error {
+	serve := func(_ context.Context, cfg *config.Config, _ func() (*config.Config, error), _ io.Writer) error {
 		r.served = cfg
 		return outcome
 	}

@@ -22,6 +22,14 @@ func (c *Config) AuditPath() string {
 	return c.Path(c.Audit.Path)
 }
 
+// LogPath returns the file of the log, or "" for standard error.
+func (c *Config) LogPath() string {
+	if c.Log.File == "" || filepath.IsAbs(c.Log.File) {
+		return c.Log.File
+	}
+	return c.Path(c.Log.File)
+}
+
 // PublicURL is BaseURL, or the URL of the first listener that is on. A listen
 // address that names no host is reached as localhost. A server that listens on
 // port 0 writes the real address back before it asks.

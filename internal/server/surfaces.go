@@ -24,7 +24,8 @@ import (
 // openSurfaces builds the mux and starts answering. Readiness stays false until
 // the last phase.
 func (s *server) openSurfaces(context.Context) error {
-	certs, err := openCertificates(s.cfg.Path("tls"), s.cfg.TLS.CertFile, s.cfg.TLS.KeyFile, s.certificateNames(), s.log)
+	var err error
+	s.certs, err = openCertificates(s.cfg.Path("tls"), s.cfg.TLS.CertFile, s.cfg.TLS.KeyFile, s.certificateNames(), s.log)
 	if err != nil {
 		return err
 	}
@@ -32,8 +33,8 @@ func (s *server) openSurfaces(context.Context) error {
 	if err != nil {
 		return err
 	}
-	main := web.Middleware(web.BoundBodies(routes, s.cfg.Timeouts.ReadBody.Std()), s.log, s.metrics)
-	s.ports.serve(s.cfg, main, s.opsMux(), certs.config(), s.log, s.failed)
+	main := web.Middleware(web.BoundBodies(routes, s.cfg.Timeouts.ReadBody.Std()), s.access, s.metrics)
+	s.ports.serve(s.cfg, main, s.opsMux(), s.certs.config(), s.log, s.failed)
 	return nil
 }
 
@@ -94,10 +95,16 @@ func (s *server) tokens(options surface.Options) (*tokenapi.API, error) {
 	})
 }
 
-// opsMux is for whoever runs the server: metrics and profiles.
+// opsMux is for whoever runs the server: metrics, health and profiles.
 func (s *server) opsMux() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", s.metrics.Handler(telemetry.Library(s.log, "metrics")))
+	log := telemetry.Library(s.log, "metrics")
+	mux.Handle("/metrics", s.metrics.Handler(log))
+	mux.Handle("/metrics/all", s.metrics.HandlerForAll(log))
+	for _, path := range []string{"/livez", "/readyz"} {
+		mux.Handle(path, s.api.Handler())
+		mux.Handle(path+"/", s.api.Handler())
+	}
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
