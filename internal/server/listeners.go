@@ -73,9 +73,9 @@ func (l *listeners) close() {
 	}
 }
 
-// serve starts answering: main on HTTP and HTTPS, ops on its own port. Failures
-// end up in failed.
-func (l *listeners) serve(cfg *config.Config, main, ops http.Handler, tlsConfig *tls.Config, log *slog.Logger, failed chan<- error) {
+// serve starts answering: main on HTTP and HTTPS, ops on its own port, refused
+// where net/http would do it by itself. Failures end up in failed.
+func (l *listeners) serve(cfg *config.Config, main, ops http.Handler, refused *refusals, tlsConfig *tls.Config, log *slog.Logger, failed chan<- error) {
 	if l.ops != nil {
 		l.start(newHTTPServer(cfg, ops, log), l.ops, failed)
 	}
@@ -84,12 +84,17 @@ func (l *listeners) serve(cfg *config.Config, main, ops http.Handler, tlsConfig 
 		server.Protocols = new(http.Protocols)
 		server.Protocols.SetHTTP1(true)
 		server.Protocols.SetUnencryptedHTTP2(true)
-		l.start(server, l.http, failed)
+		refused.attach(server)
+		l.start(server, refused.watch(l.http), failed)
 	}
 	if l.https != nil {
+		secured := listenTLS(l.https, tlsConfig, cfg.Timeouts.ReadHeader.Std())
 		server := newHTTPServer(cfg, main, log)
+		refused.attach(server)
+		l.start(server, refused.watch(secured.http1), failed)
+		server = newHTTPServer(cfg, main, log)
 		server.TLSConfig = tlsConfig
-		l.start(server, tls.NewListener(l.https, tlsConfig), failed)
+		l.start(server, secured.http2, failed)
 	}
 }
 
@@ -102,12 +107,17 @@ func (l *listeners) start(server *http.Server, listener net.Listener, failed cha
 	}()
 }
 
+// headerSlack is how much more of a header net/http reads than is taken, so that
+// most of those that are too large get an answer in their surface's form, over
+// HTTP/2 too.
+const headerSlack = 2
+
 func newHTTPServer(cfg *config.Config, handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: cfg.Timeouts.ReadHeader.Std(),
 		IdleTimeout:       cfg.Timeouts.Idle.Std(),
-		MaxHeaderBytes:    int(cfg.Limits.HeaderSize),
+		MaxHeaderBytes:    headerSlack * int(cfg.Limits.HeaderSize),
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

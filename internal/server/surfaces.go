@@ -33,8 +33,10 @@ func (s *server) openSurfaces(context.Context) error {
 	if err != nil {
 		return err
 	}
-	main := web.Middleware(web.BoundBodies(routes, s.cfg.Timeouts.ReadBody.Std()), s.access, s.metrics)
-	s.ports.serve(s.cfg, main, s.opsMux(), s.certs.config(), s.log, s.failed)
+	bounded := web.BoundHeaders(web.BoundBodies(routes, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
+	main := web.Middleware(bounded, s.access, s.metrics)
+	refused := &refusals{routes: routes, log: s.access, observer: s.metrics}
+	s.ports.serve(s.cfg, main, s.opsMux(), refused, s.certs.config(), s.log, s.failed)
 	return nil
 }
 

@@ -22,7 +22,8 @@ type Record struct {
 	Bytes     int64
 	Started   time.Time
 	Err       error
-	Expected  bool // a failure status is an answer here, as on health pages
+	Refusal   *Refusal // why no surface should look at the request; nil for most
+	Expected  bool     // a failure status is an answer here, as on health pages
 }
 
 // SetRoute names the surface and the route pattern that serve the request.
