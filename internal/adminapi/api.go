@@ -54,7 +54,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeH
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
 	c := &call{Call: brokerhttp.Call{W: w, R: r, Options: &a.opts.Options}, api: a}
 	defer c.Release()
-	err, status := c.serve(), http.StatusOK
+	var err error
+	status := http.StatusOK
+	if refusal := web.Refused(r); refusal != nil {
+		err = refusal
+	} else {
+		err = c.serve()
+	}
 	if err != nil {
 		status = brokerhttp.StatusOf(err, brokerhttp.AdminCalls)
 	}

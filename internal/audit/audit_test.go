@@ -379,3 +379,61 @@ func BenchmarkTail(b *testing.B) {
 		tail(b, l, audit.Query{Organization: "org-5", Limit: 50})
 	}
 }
+
+// TestReopen: after the file was moved away, records go to a new one; when there
+// can be none, to the old one.
+func TestReopen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, moved := filepath.Join(dir, "sub", "audit.log"), filepath.Join(dir, "moved.log")
+	l, err := audit.Open(audit.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(principal string) {
+		t.Helper()
+		l.Record(audit.Record{Principal: principal})
+		if err := l.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	if err := os.Rename(path, moved); err != nil {
+		t.Fatal(err)
+	}
+	write("two")
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Reopen(t.Context()); err == nil {
+		t.Error("the folder is gone: got no error, want one")
+	}
+	write("three")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Reopen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	write("four")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{moved: "one two three", path: "four"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(string(text)) {
+			var r audit.Record
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r.Principal)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %v, want %s", filepath.Base(file), got, want)
+		}
+	}
+}

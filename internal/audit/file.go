@@ -111,6 +111,22 @@ func (r *rotated) rotate() error {
 	return errors.Join(r.open(), old.Close(), syncDir(filepath.Dir(r.path)))
 }
 
+// reopen goes on in a new file when the old one was moved away. When that fails
+// the old one is written to as before.
+func (r *rotated) reopen() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old, size, torn := r.file, r.size, r.torn
+	if err := r.open(); err != nil {
+		r.file, r.size, r.torn = old, size, torn
+		return err
+	}
+	if old == nil {
+		return nil
+	}
+	return errors.Join(old.Sync(), old.Close())
+}
+
 // name is path for 0, then path.1 and so on.
 func (r *rotated) name(i int) string {
 	if i == 0 {

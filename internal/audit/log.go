@@ -74,6 +74,7 @@ type Log struct {
 	opts    Options
 	queue   chan Record
 	flush   chan chan error
+	reopen  chan chan error
 	file    *rotated
 	reading chan struct{} // bounds concurrent readers
 	full    atomic.Bool   // set by a drop, unset when the writer has caught up
@@ -96,6 +97,7 @@ func Open(opts Options) (*Log, error) {
 		opts:    opts,
 		queue:   make(chan Record, opts.Queue),
 		flush:   make(chan chan error),
+		reopen:  make(chan chan error),
 		reading: make(chan struct{}, 2),
 		closed:  make(chan struct{}),
 		done:    make(chan struct{}),
@@ -139,10 +141,18 @@ func (l *Log) Record(r Record) {
 }
 
 // Flush waits until everything recorded before is in the file and synced.
-func (l *Log) Flush(ctx context.Context) error {
+func (l *Log) Flush(ctx context.Context) error { return l.ask(ctx, l.flush) }
+
+// Reopen goes on in a new file when somebody has moved the old one away, after
+// writing what was recorded before to the old one. When the new file cannot be
+// opened the old one stays in use.
+func (l *Log) Reopen(ctx context.Context) error { return l.ask(ctx, l.reopen) }
+
+// ask has the writer do something and waits for it.
+func (l *Log) ask(ctx context.Context, what chan<- chan error) error {
 	reply := make(chan error, 1)
 	select {
-	case l.flush <- reply:
+	case what <- reply:
 	case <-l.done:
 		return ErrClosed
 	case <-ctx.Done():
@@ -188,6 +198,9 @@ func (l *Log) write() {
 			err := l.file.sync()
 			l.report(err)
 			reply <- err
+		case reply := <-l.reopen:
+			l.writeQueued(nil)
+			reply <- l.file.reopen()
 		case <-l.closed:
 			l.writeQueued(nil)
 			l.result = l.file.close()

@@ -75,6 +75,9 @@ var (
 )
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
+	if refusal := web.Refused(r); refusal != nil {
+		return refusal
+	}
 	var path web.Path
 	path.Parse(r.URL)
 	route := a.router.Find(web.MethodOf(r), &path)

@@ -34,7 +34,10 @@ var reasons = map[int]string{
 }
 
 func statusOf(err error) int {
+	var refusal *web.Refusal
 	switch {
+	case errors.As(err, &refusal):
+		return refusal.Status
 	case errors.Is(err, errMethod):
 		return http.StatusMethodNotAllowed
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

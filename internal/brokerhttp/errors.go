@@ -153,6 +153,10 @@ func StatusOf(err error, column Column) int {
 	if errors.As(err, &own) {
 		return own.status
 	}
+	var refusal *web.Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Status
+	}
 	pick := func(w wire) int {
 		if column == MessageCalls {
 			return w.message

@@ -17,7 +17,8 @@ surfaces on one HTTP and one HTTPS address. Everything is kept in the data
 directory; the first start fills it and prints where to find what.
 
 Flags win over the configuration file, the file over the defaults. An interrupt
-stops the server gracefully, a second one at once.`,
+stops the server gracefully, a second one at once. SIGHUP opens the files of log
+and audit trail again and reads certificates and configuration again.`,
 		Example: `  # everything on this machine, data in ./freshet-data
   freshet serve
 
@@ -28,15 +29,19 @@ stops the server gracefully, a second one at once.`,
   freshet serve --config /etc/freshet.yaml --http off --https :443`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(file)
+			read := func() (*config.Config, error) {
+				cfg, err := loadConfig(file)
+				if err != nil {
+					return nil, err
+				}
+				overlay(cmd, cfg, flags)
+				return cfg, cfg.Validate()
+			}
+			cfg, err := read()
 			if err != nil {
 				return err
 			}
-			overlay(cmd, cfg, flags)
-			if err := cfg.Validate(); err != nil {
-				return err
-			}
-			return server.Run(cmd.Context(), cfg, cmd.OutOrStdout())
+			return server.Run(cmd.Context(), cfg, read, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()

@@ -18,6 +18,7 @@ func (c *Config) validateBounds(p *problems) {
 		{"limits.waitingConsumers", l.WaitingConsumers, 1, 10_000_000},
 		{"limits.tokenBurst", l.TokenBurst, 1, 1_000_000},
 		{"audit.keep", c.Audit.Keep, 1, 10_000},
+		{"log.accessRate", c.Log.AccessRate, 0, 1_000_000},
 	} {
 		if b.value < b.min || b.value > b.max {
 			p.addf(b.field, "%d is not between %d and %d", b.value, b.min, b.max)

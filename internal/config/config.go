@@ -47,6 +47,7 @@ type Config struct {
 	Admin         Admin         `json:"admin"`
 	CORS          CORS          `json:"cors"`
 	Log           Log           `json:"log"`
+	Metrics       Metrics       `json:"metrics"`
 	Audit         Audit         `json:"audit"`
 }
 
@@ -182,10 +183,32 @@ type CORS struct {
 	Origins []string `json:"origins,omitempty"`
 }
 
-// Log sets what the process writes to standard error.
+// Log sets what the process tells, and where.
 type Log struct {
 	Level  string `json:"level"`
 	Format string `json:"format"`
+	// File is written to instead of standard error, and opened again on SIGHUP.
+	// A relative path is under the data directory.
+	File string `json:"file"`
+	// Access says which requests leave a line: "all", "errors" (status 400 and
+	// up) or "off". Failures of the server itself always do.
+	Access string `json:"access"`
+	// AccessRate is how many of these lines a second may have; successes and
+	// failures are counted apart. 0 is no limit.
+	AccessRate int `json:"accessRate"`
+}
+
+// What Log.Access says.
+const (
+	AccessAll    = "all"
+	AccessErrors = "errors"
+	AccessOff    = Off
+)
+
+// Metrics sets what /metrics on the ops address shows.
+type Metrics struct {
+	// Topics adds series for single topics to those of namespaces.
+	Topics bool `json:"topics"`
 }
 
 // Audit sets the audit trail. A relative path is under the data directory;

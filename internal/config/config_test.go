@@ -135,6 +135,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		"drain for days":          {func(c *config.Config) { c.Timeouts.Drain = config.Duration(48 * time.Hour) }, "timeouts.drain:"},
 		"admin organization":      {func(c *config.Config) { c.Admin.Organization = "a.b" }, "admin.organization:"},
 		"log level":               {func(c *config.Config) { c.Log.Level = "loud" }, "log.level:"},
+		"access log":              {func(c *config.Config) { c.Log.Access = "some" }, "log.access:"},
+		"access rate":             {func(c *config.Config) { c.Log.AccessRate = -1 }, "log.accessRate:"},
 		"log format":              {func(c *config.Config) { c.Log.Format = "xml" }, "log.format:"},
 		"audit path":              {func(c *config.Config) { c.Audit.Path = "" }, "audit.path:"},
 		"origin":                  {func(c *config.Config) { c.CORS.Origins = []string{"*", "example.org"} }, "cors.origins[1]:"},

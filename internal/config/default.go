@@ -44,7 +44,7 @@ func Default() *Config {
 		},
 		Admin: Admin{Organization: "default", ServiceAccount: "admin"},
 		CORS:  CORS{Origins: []string{"*"}},
-		Log:   Log{Level: "info", Format: "text"},
+		Log:   Log{Level: "info", Format: "text", Access: AccessAll, AccessRate: 100},
 		Audit: Audit{Path: "audit.log", MaxSize: 100 << 20, Keep: 5},
 	}
 }

@@ -31,6 +31,14 @@ func (c *Config) EncryptionKeyFile() string {
 	return c.Path("encryption.key")
 }
 
+// LogPath returns the file of the log, or "" for standard error.
+func (c *Config) LogPath() string {
+	if c.Log.File == "" || filepath.IsAbs(c.Log.File) {
+		return c.Log.File
+	}
+	return c.Path(c.Log.File)
+}
+
 // PublicURL is BaseURL, or the URL of the first listener that is on. A listen
 // address that names no host is reached as localhost. A server that listens on
 // port 0 writes the real address back before it asks.

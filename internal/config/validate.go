@@ -230,6 +230,11 @@ func (c *Config) validateLog(p *problems) {
 	default:
 		p.addf("log.format", "%q must be text or json", c.Log.Format)
 	}
+	switch c.Log.Access {
+	case AccessAll, AccessErrors, AccessOff:
+	default:
+		p.addf("log.access", "%q must be all, errors or off", c.Log.Access)
+	}
 	if c.Audit.Path == "" {
 		p.addf("audit.path", "must be a path, or off")
 	}

@@ -25,6 +25,7 @@ type Engine interface {
 	Topics
 	Log
 	Subscriptions
+	Statistics
 
 	// Journal opens the named journal, creating it when it is new.
 	Journal(ctx context.Context, name string) (Journal, error)

@@ -54,8 +54,10 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
 	c := calls.Get().(*call) // the pool holds nothing else
 	defer c.end()
 	*c = call{Call: brokerhttp.Call{W: w, R: r, Options: &a.opts.Options}, api: a}
-	err := c.serve()
-	if err == nil {
+	var err error
+	if refusal := web.Refused(r); refusal != nil {
+		err = refusal
+	} else if err = c.serve(); err == nil {
 		return
 	}
 	status := brokerhttp.StatusOf(err, brokerhttp.MessageCalls)

@@ -40,6 +40,7 @@ type Broker struct {
 	parsed    schemaCache
 
 	live       sync.Map // engine.TopicID → *liveTopic, for topics that were used
+	spaces     namespaceMeters
 	waiting    atomic.Int64
 	topicLocks [64]sync.Mutex // by topic id: held while a topic is changed in the engine, so that the newest rules win
 
@@ -87,6 +88,7 @@ func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error)
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
+	eng.OnDeadLetter(func(id engine.TopicID) { b.liveOf(id).dead.add(0) })
 	return b, nil
 }
 

@@ -15,6 +15,8 @@ type liveTopic struct {
 	rules atomic.Pointer[rulesAt]
 	in    meter
 	out   meter
+	acks  meter
+	dead  meter    // messages moved to a dead letter topic
 	subs  sync.Map // subscription name → *liveSubscription, for those that were used
 }
 
@@ -51,7 +53,7 @@ func (b *Broker) liveOf(id engine.TopicID) *liveTopic {
 	if l, ok := b.live.Load(id); ok {
 		return l.(*liveTopic)
 	}
-	l, _ := b.live.LoadOrStore(id, &liveTopic{})
+	l, _ := b.live.LoadOrStore(id, b.newLive(id))
 	return l.(*liveTopic)
 }
 
@@ -62,7 +64,7 @@ func (l *liveTopic) subscription(name string) *liveSubscription {
 	if s, ok := l.subs.Load(name); ok {
 		return s.(*liveSubscription)
 	}
-	s, _ := l.subs.LoadOrStore(name, &liveSubscription{})
+	s, _ := l.subs.LoadOrStore(name, &liveSubscription{acks: meter{sum: &l.acks}})
 	return s.(*liveSubscription)
 }
 
@@ -90,6 +92,7 @@ func (l *liveTopic) endSubscription(name string, why error) {
 type meter struct {
 	messages atomic.Int64
 	bytes    atomic.Int64
+	sum      *meter // counts the same for more than this; may be nil
 
 	mu           sync.Mutex
 	at           time.Time
@@ -101,8 +104,10 @@ type meter struct {
 
 // add counts one message.
 func (m *meter) add(bytes int) {
-	m.messages.Add(1)
-	m.bytes.Add(int64(bytes))
+	for ; m != nil; m = m.sum {
+		m.messages.Add(1)
+		m.bytes.Add(int64(bytes))
+	}
 }
 
 // rates returns messages and bytes per second between the last two looks that

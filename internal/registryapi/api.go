@@ -91,6 +91,9 @@ type call struct {
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
+	if refusal := web.Refused(r); refusal != nil {
+		return refusal
+	}
 	if err := a.opts.Limiter.Enter(); err != nil {
 		return err
 	}

@@ -86,6 +86,10 @@ func numberOf(err error, requestID string) (int, string) {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return codeTimeout, "The registry did not answer in time"
 	}
+	var refusal *web.Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Status, refusal.Text
+	}
 	for _, c := range codes {
 		if errors.Is(err, c.sentinel) {
 			return c.number, err.Error()

@@ -58,6 +58,11 @@ func writeStatus(codecs serializer.CodecFactory, w http.ResponseWriter, r *http.
 
 // refuse answers what the machinery would let through or answer with a 500.
 func refuse(r *http.Request) error {
+	if refusal := web.Refused(r); refusal != nil {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: int32(refusal.Status), Reason: refusalReason(refusal.Status), Message: refusal.Text,
+		}}
+	}
 	for name := range r.Header {
 		// Nobody may act as somebody else here: the machinery has several
 		// impersonation verbs, and none is ever granted.
@@ -102,6 +107,14 @@ func refuseFieldManager(query url.Values) error {
 		return nil
 	}
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "Options"}, "", errs)
+}
+
+// refusalReason is the machinery's word for a status, where it has one.
+func refusalReason(status int) metav1.StatusReason {
+	if status == http.StatusBadRequest {
+		return metav1.StatusReasonBadRequest
+	}
+	return metav1.StatusReasonUnknown
 }
 
 const apiPrefix = "/apis/cloud.vendor.io/v1alpha1/"

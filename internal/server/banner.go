@@ -1,14 +1,38 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"freshet/internal/config"
+	"freshet/internal/version"
 )
+
+// announce tells that the server is ready: a record of the log where machines read
+// that, else a page for the person who started it.
+func (s *server) announce(out io.Writer, took time.Duration, lacks error) {
+	cfg := s.cfg
+	if cfg.Log.Format != "json" {
+		printBanner(out, cfg, took, lacks)
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("version", version.Get().Version), slog.String("took", took.Round(time.Millisecond).String()),
+		slog.String("http", cfg.HTTP), slog.String("https", cfg.HTTPS), slog.String("ops", cfg.Ops),
+		slog.String("url", cfg.PublicURL()), slog.String("data_dir", cfg.DataDir),
+	}
+	level, text := slog.LevelInfo, "Freshet is ready"
+	if lacks != nil {
+		level, text = slog.LevelWarn, "Freshet is running, but not all of it works; it keeps trying"
+		attrs = append(attrs, slog.String("error", lacks.Error()))
+	}
+	s.log.LogAttrs(context.Background(), level, text, attrs...)
+}
 
 // printBanner says that the server is ready, or what it still lacks, and what to do
 // next.

@@ -80,19 +80,25 @@ func (l *listeners) serveOps(cfg *config.Config, ops http.Handler, log *slog.Log
 	}
 }
 
-// serveMain starts answering on HTTP and HTTPS. Failures end up in failed.
-func (l *listeners) serveMain(cfg *config.Config, main http.Handler, tlsConfig *tls.Config, log *slog.Logger, failed chan<- error) {
+// serveMain starts answering on HTTP and HTTPS, refused where net/http would do it
+// by itself. Failures end up in failed.
+func (l *listeners) serveMain(cfg *config.Config, main http.Handler, refused *refusals, tlsConfig *tls.Config, log *slog.Logger, failed chan<- error) {
 	if l.http != nil {
 		server := newHTTPServer(cfg, main, log)
 		server.Protocols = new(http.Protocols)
 		server.Protocols.SetHTTP1(true)
 		server.Protocols.SetUnencryptedHTTP2(true)
-		l.start(server, l.http, failed)
+		refused.attach(server)
+		l.start(server, refused.watch(l.http), failed)
 	}
 	if l.https != nil {
+		secured := listenTLS(l.https, tlsConfig, cfg.Timeouts.ReadHeader.Std())
 		server := newHTTPServer(cfg, main, log)
+		refused.attach(server)
+		l.start(server, refused.watch(secured.http1), failed)
+		server = newHTTPServer(cfg, main, log)
 		server.TLSConfig = tlsConfig
-		l.start(server, tls.NewListener(l.https, tlsConfig), failed)
+		l.start(server, secured.http2, failed)
 	}
 }
 
@@ -105,12 +111,17 @@ func (l *listeners) start(server *http.Server, listener net.Listener, failed cha
 	}()
 }
 
+// headerSlack is how much more of a header net/http reads than is taken, so that
+// most of those that are too large get an answer in their surface's form, over
+// HTTP/2 too.
+const headerSlack = 2
+
 func newHTTPServer(cfg *config.Config, handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: cfg.Timeouts.ReadHeader.Std(),
 		IdleTimeout:       cfg.Timeouts.Idle.Std(),
-		MaxHeaderBytes:    int(cfg.Limits.HeaderSize),
+		MaxHeaderBytes:    headerSlack * int(cfg.Limits.HeaderSize),
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

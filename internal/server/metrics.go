@@ -20,6 +20,7 @@ type collector struct {
 	keys     *prometheus.Desc
 	tokens   *prometheus.Desc
 	audited  *prometheus.Desc
+	messages *messagingMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -37,11 +38,13 @@ func newCollector(s *server) *collector {
 		keys:     desc("api_keys", "API keys that are known."),
 		tokens:   desc("verified_tokens", "Tokens whose signature need not be checked again."),
 		audited:  desc("audit_records_total", "Audit records, by what became of them.", "outcome"),
+		messages: newMessagingMetrics(),
 	}
 }
 
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+// Describe implements prometheus.Collector. It names nothing: which series there
+// are depends on the clusters, and to find out would cost a scrape.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
@@ -56,6 +59,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			failing++
 		}
 		c.collectRegistry(cluster, gauge)
+		c.messages.collect(ch, cluster, c.server.settings().Metrics.Topics)
 	}
 	gauge(c.clusters, float64(healthy), "true")
 	gauge(c.clusters, float64(failing), "false")

@@ -16,6 +16,9 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -29,12 +32,16 @@ import (
 	"freshet/internal/resources/etcd"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
+	"freshet/internal/web"
 )
 
 // server is everything that runs.
 type server struct {
 	cfg     *config.Config
+	current atomic.Pointer[config.Config] // what of it may change at run time
+	logger  *telemetry.Log
 	log     *slog.Logger
+	access  *web.AccessLog
 	metrics *telemetry.Metrics
 	plan    *placement.Plan
 
@@ -50,8 +57,9 @@ type server struct {
 	kinds     *kinds.Set
 	loops     *kinds.Controllers
 	readiness readiness
-	gate      gate
-	routes    http.Handler // behind the gate until everything is there
+	certs     *certificates
+	front     frontHandler // what the ports serve
+	routes    http.Handler // what front serves once everything is there
 
 	background context.CancelFunc
 	ended      chan struct{} // controllers have stopped
@@ -59,33 +67,58 @@ type server struct {
 	closers    []func() error // in the order of opening
 }
 
-// Run serves until the context ends, then stops in good order.
-func Run(ctx context.Context, cfg *config.Config, out io.Writer) error {
+// Run serves until the context ends, then stops in good order. read reads the
+// configuration again, which SIGHUP asks for.
+func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer) error {
 	started := time.Now()
-	log, err := telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP) // before anybody can know that the server is ready
+	defer signal.Stop(hangUps)
+	logger, err := telemetry.OpenLog(telemetry.LogOptions{
+		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr,
+	})
 	if err != nil {
 		return err
 	}
 	telemetry.LimitMemory()
-	telemetry.BridgeKlog(log)
+	telemetry.BridgeKlog(logger.Logger)
 	s := &server{
-		cfg: cfg, log: log, plan: planOf(cfg),
+		cfg: cfg, logger: logger, log: logger.Logger, plan: planOf(cfg),
+		access:  web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
 		metrics: telemetry.NewMetrics(version.Get()),
 		failed:  make(chan error, 4),
 		ended:   make(chan struct{}),
+		closers: []func() error{logger.Close},
 	}
+	loaded := *cfg // as it was read, before open ports are written into it
+	s.current.Store(&loaded)
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, s.close())
 	}
-	printBanner(out, cfg, time.Since(started), s.plane.Health())
-	select {
-	case <-ctx.Done():
-		log.Info("stopping")
-		err = nil
-	case err = <-s.failed:
-		log.Error("stopping after a failure", slog.String("error", err.Error()))
-	}
+	s.announce(out, time.Since(started), s.plane.Health())
+	err = s.wait(ctx, hangUps, read)
 	return errors.Join(err, s.close())
+}
+
+// settings are the configuration as it is now. What needs a restart is as it was
+// at the start.
+func (s *server) settings() *config.Config { return s.current.Load() }
+
+// wait returns when the context has ended or something has failed, and meanwhile
+// obeys signals.
+func (s *server) wait(ctx context.Context, hangUps <-chan os.Signal, read func() (*config.Config, error)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			s.log.Info("stopping")
+			return nil
+		case err := <-s.failed:
+			s.log.Error("stopping after a failure", slog.String("error", err.Error()))
+			return err
+		case <-hangUps:
+			s.reload(ctx, read)
+		}
+	}
 }
 
 // open goes through the phases; what is open when one fails is closed by Run.
@@ -113,7 +146,7 @@ func (s *server) open(ctx context.Context) error {
 		s.log.Debug("phase done", slog.String("phase", phase.name), slog.Duration("took", time.Since(began)))
 	}
 	s.metrics.Registry().MustRegister(newCollector(s))
-	s.gate.open(s.routes)
+	s.front.serve(s.routes)
 	s.readiness.set()
 	return nil
 }

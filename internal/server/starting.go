@@ -15,32 +15,37 @@ import (
 	"freshet/internal/web"
 )
 
-// gate is what the ports serve: refusals while the server starts, then the
+// frontHandler is what the ports serve: refusals while the server starts, then the
 // surfaces. A call that came too early must not be told that what it asks for is
 // not there, since clients remember that.
-type gate struct{ current atomic.Pointer[http.Handler] }
+type frontHandler struct{ current atomic.Pointer[http.Handler] }
 
-func (g *gate) open(to http.Handler) { g.current.Store(&to) }
+// serve has the ports served by another handler from now on.
+func (f *frontHandler) serve(by http.Handler) { f.current.Store(&by) }
 
 // ServeHTTP implements http.Handler.
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*g.current.Load()).ServeHTTP(w, r) }
+func (f *frontHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(*f.current.Load()).ServeHTTP(w, r)
+}
 
 // answer serves the ports from now on. Until the last phase is done every call is
 // refused as one that came too early, in the form of its surface.
-func (s *server) answer(context.Context) error {
-	certs, err := openCertificates(s.cfg.Path("tls"), s.cfg.TLS.CertFile, s.cfg.TLS.KeyFile, s.certificateNames(), s.log)
+func (s *server) answer(context.Context) (err error) {
+	s.certs, err = openCertificates(s.cfg.Path("tls"), s.cfg.TLS.CertFile, s.cfg.TLS.KeyFile, s.certificateNames(), s.log)
 	if err != nil {
 		return err
 	}
-	s.gate.open(newRouter(mounts(refusals(http.HandlerFunc(startingHealth))), s.cors()))
-	main := web.Middleware(web.BoundBodies(&s.gate, s.cfg.Timeouts.ReadBody.Std()), s.log, s.metrics)
-	s.ports.serveMain(s.cfg, main, certs.config(), s.log, s.failed)
+	s.front.serve(newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth))), s.cors()))
+	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
+	main := web.Middleware(bounded, s.access, s.metrics)
+	refused := &refusals{routes: &s.front, log: s.access, observer: s.metrics}
+	s.ports.serveMain(s.cfg, main, refused, s.certs.config(), s.log, s.failed)
 	return nil
 }
 
-// refusals are the surfaces of a server that starts; only its health can be
+// startingHandlers are the surfaces of a server that starts; only its health can be
 // asked for.
-func refusals(health http.Handler) *handlers {
+func startingHandlers(health http.Handler) *handlers {
 	refuse := func(write web.ErrorWriter) http.Handler {
 		return web.Handle(func(http.ResponseWriter, *http.Request) error { return web.ErrStarting }, write)
 	}

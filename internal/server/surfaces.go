@@ -28,7 +28,7 @@ func (s *server) openSurfaces(context.Context) (err error) {
 		return err
 	}
 	s.routes = newRouter(mounts(surfaces), s.cors())
-	s.gate.open(newRouter(mounts(refusals(surfaces.health)), s.cors()))
+	s.front.serve(newRouter(mounts(startingHandlers(surfaces.health)), s.cors()))
 	s.ports.serveOps(s.cfg, s.opsMux(), s.log, s.failed)
 	return nil
 }
@@ -82,10 +82,16 @@ func (s *server) tokens(options surface.Options) (*tokenapi.API, error) {
 	})
 }
 
-// opsMux is for whoever runs the server: metrics and profiles.
+// opsMux is for whoever runs the server: metrics, health and profiles.
 func (s *server) opsMux() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", s.metrics.Handler(telemetry.Library(s.log, "metrics")))
+	log := telemetry.Library(s.log, "metrics")
+	mux.Handle("/metrics", s.metrics.Handler(log))
+	mux.Handle("/metrics/all", s.metrics.HandlerForAll(log))
+	for _, path := range []string{"/livez", "/readyz"} {
+		mux.Handle(path, s.api.Handler())
+		mux.Handle(path+"/", s.api.Handler())
+	}
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

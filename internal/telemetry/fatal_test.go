@@ -30,12 +30,12 @@ var fatalWays = map[string]func(log *zap.Logger){
 func TestFatalIsNeverSilent(t *testing.T) {
 	if way := os.Getenv(fatalEnv); way != "" {
 		level, name, _ := strings.Cut(way, " ")
-		log, err := NewLogger(os.Stderr, level, "text")
+		log, err := OpenLog(LogOptions{Level: level, Format: "text", Stderr: os.Stderr})
 		if err != nil {
 			t.Fatal(err)
 		}
-		BridgeKlog(log)
-		fatalWays[name](ZapLogger(Library(log, "etcd")))
+		BridgeKlog(log.Logger)
+		fatalWays[name](ZapLogger(Library(log.Logger, "etcd")))
 		os.Exit(0) // fatal was not fatal
 	}
 	for name := range fatalWays {

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -14,28 +13,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// NewLogger returns a logger that writes text or JSON lines to w. Level is one
-// of debug, info, warn, error.
-func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
-	var threshold slog.Level
-	if err := threshold.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("log level %q: %w", level, err)
-	}
-	options := &slog.HandlerOptions{Level: threshold}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
-	default:
-		return nil, fmt.Errorf("log format %q is neither text nor json", format)
-	}
-}
-
-// BridgeKlog sends the Kubernetes libraries' log to log. It sets a global of
-// klog that is not guarded, so it belongs at the very start of the process.
+// BridgeKlog sends the Kubernetes libraries' log to log, and that of their etcd
+// client. It sets a global of klog that is not guarded, so it belongs at the very
+// start of the process.
 func BridgeKlog(log *slog.Logger) {
 	klog.SetSlogLogger(slog.New(lastWords{Library(log, "kubernetes").Handler()}))
+	etcdClientLog.Store(Library(log, "etcd"))
 }
 
 // Library returns a logger for a library embedded in the process. What the
@@ -58,6 +41,12 @@ var harmless = map[string]bool{
 	// A caller's fault, answered with 401 and kept on the audit trail; at a
 	// higher level, strangers could fill the log.
 	"Unable to authenticate the request": true,
+	// A malformed selector or number: the caller gets a 400.
+	"Couldn't parse request": true,
+	// The caller hung up, or its time ran out, which the line of the request
+	// tells.
+	"Timeout or abort while handling": true,
+	"Post-timeout activity":           true,
 }
 
 type demoting struct{ slog.Handler }
@@ -88,12 +77,23 @@ func (d demoting) Handle(ctx context.Context, record slog.Record) error {
 	return d.Handler.Handle(ctx, record)
 }
 
+// gone are the ends of errors that tell of a client who hung up, or of a part of
+// this process that is being stopped.
+var gone = []string{
+	net.ErrClosed.Error(), context.Canceled.Error(), io.ErrUnexpectedEOF.Error(),
+	"http: Server closed", "mux: server closed", "http2: stream closed", "client disconnected",
+	"http: Handler timeout", "broken pipe", "connection reset by peer",
+}
+
 // closing says whether a record complains that a connection was closed, which
-// is how etcd's servers take note of being stopped.
+// is how libraries take note of clients that hang up and of being stopped.
 func closing(record *slog.Record) bool {
 	found := false
 	record.Attrs(func(attr slog.Attr) bool {
-		found = attr.Key == "error" && strings.HasSuffix(attr.Value.String(), net.ErrClosed.Error())
+		if attr.Key == "error" || attr.Key == "err" {
+			text := attr.Value.String()
+			found = slices.ContainsFunc(gone, func(end string) bool { return strings.HasSuffix(text, end) })
+		}
 		return !found
 	})
 	return found

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -73,7 +74,9 @@ func NewMetrics(build version.Info) *Metrics {
 		ConstLabels: prometheus.Labels{"version": build.Version, "commit": build.Commit, "go": build.Go},
 	})
 	buildInfo.Set(1)
-	m.registry.MustRegister(m.requests, m.duration, m.bytes, buildInfo)
+	m.registry.MustRegister(m.requests, m.duration, m.bytes, buildInfo,
+		collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled()),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -129,9 +132,12 @@ func knownMethod(method string) string {
 	return "OTHER"
 }
 
-// Gather collects Freshet's metrics, the Kubernetes libraries' and etcd's.
-// Both libraries count the Go runtime; the first to name a family keeps it.
-func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {
+// everything gathers the libraries' metrics too.
+type everything struct{ *Metrics }
+
+// Gather collects Freshet's metrics, the Kubernetes libraries' and etcd's. All
+// count the Go runtime; the first to name a family keeps it.
+func (m everything) Gather() ([]*dto.MetricFamily, error) {
 	var all []*dto.MetricFamily
 	var failures []error
 	seen := map[string]bool{}
@@ -148,9 +154,15 @@ func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {
 	return all, errors.Join(failures...)
 }
 
-// Handler serves the metrics in Prometheus's formats.
-func (m *Metrics) Handler(log *slog.Logger) http.Handler {
-	return promhttp.HandlerFor(m, promhttp.HandlerOpts{
+// Handler serves Freshet's own metrics, with a few of the process and the Go
+// runtime, in Prometheus's formats.
+func (m *Metrics) Handler(log *slog.Logger) http.Handler { return handler(m.registry, log) }
+
+// HandlerForAll serves the hundreds of series of the libraries besides.
+func (m *Metrics) HandlerForAll(log *slog.Logger) http.Handler { return handler(everything{m}, log) }
+
+func handler(from prometheus.Gatherer, log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(from, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelError),
 		ErrorHandling: promhttp.ContinueOnError,
 	})

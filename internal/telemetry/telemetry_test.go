@@ -2,16 +2,22 @@ package telemetry
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/logutil"
 	"go.uber.org/zap"
 	"k8s.io/klog/v2"
 
@@ -21,10 +27,10 @@ import (
 
 var _ web.Observer = (*Metrics)(nil)
 
-func TestNewLogger(t *testing.T) {
+func TestOpenLog(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	log, err := NewLogger(&out, "warn", "json")
+	log, err := OpenLog(LogOptions{Level: "warn", Format: "json", Stderr: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +44,8 @@ func TestNewLogger(t *testing.T) {
 		t.Errorf("got %v, want msg shown and n 1", line)
 	}
 	for _, bad := range [][2]string{{"loud", "json"}, {"info", "xml"}} {
-		if _, err := NewLogger(&out, bad[0], bad[1]); err == nil {
-			t.Errorf("NewLogger%q succeeds, want an error", bad)
+		if _, err := OpenLog(LogOptions{Level: bad[0], Format: bad[1], Stderr: &out}); err == nil {
+			t.Errorf("OpenLog%q succeeds, want an error", bad)
 		}
 	}
 }
@@ -51,14 +57,15 @@ func TestBridges(t *testing.T) {
 		want  []string
 		never []string
 	}{
-		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7"}, []string{"zap chats", "klog chats", "simple token", "zap server stopped"}},
+		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7", `msg="client fails" library=etcd error="no member"`}, []string{"zap chats", "klog chats", "simple token", "zap server stopped", "parse request", "client is gone", "client chats", "client gave up"}},
 		{"debug", []string{"zap chats", "simple token", "klog chats", "level=DEBUG"}, []string{"level=INFO"}},
 	} {
 		var out bytes.Buffer
-		log, err := NewLogger(&out, c.level, "text")
+		opened, err := OpenLog(LogOptions{Level: c.level, Format: "text", Stderr: &out})
 		if err != nil {
 			t.Fatal(err)
 		}
+		log := opened.Logger
 		z := ZapLogger(Library(log, "etcd")).With(zap.Int("shard", 7))
 		z.Info("zap chats")
 		z.Error("zap server stopped", zap.Error(fmt.Errorf("accept: %w", net.ErrClosed)))
@@ -68,6 +75,15 @@ func TestBridges(t *testing.T) {
 		BridgeKlog(log)
 		klog.InfoS("klog chats", "key", "value")
 		klog.ErrorS(fmt.Errorf("oops"), "klog fails")
+		klog.ErrorS(errors.New("unable to parse requirement"), "Couldn't parse request")
+		klog.ErrorS(fmt.Errorf("apiserver received an error: %w", context.Canceled), "klog client is gone")
+		client, err := logutil.CreateDefaultZapLogger(zap.InfoLevel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Info("client chats")
+		client.Warn("client fails", zap.Error(errors.New("no member")))
+		client.Warn("client gave up", zap.String("error", "rpc error: code = Canceled desc = context canceled"))
 		klog.Flush()
 		klog.ClearLogger()
 		for _, want := range c.want {
@@ -218,5 +234,51 @@ func TestMemoryGoesBackWhenQuiet(t *testing.T) {
 	}
 	if held, allocated := memoryHeld(); held == 0 || allocated == 0 {
 		t.Errorf("memoryHeld = %d, %d; want neither 0", held, allocated)
+	}
+}
+
+// TestMetricsAreLean: what the libraries count is shown only to those who ask.
+func TestMetricsAreLean(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(version.Get())
+	get := func(h http.Handler) (text string, families int) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		return w.Body.String(), strings.Count(w.Body.String(), "# TYPE ")
+	}
+	log := slog.New(slog.DiscardHandler)
+	lean, few := get(m.Handler(log))
+	all, many := get(m.HandlerForAll(log))
+	if few > 30 || strings.Contains(lean, "go_memstats_alloc_bytes") || !strings.Contains(lean, "process_resident_memory_bytes ") {
+		t.Errorf("got %d families, want a few:\n%s", few, lean)
+	}
+	if many <= few || !strings.Contains(all, "go_memstats_alloc_bytes") || strings.Count(all, "# TYPE go_goroutines ") != 1 {
+		t.Errorf("got %d families, want more than %d, each once", many, few)
+	}
+}
+
+// TestReopen: lines go on in a new file when the old one was moved away.
+func TestReopen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "freshet.log")
+	log, err := OpenLog(LogOptions{Level: "info", Format: "text", File: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("hidden")
+	log.Info("one")
+	if err := errors.Join(os.Rename(path, path+".1"), log.Reopen(), log.SetLevel("debug")); err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("two")
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{path + ".1": "level=INFO msg=one\n", path: "level=DEBUG msg=two\n"} {
+		text, err := os.ReadFile(file)
+		if err != nil || strings.Count(string(text), "\n") != 1 || !strings.HasSuffix(string(text), want) {
+			t.Errorf("%s: got %q, %v, want one line with %q", file, text, err, want)
+		}
 	}
 }

@@ -114,6 +114,9 @@ func (a *API) routes() []web.Route[web.HandlerFunc] {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
+	if refusal := web.Refused(r); refusal != nil {
+		return &problem{status: refusal.Status, code: "invalid_request", text: refusal.Text, cause: errRequest}
+	}
 	var path web.Path
 	path.Parse(&url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/")})
 	route := a.router.Find(web.MethodOf(r), &path)

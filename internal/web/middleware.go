@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base32"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,13 +24,13 @@ type Observer interface {
 
 // Middleware gives every request an id and a record, keeps a panicking handler
 // from taking the process down, and logs and observes once at the end.
-func Middleware(next http.Handler, log *slog.Logger, observer Observer) http.Handler {
+func Middleware(next http.Handler, log RequestLog, observer Observer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Context: r.Context(), id: [1]string{requestID(r)}}
 		x.rec = Record{RequestID: x.id[0], Started: time.Now()}
 		w.Header()[RequestIDHeader] = x.id[:]
 		x.out = responseWriter{ResponseWriter: w, rec: &x.rec}
-		defer finish(&x.out, r, &x.rec, log, observer)
+		defer finish(x, r, log, observer)
 		next.ServeHTTP(&x.out, r.WithContext(x))
 	})
 }
@@ -55,13 +54,15 @@ func (x *exchange) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-func finish(out *responseWriter, r *http.Request, rec *Record, log *slog.Logger, observer Observer) {
-	level := slog.LevelDebug
+// finish ends a request; it is deferred, and knows whether the handler panicked.
+func finish(x *exchange, r *http.Request, log RequestLog, observer Observer) {
+	out, rec, panicked := &x.out, &x.rec, false
 	if p := recover(); p != nil {
 		if p == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel panic value
 			rec.Fail(http.ErrAbortHandler)
 			defer panic(p)
 		} else {
+			panicked = true
 			rec.Fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 			if rec.Status == 0 {
 				http.Error(out, "internal server error, request id "+rec.RequestID, http.StatusInternalServerError)
@@ -71,15 +72,18 @@ func finish(out *responseWriter, r *http.Request, rec *Record, log *slog.Logger,
 	if rec.Status == 0 {
 		rec.Status = http.StatusOK
 	}
-	if rec.Status >= http.StatusInternalServerError && !rec.Expected && !errors.Is(rec.Err, ErrBusy) && !errors.Is(rec.Err, ErrStarting) {
-		level = slog.LevelError
-	}
+	gone := r.Context().Err() != nil && !panicked
+	level := rec.level(gone)
 	took := time.Since(rec.Started)
 	if observer != nil {
 		observer.ObserveRequest(rec.Surface, rec.Route, r.Method, rec.Status, took, rec.Bytes)
 	}
-	if ctx := context.WithoutCancel(r.Context()); log.Enabled(ctx, level) {
-		log.LogAttrs(ctx, level, "request", rec.attrs(r, took)...)
+	if log.Enabled(x, level) {
+		attrs := rec.attrs(r, took)
+		if gone {
+			attrs = append(attrs, slog.Bool("client_gone", true))
+		}
+		log.LogAttrs(context.WithoutCancel(x), level, "request", attrs...)
 	}
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -21,7 +22,8 @@ type Record struct {
 	Bytes     int64
 	Started   time.Time
 	Err       error
-	Expected  bool // a failure status is an answer here, as on health pages
+	Refusal   *Refusal // why no surface should look at the request; nil for most
+	Expected  bool     // a failure status is an answer here, as on health pages
 }
 
 // SetRoute names the surface and the route pattern that serve the request.
@@ -32,14 +34,51 @@ func (rec *Record) SetRoute(surface, route string) {
 // Fail notes the error that decided the response.
 func (rec *Record) Fail(err error) { rec.Err = err }
 
+// level is that of the request's line: a failure of the server is an error, a
+// page that probes ask for all the time is detail.
+func (rec *Record) level(clientGone bool) slog.Level {
+	switch {
+	case rec.Expected:
+		return slog.LevelDebug
+	case rec.Status < http.StatusInternalServerError, clientGone, errors.Is(rec.Err, ErrBusy), errors.Is(rec.Err, ErrStarting):
+		return slog.LevelInfo
+	}
+	return slog.LevelError
+}
+
+// maxLoggedPath bounds what a caller can put into a line.
+const maxLoggedPath = 512
+
+// loggedPath names the resource or topic. The query is left out: it may hold
+// anything.
+func loggedPath(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	if len(path) > maxLoggedPath {
+		return path[:maxLoggedPath] + "…"
+	}
+	return path
+}
+
+// readable is a duration with three or four digits.
+func readable(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
 func (rec *Record) attrs(r *http.Request, took time.Duration) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("surface", rec.Surface),
 		slog.String("method", r.Method),
 		slog.String("route", rec.Route),
+		slog.String("path", loggedPath(r)),
 		slog.Int("status", rec.Status),
 		slog.Int64("bytes", rec.Bytes),
-		slog.Duration("duration", took),
+		slog.String("duration", readable(took)),
 		slog.String("request_id", rec.RequestID),
 		slog.String("remote", r.RemoteAddr),
 	}

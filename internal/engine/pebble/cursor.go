@@ -33,6 +33,8 @@ type cursor struct {
 
 	slotGroup *group
 	slot      int
+
+	aged oldest // the first message of the backlog when somebody last asked
 }
 
 // block is a bitmap of acknowledged entries.

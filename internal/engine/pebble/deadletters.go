@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	cdb "github.com/cockroachdb/pebble/v2"
@@ -21,6 +22,7 @@ type deadLetterMover struct {
 	wakeup chan struct{}
 	stop   chan struct{}
 	ended  chan struct{}
+	count  atomic.Pointer[func(engine.TopicID)] // told of every message that was moved
 }
 
 func (m *deadLetterMover) start(e *Engine) {
@@ -119,6 +121,9 @@ func (m *deadLetterMover) move(it *item) error {
 	t.scheduleAfterAppendLocked(g, now.UnixMilli())
 	c.ack(g, it.entry, size)
 	s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
+	if count := m.count.Load(); count != nil {
+		g.after = append(g.after, func() { (*count)(s.topic.id) })
+	}
 	e.commit.unlockAndCommit()
 	s.dispatchLocked(now)
 	return nil

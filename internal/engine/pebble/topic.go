@@ -54,6 +54,7 @@ type topicTable struct {
 	mu          sync.RWMutex
 	m           map[engine.TopicID]*topic
 	redelivered map[redeliveredKey]uint64 // of subscriptions that were unloaded
+	figures     unloadedFigures           // of topics that were unloaded
 }
 
 type redeliveredKey struct {
@@ -65,6 +66,7 @@ func (tt *topicTable) start(e *Engine) {
 	tt.e = e
 	tt.m = make(map[engine.TopicID]*topic)
 	tt.redelivered = make(map[redeliveredKey]uint64)
+	tt.figures.of = make(map[engine.TopicID]engine.Figures)
 }
 
 // acquire returns the loaded topic, pinned; the caller must release it.
@@ -138,6 +140,7 @@ func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 		t = &topic{e: tt.e, id: id, ready: make(chan struct{})}
 		tt.m[id] = t
 		mine = true
+		tt.figures.forgetLocked(id)
 		if len(tt.m) > tt.e.opts.MaxLoaded {
 			tt.e.trimmer.requestEviction()
 		}
@@ -387,14 +390,20 @@ func (tt *topicTable) evict() {
 	}
 }
 
-// unload forgets a topic unless it is in use.
+// unload forgets a topic unless it is in use. Its figures are taken before: they
+// hold when nobody has used the topic since.
 func (tt *topicTable) unload(t *topic) {
+	figures, err := tt.lastFigures(t)
+	if err != nil {
+		return // it is tried again at the next look
+	}
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
 	if t.used.Load() || tt.m[t.id] != t || !t.evictableLocked() {
 		return
 	}
 	delete(tt.m, t.id)
+	tt.figures.keepLocked(figures)
 	for _, s := range t.subs {
 		if n := s.unload(); n > 0 {
 			tt.redelivered[redeliveredKey{t.id, s.id}] = n

@@ -1,0 +1,44 @@
+package engine
+
+import "context"
+
+// Statistics are figures for an operator, cheap enough to be asked for every
+// few seconds.
+type Statistics interface {
+	// Figures calls visit once for every topic that is in use or stores
+	// something, in no particular order. It loads no topic: its cost grows with
+	// the topics in use, and those that nobody uses are remembered as they were
+	// when they were last used. What an engine stored before it was opened is
+	// looked through in the background, from the first call on.
+	Figures(ctx context.Context, visit func(Figures)) error
+	// Disk returns what the store takes and what is left.
+	Disk() Disk
+	// OnDeadLetter has count called with the topic of every message that was
+	// moved to a dead letter topic from now on, once that is durable. There is
+	// one such function; it must be quick.
+	OnDeadLetter(count func(TopicID))
+}
+
+// Figures are the figures of one topic over all its partitions and
+// subscriptions.
+type Figures struct {
+	Topic   TopicID
+	Stored  int64  // bytes
+	Backlog uint64 // messages not acknowledged, added up over the subscriptions
+	Leased  uint64 // handed out and not settled
+	Oldest  int64  // publish time of the oldest message in a backlog, epoch milliseconds; 0 for none
+}
+
+// Disk is the room of a store in bytes. What cannot be told is -1.
+type Disk struct {
+	Used      int64 // by the store's files
+	Available int64 // on the file system
+	Loaded    int   // topics in memory
+}
+
+// Age notes a message of a backlog that was published then.
+func (f *Figures) Age(publish int64) {
+	if f.Oldest == 0 || publish < f.Oldest {
+		f.Oldest = publish
+	}
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"freshet/internal/dataplane"
+	"freshet/internal/messaging"
+)
+
+// figuresTimeout bounds how long one cluster may take to answer a scrape.
+const figuresTimeout = 5 * time.Second
+
+// messagingMetrics describes what clusters know about their messages. The cost
+// of asking grows with the topics in use.
+type messagingMetrics struct {
+	tenants, namespaces, topics, waiting *prometheus.Desc
+	leftOut, loaded, used, available     *prometheus.Desc
+	byNamespace, byTopic                 flowMetrics
+}
+
+// flowMetrics are the same figures of namespaces, or of topics.
+type flowMetrics struct {
+	produced, producedBytes, delivered, deliveredBytes, acknowledged, dead *prometheus.Desc
+	stored, backlog, leased, age                                           *prometheus.Desc
+}
+
+func newMessagingMetrics() *messagingMetrics {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("freshet_"+name, help, []string{"organization", "cluster"}, nil)
+	}
+	return &messagingMetrics{
+		tenants:     desc("messaging_tenants", "Tenants of a cluster."),
+		namespaces:  desc("messaging_namespaces", "Namespaces of a cluster."),
+		topics:      desc("messaging_topics", "Topics of a cluster, partitions not counted."),
+		waiting:     desc("messaging_waiting_consumers", "Long polls and streams of a cluster that wait for a message right now."),
+		leftOut:     desc("messaging_topics_left_out", "Topics that have no series of their own because there are too many."),
+		loaded:      desc("store_loaded_topics", "Topics of a cluster that are in memory."),
+		used:        desc("store_disk_used_bytes", "Disk space that the files of a cluster take."),
+		available:   desc("store_disk_available_bytes", "Disk space that is free on the file system of a cluster."),
+		byNamespace: newFlowMetrics("namespace", "the topics of a namespace", "namespace"),
+		byTopic:     newFlowMetrics("topic", "a topic", "namespace", "topic"),
+	}
+}
+
+func newFlowMetrics(prefix, of string, labels ...string) flowMetrics {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("freshet_"+prefix+"_"+name, help, append([]string{"organization", "cluster"}, labels...), nil)
+	}
+	return flowMetrics{
+		produced:       desc("produced_messages_total", "Messages that "+of+" took from producers; dropped duplicates are not counted."),
+		producedBytes:  desc("produced_bytes_total", "Payload bytes that "+of+" took from producers."),
+		delivered:      desc("delivered_messages_total", "Messages that subscriptions of "+of+" handed to consumers; a redelivery counts again."),
+		deliveredBytes: desc("delivered_bytes_total", "Payload bytes that subscriptions of "+of+" handed to consumers."),
+		acknowledged:   desc("acknowledgements_total", "Acknowledgements that subscriptions of "+of+" took; a cumulative one counts once."),
+		dead:           desc("dead_letters_total", "Messages that were moved from "+of+" to a dead letter topic."),
+		stored:         desc("stored_bytes", "Bytes of messages that are kept for "+of+"."),
+		backlog:        desc("backlog_messages", "Messages that are not acknowledged, added up over the subscriptions of "+of+"."),
+		leased:         desc("leased_messages", "Messages that consumers of "+of+" hold and have not settled."),
+		age:            desc("oldest_unacknowledged_age_seconds", "Age of the oldest message in a backlog of "+of+"; 0 without a backlog."),
+	}
+}
+
+// collect asks one cluster.
+func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *dataplane.Cluster, byTopic bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
+	defer cancel()
+	gauge := func(desc *prometheus.Desc, value float64) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, cluster.Organization, cluster.Name)
+	}
+	disk := cluster.Engine.Disk()
+	gauge(m.loaded, float64(disk.Loaded))
+	for desc, value := range map[*prometheus.Desc]int64{m.used: disk.Used, m.available: disk.Available} {
+		if value >= 0 {
+			gauge(desc, float64(value))
+		}
+	}
+	figures, err := cluster.Broker.Figures(ctx, byTopic)
+	gauge(m.tenants, float64(figures.Tenants))
+	gauge(m.namespaces, float64(figures.Namespaces))
+	gauge(m.topics, float64(figures.Topics))
+	gauge(m.waiting, float64(figures.Waiting))
+	if err != nil {
+		return // the cluster is closed or has failed, which freshet_clusters tells
+	}
+	now := time.Now()
+	for i := range figures.ByNamespace {
+		f := &figures.ByNamespace[i]
+		name := "other"
+		if f.Name.Name != "" {
+			name = f.Name.String()
+		}
+		m.byNamespace.collect(ch, &f.Counts, &f.Holdings, now, cluster.Organization, cluster.Name, name)
+	}
+	for i := range figures.ByTopic {
+		f := &figures.ByTopic[i]
+		m.byTopic.collect(ch, &f.Counts, &f.Holdings, now, cluster.Organization, cluster.Name, f.Name.Namespace.String(), f.Name.Local)
+	}
+	if byTopic {
+		gauge(m.leftOut, float64(figures.LeftOut))
+	}
+}
+
+func (m *flowMetrics) collect(ch chan<- prometheus.Metric, c *messaging.Counts, h *messaging.Holdings, now time.Time, labels ...string) {
+	counter := func(desc *prometheus.Desc, value int64) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), labels...)
+	}
+	gauge := func(desc *prometheus.Desc, value float64) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	counter(m.produced, c.ProducedMessages)
+	counter(m.producedBytes, c.ProducedBytes)
+	counter(m.delivered, c.DeliveredMessages)
+	counter(m.deliveredBytes, c.DeliveredBytes)
+	counter(m.acknowledged, c.Acknowledgements)
+	counter(m.dead, c.DeadLetters)
+	gauge(m.stored, float64(h.Stored))
+	gauge(m.backlog, float64(h.Backlog))
+	gauge(m.leased, float64(h.Leased))
+	age := 0.0
+	if h.Oldest != 0 {
+		age = max(0, now.Sub(time.UnixMilli(h.Oldest)).Seconds())
+	}
+	gauge(m.age, age)
+}

@@ -1,0 +1,208 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/config"
+	"freshet/internal/web"
+)
+
+// refusing serves on HTTP and HTTPS as the server does. Its one surface answers
+// refusals with a line of its own, and everything else with the text in question.
+func refusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) {
+	t.Helper()
+	surface := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refusal := web.Refused(r); refusal != nil {
+			w.WriteHeader(refusal.Status)
+			fmt.Fprintf(w, "refused at %s over TLS %v: %s", r.URL.Path, r.TLS != nil, refusal.Text)
+			return
+		}
+		_, _ = io.Copy(w, r.Body) // an echo
+		fmt.Fprintf(w, "served %s over %s, TLS %v", r.URL.Path, r.Proto, r.TLS != nil)
+	})
+	cfg := config.Default()
+	cfg.HTTP, cfg.HTTPS, cfg.Ops = "127.0.0.1:0", "127.0.0.1:0", config.Off
+	cfg.Limits.HeaderSize = 8 << 10
+	l, err := listen(t.Context(), cfg, make(connectionLimit, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	source := httptest.NewUnstartedServer(nil)
+	source.StartTLS()
+	t.Cleanup(source.Close)
+	certificate := &tls.Config{Certificates: source.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+	main := web.Middleware(web.BoundHeaders(surface, int(cfg.Limits.HeaderSize)), quiet, nil)
+	failed := make(chan error, 4)
+	l.serveMain(cfg, main, &refusals{routes: surface, log: quiet}, certificate, quiet, failed)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := l.shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		l.close()
+		select {
+		case err := <-failed:
+			t.Errorf("a clean stop failed: %v", err)
+		default:
+		}
+	})
+	return cfg.HTTP, cfg.HTTPS, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // a test's own certificate
+}
+
+// exchangeRaw sends bytes and reads one response.
+func exchangeRaw(t *testing.T, c net.Conn, in *bufio.Reader, request string) (status int, body string) {
+	t.Helper()
+	go func() { _, _ = io.WriteString(c, request) }() // the server may hang up in the middle
+	response, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func TestRefusalsInTheSurfacesForm(t *testing.T) {
+	t.Parallel()
+	plain, secured, config := refusing(t)
+	big := strings.Repeat("x", 9<<10)
+	huge := strings.Repeat("x", 40<<10)
+	tests := map[string]struct {
+		request string
+		status  int
+		want    string
+	}{
+		"bad escape":              {"GET /a/%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "refused at /a/%zz "},
+		"bad request line":        {"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", 400, "refused at /a "},
+		"no host":                 {"GET /a HTTP/1.1\r\n\r\n", 400, "missing required Host header"},
+		"bad header":              {"GET /a HTTP/1.1\r\nHost: h\r\nb ad: x\r\n\r\n", 400, "refused at /a "},
+		"two lengths":             {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, "refused at /a "},
+		"version":                 {"GET /a HTTP/3.7\r\nHost: h\r\n\r\n", 505, "refused at /a "},
+		"transfer encoding":       {"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "refused at /a "},
+		"expectation":             {"POST /a HTTP/1.1\r\nHost: h\r\nExpect: miracles\r\n\r\n", 417, "refused at /a "},
+		"header over our bound":   {"GET /a HTTP/1.1\r\nHost: h\r\nX: " + big + "\r\n\r\n", 431, "the limit is 8192"},
+		"header over every bound": {"GET /a HTTP/1.1\r\nHost: h\r\nX: " + huge + "\r\n\r\n", 431, "refused at /a "},
+		"absolute target":         {"GET http://h/a/%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "refused at /a/%zz "},
+		"nonsense":                {"\x00\x01 and some more of the same\r\n\r\n", 400, "refused at / "},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, over := range []string{"TCP", "TLS"} {
+				c, err := net.Dial("tcp", map[string]string{"TCP": plain, "TLS": secured}[over])
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = c.Close() }()
+				if over == "TLS" {
+					c = tls.Client(c, config)
+				}
+				status, body := exchangeRaw(t, c, bufio.NewReader(c), tc.request)
+				if status != tc.status || !strings.Contains(body, tc.want) {
+					t.Errorf("over %s: got %d %q, want %d and %q in it", over, status, body, tc.status, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// TestRefusalsAfterGoodRequests: a response that looks like a refusal is left
+// alone, and a refusal on a connection that was used is still replaced.
+func TestRefusalsAfterGoodRequests(t *testing.T) {
+	t.Parallel()
+	plain, _, _ := refusing(t)
+	c, err := net.Dial("tcp", plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	in := bufio.NewReader(c)
+	const canned = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
+	payload := canned + strings.Repeat(" ", 64<<10)
+	for range 3 {
+		status, body := exchangeRaw(t, c, in, fmt.Sprintf("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", len(payload), payload))
+		if status != http.StatusOK || !strings.HasPrefix(body, canned) {
+			t.Fatalf("got %d %.80q, want the payload back", status, body)
+		}
+	}
+	status, body := exchangeRaw(t, c, in, "GET /later/%zz HTTP/1.1\r\nHost: h\r\n\r\n")
+	if status != http.StatusBadRequest || !strings.Contains(body, "refused at /later/%zz") {
+		t.Errorf("got %d %q, want a refusal at /later/%%zz", status, body)
+	}
+	if _, err := in.ReadByte(); err != io.EOF { //nolint:errorlint // the end of a connection is never wrapped
+		t.Errorf("after a refusal: got %v, want the end of the connection", err)
+	}
+}
+
+// TestProtocols: HTTP/2 goes on working, over TLS and without, and tells when a
+// header is too large.
+func TestProtocols(t *testing.T) {
+	t.Parallel()
+	plain, secured, config := refusing(t)
+	for name, tc := range map[string]struct {
+		url, want     string
+		secure, clear bool
+	}{
+		"HTTP/1.1":            {"http://" + plain, "HTTP/1.1, TLS false", false, false},
+		"HTTP/2 in the clear": {"http://" + plain, "HTTP/2.0, TLS false", false, true},
+		"HTTPS, HTTP/2":       {"https://" + secured, "HTTP/2.0, TLS true", true, false},
+		"HTTPS, HTTP/1.1":     {"https://" + secured, "HTTP/1.1, TLS true", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			transport := &http.Transport{TLSClientConfig: config.Clone(), Protocols: new(http.Protocols)}
+			transport.Protocols.SetHTTP1(!tc.secure && !tc.clear)
+			transport.Protocols.SetHTTP2(tc.secure)
+			transport.Protocols.SetUnencryptedHTTP2(tc.clear)
+			client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
+			defer client.CloseIdleConnections()
+			for range 3 {
+				text, status := get(t, client, tc.url+"/x", "")
+				if status != http.StatusOK || !strings.Contains(text, "served /x over "+tc.want) {
+					t.Errorf("got %d %q, want %s", status, text, tc.want)
+				}
+			}
+			if text, status := get(t, client, tc.url+"/x", strings.Repeat("x", 9<<10)); status != 431 || !strings.Contains(text, "refused at /x") {
+				t.Errorf("a large header: got %d %q, want 431 in the surface's form", status, text)
+			}
+		})
+	}
+}
+
+func get(t *testing.T, client *http.Client, url, header string) (string, int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, bytes.NewReader(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header != "" {
+		request.Header.Set("X-Large", header)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), response.StatusCode
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// tlsListener makes TLS connections and tells those of HTTP/1.1 from those of
+// HTTP/2: net/http finds the latter only on a bare *tls.Conn, while refusals are
+// replaced on a connection around it. Handshakes run beside each other; the
+// listener below bounds how many connections there are.
+type tlsListener struct {
+	inner  net.Listener
+	config *tls.Config
+	limit  time.Duration // of a handshake
+	once   sync.Once
+	closed chan struct{}
+	err    error // of the inner listener, after broken is closed
+	broken chan struct{}
+	http1  *protocolListener
+	http2  *protocolListener
+}
+
+func listenTLS(inner net.Listener, config *tls.Config, limit time.Duration) *tlsListener {
+	l := &tlsListener{inner: inner, config: config, limit: limit, closed: make(chan struct{}), broken: make(chan struct{})}
+	l.http1 = &protocolListener{of: l, conns: make(chan net.Conn), closed: make(chan struct{})}
+	l.http2 = &protocolListener{of: l, conns: make(chan net.Conn), closed: make(chan struct{})}
+	go l.run()
+	return l
+}
+
+// run accepts until the listener is closed. A failure that may pass, such as too
+// many open files, is waited out, as net/http does.
+func (l *tlsListener) run() {
+	delay := time.Duration(0)
+	for {
+		c, err := l.inner.Accept()
+		if err == nil {
+			delay = 0
+			go l.handshake(c)
+			continue
+		}
+		select {
+		case <-l.closed:
+			return
+		default:
+		}
+		var passing net.Error
+		if !errors.As(err, &passing) || !passing.Temporary() { //nolint:staticcheck // the same question that net/http asks
+			l.err = err
+			close(l.broken)
+			return
+		}
+		delay = min(max(5*time.Millisecond, 2*delay), time.Second)
+		select {
+		case <-time.After(delay):
+		case <-l.closed:
+			return
+		}
+	}
+}
+
+func (l *tlsListener) handshake(c net.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.limit)
+	defer cancel()
+	secured := tls.Server(c, l.config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		var plain tls.RecordHeaderError
+		if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
+			_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nThis is the HTTPS port: use https://\n") // a courtesy
+		}
+		_ = c.Close() // nothing is lost
+		return
+	}
+	to := l.http1
+	if secured.ConnectionState().NegotiatedProtocol == "h2" {
+		to = l.http2
+	}
+	select {
+	case to.conns <- secured:
+	case <-to.closed:
+		_ = secured.Close() // nobody serves it any more
+	}
+}
+
+// looksLikeHTTP knows the first letters of a request's method.
+func looksLikeHTTP(header [5]byte) bool {
+	switch string(header[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH":
+		return true
+	}
+	return false
+}
+
+// protocolListener accepts the connections of one protocol. Closing one stops
+// new connections of both.
+type protocolListener struct {
+	of     *tlsListener
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept implements net.Listener.
+func (p *protocolListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.of.broken:
+		return nil, p.of.err
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (p *protocolListener) Close() (err error) {
+	p.once.Do(func() { close(p.closed) })
+	p.of.once.Do(func() {
+		close(p.of.closed)
+		err = p.of.inner.Close()
+	})
+	return err
+}
+
+// Addr implements net.Listener.
+func (p *protocolListener) Addr() net.Addr { return p.of.inner.Addr() }

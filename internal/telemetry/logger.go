@@ -1,0 +1,117 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// LogOptions say how a process logs.
+type LogOptions struct {
+	Level  string    // debug, info, warn or error
+	Format string    // text or json
+	File   string    // "" for Stderr
+	Stderr io.Writer // required without File
+}
+
+// Log is the process's logger, whose level and file can change while it runs.
+type Log struct {
+	*slog.Logger
+	level slog.LevelVar
+	file  *logFile // nil for Stderr
+}
+
+// OpenLog makes the logger, and its file when it has one.
+func OpenLog(o LogOptions) (*Log, error) {
+	l := &Log{}
+	if err := l.SetLevel(o.Level); err != nil {
+		return nil, err
+	}
+	w := o.Stderr
+	if o.File != "" {
+		l.file = &logFile{path: o.File}
+		if err := l.file.reopen(); err != nil {
+			return nil, fmt.Errorf("opening the log: %w", err)
+		}
+		w = l.file
+	}
+	options := &slog.HandlerOptions{Level: &l.level}
+	switch o.Format {
+	case "text":
+		l.Logger = slog.New(slog.NewTextHandler(w, options))
+	case "json":
+		l.Logger = slog.New(slog.NewJSONHandler(w, options))
+	default:
+		return nil, errors.Join(fmt.Errorf("log format %q is neither text nor json", o.Format), l.Close())
+	}
+	return l, nil
+}
+
+// SetLevel changes the least level that is shown.
+func (l *Log) SetLevel(level string) error {
+	var threshold slog.Level
+	if err := threshold.UnmarshalText([]byte(level)); err != nil {
+		return fmt.Errorf("log level %q: %w", level, err)
+	}
+	l.level.Set(threshold)
+	return nil
+}
+
+// Reopen goes on in a new file when the old one was moved away. When that fails
+// the old one is written to as before.
+func (l *Log) Reopen() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.reopen()
+}
+
+// Close closes the file; nothing can be logged afterwards.
+func (l *Log) Close() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.close()
+}
+
+// logFile is a file that can be opened again under its name.
+type logFile struct {
+	path string
+
+	mu   sync.Mutex // held while a line is written, and while files change places
+	file *os.File
+}
+
+func (f *logFile) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Write(p)
+}
+
+func (f *logFile) reopen() error {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.file
+	f.file = file
+	if old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+func (f *logFile) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Close()
+}
