@@ -13,10 +13,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// BridgeKlog sends the Kubernetes libraries' log to log. It sets a global of
-// klog that is not guarded, so it belongs at the very start of the process.
+// BridgeKlog sends the Kubernetes libraries' log to log, and that of their etcd
+// client. It sets a global of klog that is not guarded, so it belongs at the very
+// start of the process.
 func BridgeKlog(log *slog.Logger) {
 	klog.SetSlogLogger(Library(log, "kubernetes"))
+	etcdClientLog.Store(Library(log, "etcd"))
 }
 
 // Library returns a logger for a library embedded in the process. What the
@@ -76,7 +78,7 @@ func (d demoting) Handle(ctx context.Context, record slog.Record) error {
 var gone = []string{
 	net.ErrClosed.Error(), context.Canceled.Error(), io.ErrUnexpectedEOF.Error(),
 	"http: Server closed", "mux: server closed", "http2: stream closed", "client disconnected",
-	"broken pipe", "connection reset by peer",
+	"http: Handler timeout", "broken pipe", "connection reset by peer",
 }
 
 // closing says whether a record complains that a connection was closed, which

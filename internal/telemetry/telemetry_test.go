@@ -17,6 +17,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/logutil"
 	"go.uber.org/zap"
 	"k8s.io/klog/v2"
 
@@ -56,7 +57,7 @@ func TestBridges(t *testing.T) {
 		want  []string
 		never []string
 	}{
-		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7"}, []string{"zap chats", "klog chats", "simple token", "zap server stopped", "parse request", "client is gone"}},
+		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7", `msg="client fails" library=etcd error="no member"`}, []string{"zap chats", "klog chats", "simple token", "zap server stopped", "parse request", "client is gone", "client chats", "client gave up"}},
 		{"debug", []string{"zap chats", "simple token", "klog chats", "level=DEBUG"}, []string{"level=INFO"}},
 	} {
 		var out bytes.Buffer
@@ -76,6 +77,13 @@ func TestBridges(t *testing.T) {
 		klog.ErrorS(fmt.Errorf("oops"), "klog fails")
 		klog.ErrorS(errors.New("unable to parse requirement"), "Couldn't parse request")
 		klog.ErrorS(fmt.Errorf("apiserver received an error: %w", context.Canceled), "klog client is gone")
+		client, err := logutil.CreateDefaultZapLogger(zap.InfoLevel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Info("client chats")
+		client.Warn("client fails", zap.Error(errors.New("no member")))
+		client.Warn("client gave up", zap.String("error", "rpc error: code = Canceled desc = context canceled"))
 		klog.Flush()
 		klog.ClearLogger()
 		for _, want := range c.want {

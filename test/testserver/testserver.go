@@ -207,6 +207,9 @@ func (s *Server) Kill() {
 // Exited is closed when the process has ended.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
 
+// LogFile is where everything that the server writes goes.
+func (s *Server) LogFile() string { return s.log }
+
 // maxLog is how much of the log is shown.
 const maxLog = 8 << 10
 

@@ -1,0 +1,124 @@
+// Package ops looks at the real binary as whoever runs it does: its metrics
+// after real traffic, its log, its signals, and what it says to broken clients.
+package ops
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"freshet/test/testserver"
+)
+
+// start runs a server with a configuration file of its own, whose path it
+// returns.
+func start(t *testing.T, settings string, args ...string) (*testserver.Server, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	binary, err := testserver.Binary(ctx, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "freshet.yaml")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, err := testserver.Start(ctx, binary, dir, testserver.Options{Args: append([]string{"--config", file}, args...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	return server, file
+}
+
+func stop(t *testing.T, server *testserver.Server) {
+	t.Helper()
+	if err := server.Stop(30 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// call sends a request as the administrator and returns status and body.
+func call(t *testing.T, server *testserver.Server, method, path, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+server.Token)
+	r.Header.Set("Content-Type", "application/json")
+	return send(t, r)
+}
+
+func send(t *testing.T, r *http.Request) (int, string) {
+	t.Helper()
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// must is call that wants one status.
+func must(t *testing.T, server *testserver.Server, want int, method, path, body string) string {
+	t.Helper()
+	status, text := call(t, server, method, path, body)
+	if status != want {
+		t.Fatalf("%s %s: got %d %s, want %d", method, path, status, text, want)
+	}
+	return text
+}
+
+// ops gets a page of the ops port.
+func ops(t *testing.T, server *testserver.Server, path string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Ops+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return send(t, r)
+}
+
+// eventually asks until the answer is yes.
+func eventually(t *testing.T, what string, ask func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(20 * time.Second)
+	for !ask() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+func hangUp(t *testing.T, server *testserver.Server) {
+	t.Helper()
+	if err := syscall.Kill(server.PID(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
