@@ -156,8 +156,8 @@ func refusalIn(response []byte) *web.Refusal {
 	if !ok || len(rest) < 3 {
 		return nil
 	}
-	status, err := strconv.Atoi(string(rest[:3]))
-	if err != nil || (!bytes.Contains(rest, []byte(fields)) && status != http.StatusExpectationFailed) {
+	status, _ := strconv.Atoi(string(rest[:3])) // 0 is no status that is looked for
+	if status == 0 || (!bytes.Contains(rest, []byte(fields)) && status != http.StatusExpectationFailed) {
 		return nil
 	}
 	line, _, _ := strings.Cut(string(rest), "\r\n")

@@ -26,11 +26,11 @@ func refusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) {
 	surface := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refusal := web.Refused(r); refusal != nil {
 			w.WriteHeader(refusal.Status)
-			fmt.Fprintf(w, "refused at %s over TLS %v: %s", r.URL.Path, r.TLS != nil, refusal.Text)
+			_, _ = fmt.Fprintf(w, "refused at %s over TLS %v: %s", r.URL.Path, r.TLS != nil, refusal.Text)
 			return
 		}
 		_, _ = io.Copy(w, r.Body) // an echo
-		fmt.Fprintf(w, "served %s over %s, TLS %v", r.URL.Path, r.Proto, r.TLS != nil)
+		_, _ = fmt.Fprintf(w, "served %s over %s, TLS %v", r.URL.Path, r.Proto, r.TLS != nil)
 	})
 	cfg := config.Default()
 	cfg.HTTP, cfg.HTTPS, cfg.Ops = "127.0.0.1:0", "127.0.0.1:0", config.Off
@@ -146,7 +146,7 @@ func TestRefusalsAfterGoodRequests(t *testing.T) {
 	if status != http.StatusBadRequest || !strings.Contains(body, "refused at /later/%zz") {
 		t.Errorf("got %d %q, want a refusal at /later/%%zz", status, body)
 	}
-	if _, err := in.ReadByte(); err != io.EOF { //nolint:errorlint // the end of a connection is never wrapped
+	if _, err := in.ReadByte(); err != io.EOF {
 		t.Errorf("after a refusal: got %v, want the end of the connection", err)
 	}
 }

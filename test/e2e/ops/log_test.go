@@ -91,7 +91,7 @@ func TestLogIsQuiet(t *testing.T) {
 		if strings.HasPrefix(line, "{") {
 			t.Errorf("a library writes past the log: %s", line)
 		}
-		if strings.Contains(line, "level=ERROR" || strings.Contains(line, "level=WARN") {
+		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN") {
 			t.Errorf("got %s", line)
 		}
 		if strings.Contains(line, "level=INFO") && strings.Contains(line, "library=") {

@@ -62,16 +62,16 @@ func TestMetrics(t *testing.T) {
 	got := series(t, server)
 	cluster := `{cluster="default",organization="default"}`
 	for name, want := range map[string]string{
-		"freshet_namespace_produced_messages_total" + labels:  "5",
-		"freshet_namespace_produced_bytes_total" + labels:     "50",
-		"freshet_namespace_delivered_messages_total" + labels: "3",
-		"freshet_namespace_delivered_bytes_total" + labels:    "30",
-		"freshet_namespace_acknowledgements_total" + labels:   "1",
-		"freshet_namespace_backlog_messages" + labels:         "3",
-		"freshet_namespace_leased_messages" + labels:          "1",
-		"freshet_messaging_topics" + cluster:                  "2", // one of them for dead letters
-		"freshet_messaging_namespaces" + cluster:              "1",
-		"freshet_messaging_waiting_consumers" + cluster:       "0",
+		"freshet_namespace_produced_messages_total" + labels:                                 "5",
+		"freshet_namespace_produced_bytes_total" + labels:                                    "50",
+		"freshet_namespace_delivered_messages_total" + labels:                                "3",
+		"freshet_namespace_delivered_bytes_total" + labels:                                   "30",
+		"freshet_namespace_acknowledgements_total" + labels:                                  "1",
+		"freshet_namespace_backlog_messages" + labels:                                        "3",
+		"freshet_namespace_leased_messages" + labels:                                         "1",
+		"freshet_messaging_topics" + cluster:                                                 "2", // one of them for dead letters
+		"freshet_messaging_namespaces" + cluster:                                             "1",
+		"freshet_messaging_waiting_consumers" + cluster:                                      "0",
 		`freshet_registry_subjects{cluster="default",organization="default",state="active"}`: "1",
 	} {
 		if got[name] != want {
