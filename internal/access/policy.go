@@ -21,6 +21,8 @@ type Policy struct {
 	seed   maphash.Seed
 	shards [policyShards]atomic.Pointer[map[subjectKey][]*grant] // written under mu, read without
 
+	clusters ClusterGrants // nil: they grant nothing; set before the policy is used
+
 	mu       sync.Mutex // one writer
 	bindings *newest.Map[bindingKey, *compiled]
 	counts   map[string]int // bindings per organization
