@@ -12,7 +12,7 @@ var ErrNoPrincipal = errs.New(errs.Unauthenticated, "the call is not authenticat
 
 // Authorize decides whether a principal may do something. A denial is a
 // *Denial, which is an ErrDenied.
-func (p *Policy) Authorize(_ context.Context, who *identity.Principal, perm Permission, scope Scope) (Decision, error) {
+func (p *Policy) Authorize(ctx context.Context, who *identity.Principal, perm Permission, scope Scope) (Decision, error) {
 	if who == nil {
 		return Decision{}, ErrNoPrincipal
 	}
@@ -27,13 +27,50 @@ func (p *Policy) Authorize(_ context.Context, who *identity.Principal, perm Perm
 	}
 	i, known := permissionIndex[perm]
 	if known {
-		for _, g := range p.grants(subjectOf(who)) {
-			if g.set.has(i) && g.allows(&scope) {
-				return g.decision(), nil
-			}
+		if g, reason := firstAllowing(ctx, p.grants(subjectOf(who)), i, &scope); g != nil {
+			return g.decision(), nil
+		} else if reason != "" {
+			return Decision{}, deny(who, perm, &scope, reason)
 		}
 	}
 	return Decision{}, deny(who, perm, &scope, "")
+}
+
+// Why conditions were not asked to the end.
+const (
+	reasonCost  = "the conditions of its role bindings cost too much to evaluate: use fewer or simpler ones"
+	reasonEnded = "the request ended before the conditions of its role bindings were evaluated"
+)
+
+// firstAllowing finds a grant that allows, the ones without conditions first:
+// they cost nothing. The reason says why not all were asked.
+func firstAllowing(ctx context.Context, grants []*grant, permission int, scope *Scope) (allowing *grant, reason string) {
+	conditions := false
+	for _, g := range grants {
+		switch {
+		case !g.set.has(permission):
+		case g.condition != nil:
+			conditions = true
+		case g.allows(scope, nil):
+			return g, ""
+		}
+	}
+	if !conditions {
+		return nil, ""
+	}
+	spending := budgetOf(ctx)
+	for _, g := range grants {
+		switch {
+		case g.condition == nil || !g.set.has(permission):
+		case ctx.Err() != nil:
+			return nil, reasonEnded
+		case !spending.open():
+			return nil, reasonCost
+		case g.allows(scope, spending):
+			return g, ""
+		}
+	}
+	return nil, ""
 }
 
 // administrator settles what bindings have no say in: administrators, other
@@ -89,17 +126,19 @@ func (g *grant) decision() Decision {
 }
 
 // Filter answers one permission for many things beneath a scope, as listings
-// need it: lists hide what the caller may not see. It is a snapshot, for one
-// call.
+// need it: lists hide what the caller may not see, and what its conditions cost
+// too much to decide. It is a snapshot, for one call.
 type Filter struct {
 	who    *identity.Principal
 	all    Decision // of whoever sees everything beneath the scope
 	grants []*grant // that may allow something beneath it
+
+	spending *budget // on the conditions of all that is asked
 }
 
 // Filter prepares to ask for one permission on many things beneath scope.
 func (p *Policy) Filter(who *identity.Principal, perm Permission, scope Scope) Filter {
-	f := Filter{who: who}
+	f := Filter{who: who, spending: &budget{units: listCost}}
 	if who == nil {
 		return f
 	}
@@ -114,7 +153,7 @@ func (p *Policy) Filter(who *identity.Principal, perm Permission, scope Scope) F
 	for _, g := range p.grants(subjectOf(who)) {
 		switch {
 		case !g.set.has(i):
-		case g.allows(&scope):
+		case g.allows(&scope, f.spending):
 			f.all = g.decision()
 			return f
 		case g.mayAllowWithin(&scope):
@@ -141,7 +180,7 @@ func (f *Filter) Allows(scope Scope) bool {
 		return false
 	}
 	for _, g := range f.grants {
-		if g.allows(&scope) {
+		if g.allows(&scope, f.spending) {
 			return true
 		}
 	}

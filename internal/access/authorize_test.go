@@ -176,9 +176,6 @@ func TestRestrictions(t *testing.T) {
 	}
 }
 
-// costly is true after some tens of thousands of steps.
-var costly = "[" + strings.Repeat("1,", 700) + "1].all(x, " + strings.Repeat("srn.topic_name.matches('(a|o)*r.*s') && ", 40) + "true)"
-
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	const produce = access.Permission("messaging.topics.produce")
@@ -205,8 +202,7 @@ func TestConditions(t *testing.T) {
 		"never a secret":                      {"srn.secret == ''", everything, false},
 		"an error is no match":                {"1 / (size(srn.tenant) - 6) == 1", everything, false},
 		"an error beside the truth":           {"true || 1 / 0 == 1", everything, true},
-		"too costly":                          {costly + " == true", everything, false},
-		"not too costly":                      {"srn.topic_name.matches('(a|o)*r.*s')", everything, true},
+		"a regular expression with choices":   {"srn.topic_name.matches('(a|o)*r.*s')", everything, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

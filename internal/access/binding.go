@@ -169,8 +169,8 @@ func (g *grant) narrow(field string, restrictions ...Restriction) error {
 }
 
 // allows reports whether the grant reaches a scope; the permission has been
-// looked at already.
-func (g *grant) allows(scope *Scope) bool {
+// looked at already. Without a budget no condition matches.
+func (g *grant) allows(scope *Scope, spending *budget) bool {
 	if g.any {
 		return true
 	}
@@ -179,7 +179,7 @@ func (g *grant) allows(scope *Scope) bool {
 			return true
 		}
 	}
-	return g.condition != nil && g.condition.matches(scope)
+	return g.condition != nil && spending != nil && g.condition.matches(scope, spending)
 }
 
 // mayAllowWithin reports whether the grant could reach something beneath scope.

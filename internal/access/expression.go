@@ -6,24 +6,20 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
 )
 
-// Bounds on expressions. The cost limit is far above any comparison of names
-// and far below what could be felt.
-const (
-	maxExpression   = 4 << 10
-	expressionDepth = 64
-	expressionCost  = 20_000
-)
+// expressionDepth bounds how deep expressions nest.
+const expressionDepth = 64
 
 // expressions is where bindings' conditions are compiled: the srn variables and
 // the standard library. Variables are declared one by one under dotted names,
 // so a misspelt one is an error when the binding is made, not a silent miss.
 var expressions = sync.OnceValues(func() (*cel.Env, error) {
 	opts := []cel.EnvOption{
-		cel.ParserExpressionSizeLimit(maxExpression),
+		cel.ParserExpressionSizeLimit(MaxCEL),
 		cel.ParserRecursionLimit(expressionDepth),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateComprehensionNestingLimit(1)),
 	}
@@ -37,8 +33,8 @@ var expressions = sync.OnceValues(func() (*cel.Env, error) {
 type expression struct{ program cel.Program }
 
 func compileExpression(text string) (*expression, error) {
-	if len(text) > maxExpression {
-		return nil, fmt.Errorf("is longer than %d bytes", maxExpression)
+	if len(text) > MaxCEL {
+		return nil, fmt.Errorf("is longer than %d bytes", MaxCEL)
 	}
 	env, err := expressions()
 	if err != nil {
@@ -51,7 +47,14 @@ func compileExpression(text string) (*expression, error) {
 	if ast.OutputType() != cel.BoolType {
 		return nil, errors.New("must evaluate to true or false, this one is of type " + ast.OutputType().String())
 	}
-	program, err := env.Program(ast, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(expressionCost))
+	estimate, err := env.EstimateCost(ast, nameSizes{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot be compiled: %w", err)
+	}
+	if estimate.Max > maxExpressionCost {
+		return nil, fmt.Errorf("may cost %d units to evaluate, limited to %d: compare with fewer names, or use prefixes", estimate.Max, maxExpressionCost)
+	}
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(maxExpressionCost))
 	if err != nil {
 		return nil, fmt.Errorf("cannot be compiled: %w", err)
 	}
@@ -62,8 +65,11 @@ func compileExpression(text string) (*expression, error) {
 // unknown, not empty: a condition holds only if it holds whatever the open
 // fields are, so that permissions inherit downwards and `srn.tenant != 'x'`
 // does not allow a call about all tenants. Errors, and costs over the limit,
-// are no match.
-func (e *expression) matches(scope *Scope) bool {
+// are no match, and neither is what the budget has no more room for.
+func (e *expression) matches(scope *Scope, spending *budget) bool {
+	if !spending.open() {
+		return false
+	}
 	unknown := make([]*interpreter.AttributePattern, 0, fieldCount)
 	for i := range fieldCount {
 		if scope.field(i) == "" {
@@ -75,8 +81,29 @@ func (e *expression) matches(scope *Scope) bool {
 	if err != nil {
 		return false
 	}
-	out, _, err := e.program.Eval(vars)
+	out, details, err := e.program.Eval(vars)
+	cost := int64(maxExpressionCost) // of an evaluation that was cut off
+	if details != nil && details.ActualCost() != nil {
+		cost = int64(*details.ActualCost()) //nolint:gosec // bounded by the limit
+	}
+	spending.spend(max(cost, 1))
 	return err == nil && out == types.True
+}
+
+// nameSizes estimates for names: nothing here is longer than a restriction's.
+type nameSizes struct{}
+
+// EstimateSize implements checker.CostEstimator.
+func (nameSizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
+	if node.Type().Kind() == types.StringKind {
+		return &checker.SizeEstimate{Max: maxRestrictionValue}
+	}
+	return nil
+}
+
+// EstimateCallCost implements checker.CostEstimator.
+func (nameSizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
 }
 
 // unknownPatterns has one pattern per field, made once.

@@ -93,8 +93,8 @@ func (p *Policy) MayCreateAdmin(who *identity.Principal, organization string) er
 
 // MayActAs reports whether a principal may hold credentials of an account: make
 // an API key for it, or read its client secret. Who can does what the account
-// can, so this is granting by another way. admin says that the account is an
-// administrator.
+// can, so this is granting by another way: all of its roles, and all that
+// clusters grant to it. admin says that the account is an administrator.
 func (p *Policy) MayActAs(who *identity.Principal, organization, account string, admin bool) error {
 	if who == nil {
 		return ErrNoPrincipal
@@ -111,8 +111,11 @@ func (p *Policy) MayActAs(who *identity.Principal, organization, account string,
 		}
 	}
 	scope := Scope{Organization: organization, ServiceAccount: account}
-	if decision, done := administrator(who, &scope); done && !decision.Allowed {
-		return deny(who, "cloud.apikeys.create", &scope, outside(who, &scope))
+	if decision, done := administrator(who, &scope); done {
+		if !decision.Allowed {
+			return deny(who, "cloud.apikeys.create", &scope, outside(who, &scope))
+		}
+		return nil
 	}
-	return nil
+	return p.mayHoldClusterGrants(who, organization, account)
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -20,6 +21,8 @@ const policyShards = 256
 type Policy struct {
 	seed   maphash.Seed
 	shards [policyShards]atomic.Pointer[map[subjectKey][]*grant] // written under mu, read without
+
+	clusters ClusterGrants // nil: they grant nothing; set before the policy is used
 
 	mu       sync.Mutex // one writer
 	bindings *newest.Map[bindingKey, *compiled]
@@ -182,4 +185,34 @@ func (p *Policy) Count(organization string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counts[organization]
+}
+
+// How many bindings may name one subject, and how many of them with a condition:
+// every decision about the subject goes through them.
+const (
+	maxPerSubject           = 500
+	maxConditionsPerSubject = 50
+)
+
+// MayAdd reports whether the subjects of a binding can take one more.
+func (p *Policy) MayAdd(b *Binding) error {
+	for _, s := range b.subjectKeys() {
+		total, conditions := 0, 0
+		for _, g := range p.grants(s) {
+			if g.binding == b.Name {
+				continue // it is replaced
+			}
+			total++
+			if g.condition != nil {
+				conditions++
+			}
+		}
+		switch {
+		case total >= maxPerSubject:
+			return fmt.Errorf("exceeded quota: %s %s has %d role bindings, limited to %d; use one with several resourceNames instead", s.kind, s.name, total, maxPerSubject)
+		case b.CEL != "" && conditions >= maxConditionsPerSubject:
+			return fmt.Errorf("exceeded quota: %s %s has %d role bindings with a condition, limited to %d; use resourceNames instead", s.kind, s.name, conditions, maxConditionsPerSubject)
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package adminapi
 import (
 	"net/http"
 
+	"freshet/internal/access"
 	"freshet/internal/brokerhttp"
 	"freshet/internal/names"
 	"freshet/internal/surface"
@@ -52,6 +53,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeH
 // errors. Changes are recorded whether or not they succeeded, and whatever was
 // denied.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
+	r = r.WithContext(access.WithBudget(r.Context())) // lists ask about every item
 	c := &call{Call: brokerhttp.Call{W: w, R: r, Options: &a.opts.Options}, api: a}
 	defer c.Release()
 	var err error

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"freshet/internal/access"
-	"freshet/internal/brokerhttp"
 	"freshet/internal/messaging"
 )
 
@@ -24,7 +23,7 @@ func (c *call) mayChangeAdmins(before, after []string) error {
 	if err := c.MayGrant("messaging.tenants.manage"); err != nil || !added {
 		return err
 	}
-	return c.MayGrant(brokerhttp.TenantAdminPermissions()...)
+	return c.MayGrant(messaging.TenantAdminPermissions()...)
 }
 
 // mayGrantActions asks about actions that a role gets on a namespace or topic.
@@ -36,7 +35,7 @@ func (c *call) mayGrantActions(before, after []messaging.Action, manage access.P
 		if slices.Contains(before, action) {
 			continue
 		}
-		if conveyed, ok := brokerhttp.Conveyed(action); ok {
+		if conveyed, ok := action.Conveys(); ok {
 			if err := c.MayGrant(conveyed); err != nil {
 				return err
 			}

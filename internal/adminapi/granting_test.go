@@ -118,7 +118,7 @@ func gains(w *world, role *access.Role) string {
 			}
 		}
 		if w.Broker.Administers(who, "public") {
-			for _, permission := range brokerhttp.TenantAdminPermissions() {
+			for _, permission := range messaging.TenantAdminPermissions() {
 				if !slices.Contains(held, permission) {
 					return fmt.Sprintf("%s to %s, as administrator of the tenant", permission, name)
 				}

@@ -3,7 +3,6 @@ package brokerhttp
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"freshet/internal/access"
 	"freshet/internal/errs"
@@ -91,28 +90,8 @@ func (c *Call) granted(p access.Permission) bool {
 	if tenant == "" {
 		tenant = c.Namespace.Tenant
 	}
-	return tenant != "" && slices.Contains(tenantAdminPermissions, p) && c.Broker().Administers(role, tenant)
+	return tenant != "" && slices.Contains(messaging.TenantAdminPermissions(), p) && c.Broker().Administers(role, tenant)
 }
-
-// Conveyed is what an action that a cluster's own permissions grant to a role
-// lets it do. Actions other than these mean nothing here.
-func Conveyed(action messaging.Action) (access.Permission, bool) {
-	switch action {
-	case messaging.ActionProduce:
-		return PermitProduce, true
-	case messaging.ActionConsume:
-		return PermitConsume, true
-	}
-	return "", false
-}
-
-// tenantAdminPermissions is what the administrators of a tenant may do in it.
-var tenantAdminPermissions = slices.DeleteFunc(access.Permissions(), func(p access.Permission) bool {
-	return !strings.HasPrefix(string(p), "messaging.") || strings.HasPrefix(string(p), "messaging.tenants.")
-})
-
-// TenantAdminPermissions lists what the administrators of a tenant may do in it.
-func TenantAdminPermissions() []access.Permission { return slices.Clone(tenantAdminPermissions) }
 
 // MayGrant reports whether the caller has all of what a grant conveys, on what
 // the path names: nobody can grant what they do not have. It changes nothing, so

@@ -137,7 +137,7 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 	opened, err := p.open(ctx, spec, report)
 	if err != nil {
 		next := p.running.Load().clone()
-		next.failed[spec.UID] = fmt.Errorf("cluster %s/%s: %w", spec.Organization, spec.Name, err)
+		next.failed[spec.UID] = &failedCluster{spec, err}
 		p.running.Store(next)
 		return err
 	}

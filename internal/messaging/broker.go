@@ -38,6 +38,7 @@ type Broker struct {
 	log       *slog.Logger
 	catalogue *replica.Machine[*catalogue]
 	parsed    schemaCache
+	granted   atomic.Pointer[grantIndex] // of the newest catalogue that was asked
 
 	live       sync.Map // engine.TopicID → *liveTopic, for topics that were used
 	spaces     namespaceMeters

@@ -37,6 +37,14 @@ func sameRole(a, b string) bool {
 	return ok && account == otherAccount && organization == otherOrganization
 }
 
+// canonicalRole is one spelling for all that name the same account.
+func canonicalRole(role string) string {
+	if account, organization, ok := Grantee(role); ok {
+		return RoleOf(account, organization)
+	}
+	return role
+}
+
 // Grant gives a role exactly these actions, whatever it had under whichever
 // spelling of its name.
 func (p *Policies) Grant(role string, granted []Action) {

@@ -19,6 +19,7 @@ import (
 
 // openResources builds the kinds, the resource API and the controllers over it.
 func (s *server) openResources(context.Context) (err error) {
+	s.identity.policy.AskClusters(clusterGrants{s})
 	s.kinds = kinds.New(kinds.Options{
 		Plan: s.plan, Plane: s.plane,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy,

@@ -18,7 +18,6 @@ import (
 const (
 	maxSubjects = 1000
 	maxNames    = 1000
-	maxCEL      = 10 << 10
 )
 
 // MaxBindings is how many bindings an organization may have.
@@ -35,7 +34,11 @@ func (k *Kind) Admit(ctx context.Context, o, old *object) error {
 	if n := k.policy.Count(o.Namespace); old == nil && n >= MaxBindings {
 		return fmt.Errorf("exceeded quota: organization %s has %d role bindings, limited to %d; delete some first", o.Namespace, n, MaxBindings)
 	}
-	return k.policy.MayGrant(who, convert(o))
+	binding := convert(o)
+	if err := k.policy.MayAdd(&binding); err != nil {
+		return err
+	}
+	return k.policy.MayGrant(who, binding)
 }
 
 // ValidateUpdate implements store.UpdateValidator.
@@ -97,7 +100,7 @@ func validateScope(spec *field.Path, o *object) field.ErrorList {
 	if cel := o.Spec.CEL; cel != "" {
 		forms++
 		p := spec.Child("cel")
-		errs = append(errs, validation.MaxLength(p, cel, maxCEL)...)
+		errs = append(errs, validation.MaxLength(p, cel, access.MaxCEL)...)
 		if len(errs) == 0 {
 			if err := validateCEL(cel); err != nil {
 				errs = append(errs, field.Invalid(p, cel, err.Error()))

@@ -65,9 +65,11 @@ func (k *Kind) maySeeSecret(ctx context.Context, sa *object) bool {
 	if who == nil || who.System {
 		return true
 	}
-	if k.isSystem(sa) || k.Authorizer.MayActAs(who, sa.Namespace, sa.Name, isAdmin(sa)) != nil {
+	if k.isSystem(sa) {
 		return false
 	}
-	_, err := k.Authorizer.Authorize(ctx, who, access.ReadCredentials, k.Scope(sa))
-	return err == nil
+	if _, err := k.Authorizer.Authorize(ctx, who, access.ReadCredentials, k.Scope(sa)); err != nil {
+		return false
+	}
+	return k.Authorizer.MayActAs(who, sa.Namespace, sa.Name, isAdmin(sa)) == nil
 }

@@ -1,0 +1,102 @@
+package identity_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"freshet/internal/access"
+)
+
+// gift is a way of granting by a resource: what to create, and what it conveys.
+type gift struct {
+	name    string
+	body    map[string]any
+	conveys []access.Permission
+}
+
+// gifts are all ways of granting, by kind. A kind that grants nothing has none;
+// one that is not here fails the test.
+func gifts() map[string][]gift {
+	all := access.Permissions()
+	bindings := []gift{}
+	for _, role := range access.Roles() {
+		bindings = append(bindings, gift{"role " + role.Name, object("gift", map[string]any{
+			"roleRef":  map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ClusterRole", "name": role.Name},
+			"subjects": []any{map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount", "name": "victim"}},
+		}), role.Permissions()})
+	}
+	return map[string][]gift{
+		"rolebindings":    bindings,
+		"serviceaccounts": {{"an administrator", object("gift", nil, "annotations.cloud.vendor.io/service-account-role", "admin"), all}},
+		"apikeys": {
+			{"a key of an administrator", object("gift", map[string]any{"serviceAccountName": "boss"}), all},
+			{"a key of an account to come", object("gift", map[string]any{"serviceAccountName": "absent"}), all},
+		},
+		"serviceaccountbindings": nil, // where an account may be used, not what it may do
+		"users":                  nil,
+		"messaginginstances":     nil,
+		"messagingclusters":      nil,
+		// The service's own: the matrix of calls holds that no role creates them.
+		"clusterroles": nil, "pools": nil, "poolmembers": nil,
+	}
+}
+
+// TestAttackGrantingByResources lets every role create everything that grants
+// something, as a dry run: nobody may who does not have what it conveys.
+func TestAttackGrantingByResources(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	known := gifts()
+	for _, kind := range creatable(w) {
+		if _, ok := known[kind]; !ok {
+			t.Errorf("kind %s is not in the table of gifts: does creating one give somebody something?", kind)
+		}
+	}
+	w.account("boss", true)
+	w.account("victim", false)
+	attempts, successes := 0, 0
+	for _, role := range access.Roles() {
+		name := "mallory-" + role.Name
+		token := w.user(name, false)
+		w.bind(name, role.Name, name, nil)
+		held := role.Permissions()
+		for kind, list := range known {
+			for _, g := range list {
+				attempts++
+				r := w.do(call{method: http.MethodPost, path: kind + "?dryRun=All", as: token, body: g.body, secret: true})
+				if r.status == http.StatusCreated && !holdsAll(held, g.conveys) {
+					successes++
+					t.Errorf("%s could create %s: %.200s", role.Name, g.name, r.body)
+				}
+				if may := slices.Contains(held, access.Permission(fmt.Sprintf("cloud.%s.create", kind))); may && holdsAll(held, g.conveys) {
+					r.want(http.StatusCreated, http.StatusUnprocessableEntity)
+				}
+			}
+		}
+	}
+	t.Logf("attempts %d, successes %d", attempts, successes)
+}
+
+func holdsAll(held, wanted []access.Permission) bool {
+	return !slices.ContainsFunc(wanted, func(p access.Permission) bool { return !slices.Contains(held, p) })
+}
+
+// creatable lists the kinds that can be created, as the server tells.
+func creatable(w *world) []string {
+	w.Helper()
+	resources, _ := w.get(api).want(200).at("resources").([]any)
+	var kinds []string
+	for _, r := range resources {
+		resource, _ := r.(map[string]any)
+		name, _ := resource["name"].(string)
+		if verbs, _ := resource["verbs"].([]any); slices.Contains(verbs, any("create")) {
+			kinds = append(kinds, name)
+		}
+	}
+	if len(kinds) == 0 {
+		w.Fatal("the server tells of no kinds")
+	}
+	return kinds
+}
