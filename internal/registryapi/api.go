@@ -29,7 +29,17 @@ type Target struct {
 	Audiences []string
 	// Namespaces are those of the registry's cluster.
 	Namespaces Namespaces
+	// HonourFormat has the query parameter format looked at
+	// (docs/spec/registry.md#d12).
+	HonourFormat bool
 }
+
+// FormatKey and FormatHonoured are how the custom configuration of a cluster
+// asks for Target.HonourFormat.
+const (
+	FormatKey      = "registry.format"
+	FormatHonoured = "honour"
+)
 
 // Namespaces knows which namespaces a cluster has; messaging.Broker is one.
 type Namespaces interface {

@@ -22,7 +22,8 @@ import (
 // fixture is everything behind the handler but the engine and the registry,
 // which are the real ones: who holds which token, and what they may do.
 type fixture struct {
-	registry *schemas.Registry
+	registry     *schemas.Registry
+	honourFormat bool
 }
 
 // audiences are those of the one registry there is.
@@ -37,6 +38,8 @@ func (h fixture) Resolve(r *http.Request) (registryapi.Target, error) {
 		Scope:      access.Scope{Organization: "acme", Instance: "main", Cluster: "east"},
 		Audiences:  audiences,
 		Namespaces: h,
+
+		HonourFormat: h.honourFormat,
 	}, nil
 }
 

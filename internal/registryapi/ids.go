@@ -1,6 +1,7 @@
 package registryapi
 
 import (
+	"net/url"
 	"strconv"
 
 	"freshet/internal/schemas"
@@ -20,7 +21,19 @@ func (c *call) schemaByID() (*schemas.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, c.authorizeID(id)
+	if err := c.authorizeID(id); err != nil {
+		return nil, err
+	}
+	return c.formatted(s)
+}
+
+// formatted writes a schema as the caller wants it, where the cluster lets them
+// (docs/spec/registry.md#d12).
+func (c *call) formatted(s *schemas.Schema) (*schemas.Schema, error) {
+	if !c.HonourFormat {
+		return s, nil
+	}
+	return c.Registry.Formatted(c.r.Context(), s, schemas.ParseFormat(url.Values(c.query()).Get("format")))
 }
 
 func (c *call) id() (int32, error) {

@@ -59,6 +59,9 @@ func (c *call) lookUp() error {
 	if err != nil {
 		return err
 	}
+	if v.Schema, err = c.formatted(v.Schema); err != nil {
+		return err
+	}
 	return c.reply(v.AppendJSON(nil))
 }
 
@@ -123,7 +126,12 @@ func (c *call) version() (schemas.Version, error) {
 	if err != nil {
 		return schemas.Version{}, err
 	}
-	return c.Registry.Version(c.r.Context(), subject, v, c.query().flag("deleted"))
+	found, err := c.Registry.Version(c.r.Context(), subject, v, c.query().flag("deleted"))
+	if err != nil {
+		return schemas.Version{}, err
+	}
+	found.Schema, err = c.formatted(found.Schema)
+	return found, err
 }
 
 func (c *call) getVersion() error {

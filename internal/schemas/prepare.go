@@ -188,7 +188,11 @@ func (c *closure) stored(s *Schema, depth int) (form, int, error) {
 		}
 		targets[i] = target{subject: ref.Subject, version: ref.Version, schema: v.Schema}
 	}
-	f, height, err := c.parseBelow(s.Type, s.Text(), s.References, targets, s.unchecked, depth)
+	// A Protobuf file is linked with everything below it. What is stored was
+	// linked when it came; doing so again for each of hundreds of files would
+	// take their number squared.
+	imported := s.unchecked || s.Type == Protobuf
+	f, height, err := c.parseBelow(s.Type, s.Text(), s.References, targets, imported, depth)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -146,5 +146,8 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 	if c.RegistryAtRoot() != g.atRoot && !g.plane.IsDefault(c) {
 		return registryapi.Target{}, errNotHere
 	}
-	return registryapi.Target{Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker}, nil
+	return registryapi.Target{
+		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker,
+		HonourFormat: c.Custom[registryapi.FormatKey] == registryapi.FormatHonoured,
+	}, nil
 }

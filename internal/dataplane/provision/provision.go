@@ -15,6 +15,7 @@ type Spec struct {
 	Name         string
 	Host         string // the name it answers at
 	Engine       string
+	Custom       map[string]string // spec.config.custom
 }
 
 // Part is a piece of a cluster that comes up by itself.

@@ -1,0 +1,73 @@
+package schemas
+
+import "context"
+
+// Format is how a client wants the text of a schema written.
+type Format uint8
+
+// The formats. A schema that has no such form is shown as it is stored.
+const (
+	Stored           Format = iota
+	Resolved                // Avro: references written out
+	Serialized              // Protobuf: base64 of a FileDescriptorProto
+	IgnoreExtensions        // Protobuf: no extend blocks, no custom options
+)
+
+// ParseFormat reads the name of a format; others than these mean Stored.
+func ParseFormat(name string) Format {
+	switch name {
+	case "resolved":
+		return Resolved
+	case "serialized":
+		return Serialized
+	case "ignore_extensions":
+		return IgnoreExtensions
+	}
+	return Stored
+}
+
+// Formatted returns the schema with its text in another format.
+func (r *Registry) Formatted(ctx context.Context, s *Schema, f Format) (*Schema, error) {
+	if f == Stored {
+		return s, nil
+	}
+	st, err := r.machine.Fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := r.stored(ctx, st, s)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if err := r.startWork(ctx); err != nil {
+		return nil, err
+	}
+	defer r.endWork()
+	text, ok, err := f.print(parsed)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if !ok {
+		return s, nil
+	}
+	return newSchema(s.ID, s.Type, text, s.References), nil
+}
+
+// print writes a parsed schema; ok is false when it has no such form.
+func (f Format) print(parsed form) (text string, ok bool, err error) {
+	switch schema := parsed.(type) {
+	case avroForm:
+		if f == Resolved {
+			return schema.Resolved(), true, nil
+		}
+	case protobufForm:
+		switch f {
+		case Serialized:
+			text, err = schema.schema.Serialized()
+			return text, true, err
+		case IgnoreExtensions:
+			return schema.schema.WithoutExtensions(), true, nil
+		}
+	}
+	return "", false, nil
+}

@@ -1,0 +1,78 @@
+package schemas
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// manyReferences is more than the largest public collections of one team need.
+const manyReferences = 662
+
+// registerMany fills a registry with files that refer to up to eight others
+// each, and returns a draft that refers to all of them.
+func registerMany(t testing.TB, r *Registry, n int) *Draft {
+	t.Helper()
+	var all []Reference
+	for i := range n {
+		var refs []Reference
+		for k := 1; k <= 8 && i >= 12*k; k++ {
+			refs = append(refs, all[i-12*k])
+		}
+		d := protoOf(i, refs)
+		all = append(all, Reference{Name: fmt.Sprintf("r%d.proto", i), Subject: fmt.Sprintf("r%d", i), Version: 1})
+		if _, err := r.Register(t.Context(), all[i].Subject, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return protoOf(n, all)
+}
+
+func protoOf(i int, refs []Reference) *Draft {
+	var imports, fields strings.Builder
+	for k, ref := range refs {
+		fmt.Fprintf(&imports, "import %q;\n", ref.Name)
+		fmt.Fprintf(&fields, "  %s f%d = %d;\n", strings.ToUpper(ref.Subject), k, k+1)
+	}
+	return &Draft{Type: Protobuf, References: refs, Text: fmt.Sprintf("syntax = \"proto3\";\n%smessage R%d {\n%s}\n", imports.String(), i, fields.String())}
+}
+
+// The work of a registration grows with the number of schemas that it draws in,
+// not with its square, also when nothing of them is in memory. It is measured in
+// allocations, which do not depend on how busy the machine is; so no other test
+// may run beside it.
+func TestManyReferencesAreReadOnce(t *testing.T) {
+	cost := func(n int) uint64 {
+		j := openJournal(t)
+		d := registerMany(t, openRegistry(t, j), n)
+		cold := openRegistry(t, j)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := cold.Register(t.Context(), "all", d); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.Mallocs - before.Mallocs
+	}
+	few, many := cost(80), cost(320)
+	t.Logf("%d allocations for 80 references, %d for 320", few, many)
+	if limit := 10 * few; many > limit {
+		t.Errorf("got %d allocations for four times as many references, want at most %d", many, limit)
+	}
+}
+
+// BenchmarkManyReferences registers a schema that draws in hundreds of others,
+// none of which is in memory.
+func BenchmarkManyReferences(b *testing.B) {
+	j := openJournal(b)
+	d := registerMany(b, openRegistry(b, j), manyReferences)
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		cold := openRegistry(b, j)
+		b.StartTimer()
+		if _, err := cold.Register(b.Context(), fmt.Sprintf("all-%d", i), d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
