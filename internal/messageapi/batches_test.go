@@ -116,7 +116,9 @@ func TestDeadLetters(t *testing.T) {
 	}
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
 	w.Call("POST", root+"public/default/graves/u/message", `{"timeoutMillis":5000}`).Want(200).Is("poison").Says("X-Msg-Property-why", "bad")
-	var letter struct{ Messages []struct{ Properties map[string]string } }
+	var letter struct {
+		Messages []struct{ Properties map[string]string }
+	}
 	w.Call("PUT", "/admin/v2/persistent/public/default/graves/subscription/v", `"earliest"`).Want(204)
 	w.Call("POST", root+"public/default/graves/v/messages", "").Want(200).Into(&letter)
 	if got := letter.Messages[0].Properties["ORIGIN_MESSAGE_ID"]; got != origin {
