@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"freshet/internal/access"
+	"freshet/internal/brokerhttp/brokertest"
 	"freshet/internal/identity"
 	"freshet/internal/messageapi"
 	"freshet/internal/messaging"
@@ -52,16 +53,16 @@ func TestTicketOpensOneStream(t *testing.T) {
 		}
 		_ = res.Body.Close()
 		elsewhere := w.ticket(path)
-		for name, url := range map[string]string{
-			"twice":            path + query + used,
-			"another topic":    strings.Replace(path, topic, other, 1) + query + elsewhere,
-			"after a mistake":  path + query + elsewhere,
-			"made up":          path + query + "AAAAAAAAAAAAAAAAAAAAAAAAAA",
-			"nothing":          path + query,
-			"the other stream": topic + "/tail" + query + w.ticket(topic+"/s/messages"),
+		for _, refused := range []struct{ name, url string }{
+			{"twice", path + query + used},
+			{"another topic", strings.Replace(path, topic, other, 1) + query + elsewhere},
+			{"after a mistake", path + query + elsewhere},
+			{"made up", path + query + "AAAAAAAAAAAAAAAAAAAAAAAAAA"},
+			{"nothing", path + query},
+			{"for consuming", topic + "/tail" + query + w.ticket(topic+"/s/messages")},
 		} {
-			if r := anybody.Call("GET", url, ""); r.Status != 401 {
-				t.Errorf("%s, %s: got status %d, want 401", path, name, r.Status)
+			if r := anybody.Call("GET", refused.url, ""); r.Status != 401 {
+				t.Errorf("%s, %s: got status %d, want 401", path, refused.name, r.Status)
 			}
 		}
 		if strings.Contains(logged.String(), used) || strings.Contains(fmt.Sprint(w.Log.Records), used) || strings.Contains(fmt.Sprint(w.Log.Records), elsewhere) {
@@ -161,4 +162,48 @@ func TestBasicCredentials(t *testing.T) {
 		}
 	}
 	anybody.Call("GET", "/admin/v2/clusters", "", "Authorization", "Basic "+basic("any:"+w.Token)).Want(200)
+}
+
+// Who loses the permission while waiting hears of it whether or not a message
+// came.
+func TestLostPermissionWhileWaiting(t *testing.T) {
+	t.Parallel()
+	for name, produce := range map[string]bool{"a message came": true, "none came": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, messaging.Options{})
+			topic := w.Ready("t", 0)
+			w.Bind("reader", "topic-consumer", access.Restriction{Topic: "t"})
+			reader := w.as(w.Account("reader"))
+			wait := "20000"
+			if !produce {
+				wait = "1500"
+			}
+			answers := make(chan *brokertest.Reply, 2)
+			for _, call := range []string{"/s/message", "/s/messages"} {
+				go func() { answers <- reader.Call("POST", topic+call, `{"timeoutMillis":`+wait+`}`) }()
+			}
+			until(t, "the consumers wait", func() bool { return w.waiting("t") == 2 })
+			w.Policy.DeleteBinding(organization, "reader-topic-consumer", 0)
+			if produce {
+				w.Call("POST", topic+"/message", "x").Want(201)
+				w.Call("POST", topic+"/message", "y").Want(201)
+			}
+			for range 2 {
+				if r := <-answers; r.Status != 401 || !strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
+					t.Errorf("%s: got %d %s, want 401 for the permission", r.What, r.Status, r.Body)
+				}
+			}
+		})
+	}
+}
+
+func TestCreditsOfNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	for _, credits := range []string{"0", "10001", "-1", "x"} {
+		w.Call("GET", topic+"/s/messages?credits="+credits, "").Want(400)
+		w.Call("GET", topic+"/s/messages", "", "X-Max-Unacked", credits).Want(400)
+	}
 }
