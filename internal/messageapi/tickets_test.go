@@ -108,7 +108,8 @@ func TestTicketsAreBoundedAndEnd(t *testing.T) {
 		account := func(i int) *identity.Principal {
 			return &identity.Principal{Organization: organization, Name: fmt.Sprint(i)}
 		}
-		last, err := "", error(nil)
+		var last string
+		var err error
 		for i := range 1000 {
 			if last, err = all.Issue(account(0)); err != nil {
 				t.Fatalf("ticket %d: got error %v, want none", i, err)
