@@ -175,5 +175,5 @@ type streamTopic struct {
 
 func renderStreamTopic(name names.Topic, partitions int32) streamTopic {
 	// A topic that is not partitioned is, to a reader of streams, one partition.
-	return streamTopic{"StreamTopic", name.StreamName(), name.Internal(), max(partitions, 1)}
+	return streamTopic{"StreamTopic", name.ListName(), name.Internal(), max(partitions, 1)}
 }

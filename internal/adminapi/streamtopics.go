@@ -73,7 +73,7 @@ func (c *call) createStreamTopic() error {
 	} else if !ok || body.TopicName == "" {
 		return brokerhttp.BadBody("topic_name is missing")
 	}
-	topic, err := parseStreamName(body.TopicName)
+	topic, err := names.ParseListName(body.TopicName)
 	if err != nil {
 		return brokerhttp.WithStatus(http.StatusBadRequest, brokerhttp.NameError(err))
 	}
@@ -92,15 +92,4 @@ func (c *call) createStreamTopic() error {
 		return brokerhttp.WithStatusIf(err, messaging.ErrPartitionCount, http.StatusBadRequest)
 	}
 	return c.JSON(http.StatusOK, renderStreamTopic(topic, partitions))
-}
-
-// parseStreamName reads a bare topic, tenant.namespace.topic or a full name.
-func parseStreamName(s string) (names.Topic, error) {
-	if strings.Contains(s, "/") {
-		return names.ParseTopic(s)
-	}
-	if parts := strings.SplitN(s, ".", 3); len(parts) == 3 && parts[0] != "" && parts[1] != "" {
-		return names.NewTopic(parts[0], parts[1], parts[2])
-	}
-	return names.ParseTopic(s)
 }

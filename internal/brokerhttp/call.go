@@ -56,11 +56,24 @@ func (c *Call) Broker() *messaging.Broker { return c.Cluster.Broker }
 
 // Enter finds the cluster and the caller.
 func (c *Call) Enter(resolver Resolver) error {
-	var err error
-	if c.Cluster, err = resolver.Resolve(c.R); err != nil {
+	if err := c.Resolve(resolver); err != nil {
 		return err
 	}
-	token, _ := web.BearerToken(c.R)
+	return c.Identify()
+}
+
+// Resolve finds the cluster.
+func (c *Call) Resolve(resolver Resolver) (err error) {
+	c.Cluster, err = resolver.Resolve(c.R)
+	return err
+}
+
+// Identify finds the caller by its token.
+func (c *Call) Identify() error {
+	token, err := credentials(c.R)
+	if err != nil {
+		return err
+	}
 	c.Principal, err = c.Options.Authenticate(c.R, token, c.Cluster.Audiences...)
 	return err
 }

@@ -25,6 +25,8 @@ type API struct {
 	opts   Options
 	router *web.Router[operation]
 	serve  http.Handler
+
+	tickets tickets
 }
 
 // New makes the surface.

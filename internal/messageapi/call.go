@@ -13,8 +13,9 @@ import (
 // call is one request on its way through the surface.
 type call struct {
 	brokerhttp.Call
-	api  *API
-	path web.Path
+	api   *API
+	path  web.Path
+	route *web.Route[operation]
 }
 
 // serve routes a call. The path may have the topic's domain in front; since no
@@ -30,6 +31,7 @@ func (c *call) serve() error {
 		return c.notFound()
 	}
 	web.RecordOf(c.R.Context()).SetRoute(brokerhttp.Surface, route.Pattern)
+	c.route = route
 	op := &route.Value
 	if !op.waits {
 		if err := c.Options.Limiter.Enter(); err != nil {
@@ -38,7 +40,7 @@ func (c *call) serve() error {
 		defer c.Options.Limiter.Leave()
 	}
 	if op.needs != "" {
-		if err := c.admit(route, domain); err != nil {
+		if err := c.admit(domain); err != nil {
 			return err
 		}
 	}
@@ -46,23 +48,40 @@ func (c *call) serve() error {
 }
 
 // admit finds the cluster, the caller and the topic, and asks whether they may.
-func (c *call) admit(route *web.Route[operation], domain names.Domain) error {
-	if err := c.Enter(c.api.opts.Resolver); err != nil {
+func (c *call) admit(domain names.Domain) error {
+	if err := c.Resolve(c.api.opts.Resolver); err != nil {
 		return err
 	}
-	if err := brokerhttp.CheckDomain(domain); err != nil {
-		return err
-	}
-	err := c.SetTopic(route.Param(&c.path, "tenant"), route.Param(&c.path, "namespace"), route.Param(&c.path, "topic"))
-	if err != nil {
-		return err
-	}
-	if route.Value.subscription {
-		if err := c.SetSubscription(route.Param(&c.path, "subscription")); err != nil {
+	ticket := c.takeTicket()
+	if ticket == "" {
+		if err := c.Identify(); err != nil {
 			return err
 		}
 	}
-	return c.Authorize(route.Value.needs)
+	if err := c.bind(domain); err != nil {
+		return err
+	}
+	if ticket != "" {
+		if err := c.redeem(ticket); err != nil {
+			return err
+		}
+	}
+	return c.Authorize(c.route.Value.needs)
+}
+
+// bind takes what the path names out of it.
+func (c *call) bind(domain names.Domain) error {
+	if err := brokerhttp.CheckDomain(domain); err != nil {
+		return err
+	}
+	param := func(name string) string { return c.route.Param(&c.path, name) }
+	if err := c.SetTopic(param("tenant"), param("namespace"), param("topic")); err != nil {
+		return err
+	}
+	if c.route.Value.subscription {
+		return c.SetSubscription(param("subscription"))
+	}
+	return nil
 }
 
 func (c *call) notFound() error {

@@ -31,8 +31,7 @@ func (c *call) consume() error {
 		return err
 	}
 	if len(received) == 0 {
-		c.NoContent()
-		return nil
+		return c.nothing(&opts)
 	}
 	return c.handOver(received, func() error {
 		m := &received[0]
@@ -44,6 +43,19 @@ func (c *call) consume() error {
 		_, err := c.W.Write(m.Payload)
 		return err
 	})
+}
+
+// nothing answers a consumer for whom there is no message. One that has waited
+// is asked again, as one that gets a message is: who lost the permission hears
+// of it either way.
+func (c *call) nothing(opts *messaging.ReceiveOptions) error {
+	if opts.Wait > 0 {
+		if err := c.stillAllowed(); err != nil {
+			return err
+		}
+	}
+	c.NoContent()
+	return nil
 }
 
 // handOver writes a response with leased messages. When it cannot be sent, or
@@ -110,8 +122,7 @@ func (c *call) consumeBatch() error {
 		return err
 	}
 	if len(received) == 0 {
-		c.NoContent()
-		return nil
+		return c.nothing(&opts)
 	}
 	return c.handOver(received, func() error {
 		out := struct {

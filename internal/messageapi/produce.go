@@ -174,6 +174,9 @@ func (m *batchMessage) fill(out *messaging.Message, body *batchBody) error {
 	if err != nil {
 		return err
 	}
+	if len(m.IdempotencyKey) > maxIdempotencyKey {
+		return brokerhttp.BadBody("idempotencyKey must be at most %d bytes long", maxIdempotencyKey)
+	}
 	*out = messaging.Message{
 		Payload: payload, Key: m.Key, EventTime: m.EventTime, SchemaVersion: messaging.NoSchema,
 		Producer: body.ProducerName, DeliverAt: m.DeliverAt, IdempotencyKey: m.IdempotencyKey,

@@ -15,11 +15,14 @@ type operation struct {
 	handle       func(*call) error
 	subscription bool // the path names one
 	waits        bool // it may: not counted by the limiter, the broker counts who waits
+	streams      bool // it sends events, and takes tickets
 }
 
 const (
 	topicPath = "/admin/rest/topics/v1/{tenant}/{namespace}/{topic}"
 	subPath   = topicPath + "/{subscription}"
+
+	ticketSuffix = "/ticket"
 
 	// domainSegment is where a path may have the topic's domain.
 	domainSegment = 4
@@ -35,8 +38,10 @@ var routes = []web.Route[operation]{
 	// Extensions.
 	produces(topicPath+"/messages", (*call).produceBatch),
 	consumes(http.MethodPost, subPath+"/messages", (*call).consumeBatch),
-	consumes(http.MethodGet, subPath+"/messages", (*call).stream),
-	consumes(http.MethodGet, topicPath+"/tail", (*call).tail),
+	streams(subPath+"/messages", (*call).stream),
+	settles(http.MethodPost, subPath+"/messages"+ticketSuffix, (*call).issueTicket),
+	streams(topicPath+"/tail", (*call).tail),
+	settles(http.MethodPost, topicPath+"/tail"+ticketSuffix, (*call).issueTicket),
 	settles(http.MethodPut, subPath+"/messages", (*call).ackBatch),
 	settles(http.MethodPost, subPath+"/message/nack", (*call).nack),
 	settles(http.MethodPost, subPath+"/message/extend", (*call).extend),
@@ -53,6 +58,13 @@ func produces(pattern string, handle func(*call) error) web.Route[operation] {
 func consumes(method, pattern string, handle func(*call) error) web.Route[operation] {
 	r := settles(method, pattern, handle)
 	r.Value.waits = true
+	return r
+}
+
+// streams is a call that hands messages out as events.
+func streams(pattern string, handle func(*call) error) web.Route[operation] {
+	r := consumes(http.MethodGet, pattern, handle)
+	r.Value.streams = true
 	return r
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"strconv"
 	"time"
 
 	"freshet/internal/brokerhttp"
@@ -91,8 +92,10 @@ func (c *call) pump(from source, wanted encoding) error {
 		case errors.Is(err, messaging.ErrClosing), c.R.Context().Err() != nil:
 			return nil // a clean end: the client connects again, here or elsewhere
 		case err != nil:
-			out.buf = append(out.buf, "event: error\ndata: {\"reason\":"...)
-			out.buf = append(out.buf, brokerhttp.Quote(brokerhttp.PublicReason(err, brokerhttp.StatusOf(err, brokerhttp.MessageCalls)))...)
+			status := brokerhttp.StatusOf(err, brokerhttp.MessageCalls)
+			out.buf = strconv.AppendInt(append(out.buf, "event: error\ndata: {\"status\":"...), int64(status), 10)
+			out.buf = append(out.buf, ",\"reason\":"...)
+			out.buf = append(out.buf, brokerhttp.Quote(brokerhttp.PublicReason(err, status))...)
 			out.buf = append(out.buf, "}\n\n"...)
 			return errors.Join(err, out.send())
 		case len(received) == 0:
@@ -116,9 +119,12 @@ func (c *call) pump(from source, wanted encoding) error {
 // are acknowledged by PUT, as those of a consume; what is not when the line
 // breaks goes back at once.
 func (c *call) stream() error {
-	credits, _, err := c.numberOfQuery("credits", headerMaxUnacked)
+	credits, given, err := c.numberOfQuery("credits", headerMaxUnacked)
 	if err != nil {
 		return err
+	}
+	if given && credits == 0 {
+		return brokerhttp.BadQuery("credits must be at least 1")
 	}
 	lease, leased, err := c.numberOfQuery("ackTimeoutMillis", "")
 	if err != nil {

@@ -193,6 +193,9 @@ func (w *world) listen(ctx context.Context, path string, headers ...string) (<-c
 	req.Header.Set("Authorization", "Bearer "+w.Token)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			req.Header.Del(headers[i])
+		}
 	}
 	res, err := w.Server.Client().Do(req)
 	if err != nil {

@@ -9,7 +9,7 @@ type Limits struct {
 	MetadataBytes int           // key, properties and producer of one message; 8 KiB
 	Batch         int           // messages or ids in one call; 1000
 	BatchBytes    int           // payload bytes in one call; 8 MiB
-	Wait          time.Duration // longest a consumer waits; 60 s
+	Wait          time.Duration // longest a consumer waits; 30 s
 	MinLease      time.Duration // shortest lease a caller may ask for; 1 s
 	MaxLease      time.Duration // longest; 12 h
 	MaxDelay      time.Duration // how far in the future delivery may be; 366 days
@@ -28,7 +28,7 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.MetadataBytes, 8<<10)
 	setDefault(&l.Batch, 1000)
 	setDefault(&l.BatchBytes, 8<<20)
-	setDefault(&l.Wait, 60*time.Second)
+	setDefault(&l.Wait, 30*time.Second)
 	setDefault(&l.MinLease, time.Second)
 	setDefault(&l.MaxLease, 12*time.Hour)
 	setDefault(&l.MaxDelay, 366*24*time.Hour)

@@ -239,3 +239,35 @@ func FuzzSubject(f *testing.F) {
 		}
 	})
 }
+
+// No two topics are called alike in the list, and what it says can be sent back.
+func TestListNamesAreDistinct(t *testing.T) {
+	t.Parallel()
+	seen := map[string]names.Topic{}
+	for topic, want := range map[names.Topic]string{
+		{Namespace: names.PublicDefault, Local: "orders"}:                              "orders",
+		{Namespace: names.PublicDefault, Local: "orders.v1"}:                           "orders.v1",
+		{Namespace: names.PublicDefault, Local: "sales.web.clash"}:                     "public.default.sales.web.clash",
+		{Namespace: names.Namespace{Tenant: "sales", Name: "web"}, Local: "clash"}:     "sales.web.clash",
+		{Namespace: names.Namespace{Tenant: "sales", Name: "web"}, Local: "a.b"}:       "sales.web.a.b",
+		{Namespace: names.Namespace{Tenant: "sales.web", Name: "clash"}, Local: "x"}:   "persistent://sales.web/clash/x",
+		{Namespace: names.Namespace{Tenant: "sales", Name: "web.clash"}, Local: "x"}:   "persistent://sales/web.clash/x",
+		{Namespace: names.Namespace{Tenant: "sales", Name: "web"}, Local: "clash.x"}:   "sales.web.clash.x",
+		{Namespace: names.PublicDefault, Local: "a/b"}:                                 "persistent://public/default/a/b",
+		{Namespace: names.PublicDefault, Local: "public.default.orders"}:               "public.default.public.default.orders",
+		{Namespace: names.PublicDefault, Local: "..x"}:                                 "..x",
+		{Namespace: names.Namespace{Tenant: "public", Name: "other"}, Local: "orders"}: "public.other.orders",
+	} {
+		got := topic.ListName()
+		if got != want {
+			t.Errorf("ListName(%s) = %s, want %s", topic, got, want)
+		}
+		if other, ok := seen[got]; ok {
+			t.Errorf("%s and %s are both called %s", topic, other, got)
+		}
+		seen[got] = topic
+		if back, err := names.ParseListName(got); topic.Local != "a/b" && (err != nil || back != topic) {
+			t.Errorf("ParseListName(%s) = %s, %v, want %s", got, back, err, topic)
+		}
+	}
+}

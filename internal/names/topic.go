@@ -96,13 +96,38 @@ func (t Topic) String() string {
 	return string(Persistent) + "://" + t.Namespace.Tenant + "/" + t.Namespace.Name + "/" + t.Local
 }
 
-// StreamName is how the topic list of docs/spec/messages.md#topic-list prints
-// the topic: bare in public/default, else tenant.namespace.topic.
+// StreamName is how readers of streams call the topic: bare in public/default,
+// else tenant.namespace.topic. Topics of several namespaces can share one; see
+// ListName for a name that is the topic's alone.
 func (t Topic) StreamName() string {
 	if t.Namespace == PublicDefault {
 		return t.Local
 	}
 	return t.Namespace.Tenant + "." + t.Namespace.Name + "." + t.Local
+}
+
+// ListName is how the topic list of docs/spec/messages.md#topic-list prints the
+// topic: the shortest of its names that ParseListName reads as this topic and no
+// other.
+func (t Topic) ListName() string {
+	dotted := t.Namespace.Tenant + "." + t.Namespace.Name + "." + t.Local
+	for _, name := range []string{t.StreamName(), dotted} {
+		if read, err := ParseListName(name); err == nil && read == t {
+			return name
+		}
+	}
+	return t.String()
+}
+
+// ParseListName reads a bare topic, tenant.namespace.topic or a full name.
+func ParseListName(s string) (Topic, error) {
+	if strings.Contains(s, "/") {
+		return ParseTopic(s)
+	}
+	if parts := strings.SplitN(s, ".", 3); len(parts) == 3 && parts[0] != "" && parts[1] != "" {
+		return NewTopic(parts[0], parts[1], parts[2])
+	}
+	return ParseTopic(s)
 }
 
 // Internal reports whether the topic serves a system and not its users, which

@@ -159,6 +159,8 @@ func messageOperations() []operation {
 	add("PUT", message+"s/messages", consume, map[string]any{})
 	add("GET", message+"s/messages", consume, nil)
 	add("GET", message+"tail", consume, nil)
+	add("POST", message+"tail/ticket", consume, nil)
+	add("POST", message+"s/messages/ticket", consume, nil)
 	add("POST", message+"s/message/nack", consume, map[string]any{})
 	add("POST", message+"s/message/extend", consume, map[string]any{})
 	add("PUT", message+"s/message/cumulative", consume, map[string]any{})
