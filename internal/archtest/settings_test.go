@@ -47,6 +47,9 @@ func leaves(of reflect.Type, path string) map[string]string {
 	found := map[string]string{}
 	for i := range of.NumField() {
 		field := of.Field(i)
+		if !field.IsExported() {
+			continue
+		}
 		at, kind := path+"."+field.Name, field.Type
 		if kind.Kind() == reflect.Slice {
 			kind = kind.Elem()

@@ -70,7 +70,7 @@ it: add, copy the file to every replica, activate, copy again.`,
 			if err != nil {
 				return err
 			}
-			if configFile == "" || cmd.Flags().Changed("data-dir") {
+			if cmd.Flags().Changed("data-dir") {
 				cfg.DataDir = dataDir
 			}
 			if file != "" {
@@ -90,7 +90,7 @@ it: add, copy the file to every replica, activate, copy again.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&configFile, "config", "", "the server's configuration `file` (YAML)")
-	f.StringVar(&dataDir, "data-dir", config.Default().DataDir, "the server's data `directory`")
+	f.StringVar(&dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
 	f.StringVar(&file, "file", "", "the key `file`, when it is not encryption.key in the data directory")
 	return cmd
 }

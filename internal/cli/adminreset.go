@@ -72,7 +72,7 @@ directory; its address is taken from the kubeconfig there.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.dataDir, "data-dir", defaults.DataDir, "the server's data `directory`")
+	f.StringVar(&r.dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
 	f.StringVar(&r.server, "server", "", "base `URL` of the server (default: as in the data directory's kubeconfig)")
 	f.StringVar(&r.organization, "organization", defaults.Admin.Organization, "`organization` of the service account")
 	f.StringVar(&r.account, "service-account", defaults.Admin.ServiceAccount, "`name` of the service account")

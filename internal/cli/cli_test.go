@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -246,6 +248,57 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
+// parses says what is wrong with a command line, up to where the shell takes over.
+func parses(line string) error {
+	words := strings.Fields(line)
+	for i, word := range words {
+		if strings.HasPrefix(word, "#") || word == "|" || word == ">" || word == "&&" {
+			words = words[:i]
+			break
+		}
+	}
+	fresh := newRoot(Streams{}, Server{})
+	target, rest, err := fresh.Find(words[1:])
+	if err == nil {
+		err = target.ParseFlags(rest)
+	}
+	if err == nil && target.Args != nil {
+		err = target.Args(target, target.Flags().Args())
+	}
+	return err
+}
+
+// TestDocumentedCommands: every command line of ours that stands in a block of
+// the documentation, or in a line of its text, is one that parses.
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile("(?m)(?:^|`|[(=/ ]|until )(freshet (?:serve|config|health|kubeconfig|admin|version)[^`\n);]*)")
+	count := 0
+	for _, file := range append(files, "../../README.md", "../../docs/README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range command.FindAllSubmatch(text, -1) {
+			line := string(found[1])
+			if slices.Contains([]string{"freshet admin", "freshet config", "freshet config check", "freshet serve --help"}, line) {
+				continue
+			}
+			count++
+			if err := parses(line); err != nil {
+				t.Errorf("%s: %q: %v", file, line, err)
+			}
+		}
+	}
+	if count < 15 {
+		t.Errorf("found %d command lines, want more: does the test still look?", count)
+	}
+}
+
 // TestExamples keeps the help honest: three examples for every command, and
 // each of them is a command line that parses.
 func TestExamples(t *testing.T) {
@@ -262,22 +315,7 @@ func TestExamples(t *testing.T) {
 				continue
 			}
 			count++
-			words := strings.Fields(strings.NewReplacer("diff <(", "", ")", " |").Replace(line))
-			for i, word := range words {
-				if word == "|" || word == ">" || word == "&&" {
-					words = words[:i]
-					break
-				}
-			}
-			fresh := newRoot(Streams{}, Server{})
-			target, rest, err := fresh.Find(words[1:])
-			if err == nil {
-				err = target.ParseFlags(rest)
-			}
-			if err == nil && target.Args != nil {
-				err = target.Args(target, target.Flags().Args())
-			}
-			if err != nil {
+			if err := parses(strings.NewReplacer("diff <(", "", ")", " |").Replace(line)); err != nil {
 				t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
 			}
 		}

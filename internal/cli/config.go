@@ -47,7 +47,7 @@ func newConfigCheck() *cobra.Command {
 			return atMost(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := config.Load(args[0])
+			cfg, err := loadConfig(args[0])
 			if err != nil {
 				return err
 			}

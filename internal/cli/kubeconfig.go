@@ -59,7 +59,7 @@ the one that the server recorded there when it last started.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dataDir, "data-dir", defaults.DataDir, "the server's data `directory`")
+	f.StringVar(&o.dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
 	f.StringVar(&o.server, "server", "", "HTTPS base `URL` of the server (default: as recorded in the data directory)")
 	f.StringVar(&o.organization, "organization", defaults.Admin.Organization, "`organization` (namespace) of the context")
 	return cmd

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"cmp"
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"freshet/internal/config"
@@ -16,9 +19,10 @@ func newServe(server Server) *cobra.Command {
 surfaces on one HTTP and one HTTPS address. Everything is kept in the data
 directory; the first start fills it and prints where to find what.
 
-Flags win over the configuration file, the file over the defaults. An interrupt
-stops the server gracefully, a second one at once. SIGHUP opens the files of log
-and audit trail again and reads certificates and configuration again.`,
+Flags win over environment variables (FRESHET_…, one for every setting), these
+over the configuration file, the file over the defaults. An interrupt stops the
+server gracefully, a second one at once. SIGHUP opens the files of log and audit
+trail again and reads certificates and configuration again.`,
 		Example: `  # everything on this machine, data in ./freshet-data
   freshet serve
 
@@ -73,9 +77,18 @@ func overlay(cmd *cobra.Command, cfg, flags *config.Config) {
 	}
 }
 
-func loadConfig(path string) (*config.Config, error) {
-	if path == "" {
-		return config.Default(), nil
+// dataDirectory is that of a server on this machine unless a flag names another.
+func dataDirectory() string {
+	return cmp.Or(os.Getenv("FRESHET_DATA_DIR"), config.Default().DataDir)
+}
+
+// loadConfig reads the file, when there is one, and lays the environment over it.
+func loadConfig(path string) (cfg *config.Config, err error) {
+	cfg = config.Default()
+	if path != "" {
+		if cfg, err = config.Load(path); err != nil {
+			return nil, err
+		}
 	}
-	return config.Load(path)
+	return cfg, cfg.ApplyEnvironment(os.Environ())
 }

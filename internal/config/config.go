@@ -3,7 +3,7 @@
 //
 // It owns the shape, the defaults, the checks and the printing. It opens
 // nothing: listeners, stores and certificates are made by server from a
-// checked Config. Flags are laid over the file by cli. Secrets are never
+// checked Config. Environment variables are laid over the file here, flags by cli. Secrets are never
 // values here, only references to files.
 package config
 
@@ -49,6 +49,10 @@ type Config struct {
 	Log           Log           `json:"log"`
 	Metrics       Metrics       `json:"metrics"`
 	Audit         Audit         `json:"audit"`
+
+	// origins says where a setting was read: "line 3", or the name of an
+	// environment variable. By path, for messages.
+	origins map[string]string
 }
 
 // TLS says which certificate HTTPS shows. Without files, a CA is made at the

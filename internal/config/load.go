@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
+	"reflect"
+	"slices"
 
-	"sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 
 	"freshet/internal/errs"
 )
@@ -40,36 +40,53 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse reads YAML over the defaults; an unknown or repeated key is an error.
+// Parse reads YAML over the defaults; an unknown or repeated key is an error. The
+// error lists everything that is wrong with the text.
 func Parse(text []byte) (*Config, error) {
-	if bytes.Contains(text, []byte("\n---")) {
+	c := Default()
+	c.origins = map[string]string{}
+	var doc yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errs.Newf(errs.Invalid, "%w", err)
+	}
+	if decoder.Decode(new(yaml.Node)) == nil {
 		return nil, errs.New(errs.Invalid, "the configuration must be one YAML document, there are several")
 	}
-	c := Default()
+	if len(doc.Content) == 0 {
+		return c, nil
+	}
 	// Emptied first: decoding into a filled list would let an entry that
 	// leaves a field out inherit it from the default entry.
 	c.Pools = nil
-	if err := decodeStrict(text, c); err != nil {
-		return nil, errs.Newf(errs.Invalid, "%w", err)
+	d := decoding{origins: c.origins}
+	d.value(doc.Content[0], reflect.ValueOf(c).Elem(), "")
+	c.fill()
+	if len(d.problems) == 0 {
+		return c, nil
 	}
+	return nil, c.also(d.problems)
+}
+
+// also returns the problems of reading together with those of the rest.
+func (c *Config) also(p problems) error {
+	var rest problems
+	c.validate(&rest)
+	for _, one := range rest {
+		if !slices.ContainsFunc(p, func(known problem) bool { return known.field == one.field }) {
+			p = append(p, one)
+		}
+	}
+	return p.err(c.origins)
+}
+
+func (c *Config) fill() {
 	if c.Pools == nil {
 		c.Pools = defaultPools()
 	}
 	for i := range c.Pools {
 		c.Pools[i].fill()
 	}
-	return c, nil
-}
-
-// decodeStrict goes through JSON by the case-sensitive decoder: the standard
-// one would take "datadir" for "dataDir".
-func decodeStrict(text []byte, into *Config) error {
-	asJSON, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return err
-	}
-	unknown, err := json.UnmarshalStrict(asJSON, into)
-	return errors.Join(append([]error{err}, unknown...)...)
 }
 
 func (p *Pool) fill() {
@@ -87,34 +104,4 @@ func (p *Pool) fill() {
 			p.Members[i].Location = p.Members[i].Name
 		}
 	}
-}
-
-// Print writes the effective configuration as YAML that Parse reads back.
-// Secrets are references and stay so; a password hidden in a URL, which
-// Validate refuses anyway, is starred.
-func Print(w io.Writer, c *Config) error {
-	shown := *c
-	shown.BaseURL, shown.IssuerURL = redactURL(c.BaseURL), redactURL(c.IssuerURL)
-	shown.Etcd.Endpoints = make([]string, len(c.Etcd.Endpoints))
-	for i, endpoint := range c.Etcd.Endpoints {
-		shown.Etcd.Endpoints[i] = redactURL(endpoint)
-	}
-	text, err := yaml.Marshal(&shown)
-	if err != nil {
-		return fmt.Errorf("printing the configuration: %w", err)
-	}
-	_, err = w.Write(text)
-	return err
-}
-
-func redactURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return "(unreadable URL)"
-	}
-	if u.User != nil {
-		u.User = url.User("REDACTED")
-		return u.String()
-	}
-	return text
 }

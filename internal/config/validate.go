@@ -15,32 +15,55 @@ import (
 
 // problems collects what is wrong, each with the path of its field, so that
 // one run of `freshet config check` shows everything.
-type problems []string
+type problems []problem
+
+type problem struct{ field, text string }
 
 func (p *problems) addf(field, format string, args ...any) {
-	*p = append(*p, field+": "+fmt.Sprintf(format, args...))
+	*p = append(*p, problem{field, fmt.Sprintf(format, args...)})
+}
+
+// err lists the problems, each with where its field, or the nearest one around
+// it, was set.
+func (p problems) err(origins map[string]string) error {
+	if len(p) == 0 {
+		return nil
+	}
+	lines := []string{"the configuration is not valid:"}
+	for _, one := range p {
+		line := one.field + ": " + one.text
+		for field := one.field; field != ""; field = field[:max(0, strings.LastIndexAny(field, ".["))] {
+			if origin := origins[field]; origin != "" {
+				line += " (" + origin + ")"
+				break
+			}
+		}
+		lines = append(lines, line)
+	}
+	return errs.New(errs.Invalid, strings.Join(lines, "\n  "))
 }
 
 // Validate checks the configuration as a whole and opens nothing but the files
 // it names.
 func (c *Config) Validate() error {
 	var p problems
+	c.validate(&p)
+	return p.err(c.origins)
+}
+
+func (c *Config) validate(p *problems) {
 	if c.DataDir == "" {
 		p.addf("dataDir", "must not be empty")
 	}
-	c.validateListeners(&p)
-	c.validateURLs(&p)
-	c.validateTLS(&p)
-	c.validateEtcd(&p)
-	c.validateSecrets(&p)
-	c.validatePools(&p)
-	c.validateBounds(&p)
-	c.validateAdmin(&p)
-	c.validateLog(&p)
-	if len(p) == 0 {
-		return nil
-	}
-	return errs.New(errs.Invalid, "the configuration is not valid:\n  "+strings.Join(p, "\n  "))
+	c.validateListeners(p)
+	c.validateURLs(p)
+	c.validateTLS(p)
+	c.validateEtcd(p)
+	c.validateSecrets(p)
+	c.validatePools(p)
+	c.validateBounds(p)
+	c.validateAdmin(p)
+	c.validateLog(p)
 }
 
 func (c *Config) validateListeners(p *problems) {

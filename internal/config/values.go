@@ -21,18 +21,16 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalJSON writes the duration as text.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON reads text; a bare number has no unit and is refused.
-func (d *Duration) UnmarshalJSON(raw []byte) error {
-	var text string
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return fmt.Errorf("a duration must have a unit, such as 90s or 24h; %s has none", raw)
-	}
+// parseDuration refuses a bare number, which has no unit.
+func parseDuration(text string) (Duration, error) {
 	parsed, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("duration %q is not valid; write for example 90s or 24h", text)
+	if _, number := strconv.ParseFloat(text, 64); number == nil && text != "0" {
+		return 0, fmt.Errorf("a duration must have a unit, such as %ss or 24h; %s has none", text, text)
 	}
-	*d = Duration(parsed)
-	return nil
+	if err != nil {
+		return 0, fmt.Errorf("duration %q is not valid; write for example 90s or 24h", text)
+	}
+	return Duration(parsed), nil
 }
 
 // Size is a number of bytes, written plainly or with a binary unit: 4Mi, 5MiB, 2Gi.
@@ -57,18 +55,13 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// MarshalJSON writes the size with its unit.
-func (s Size) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-// UnmarshalJSON reads a number of bytes or a text with a unit.
-func (s *Size) UnmarshalJSON(raw []byte) error {
-	text := strings.Trim(string(raw), `"`)
-	parsed, err := parseSize(text)
-	if err != nil {
-		return err
+// MarshalJSON writes the size with its unit, or as a number when it has none.
+func (s Size) MarshalJSON() ([]byte, error) {
+	text := s.String()
+	if text == strconv.FormatInt(int64(s), 10) {
+		return []byte(text), nil
 	}
-	*s = parsed
-	return nil
+	return json.Marshal(text)
 }
 
 func parseSize(text string) (Size, error) {

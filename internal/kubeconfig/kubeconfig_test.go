@@ -34,7 +34,10 @@ func TestClientGoReadsIt(t *testing.T) {
 func TestNeedsServerNamespaceAndToken(t *testing.T) {
 	t.Parallel()
 	for _, o := range []kubeconfig.Options{
-		{}, {Server: "http://h"}, {Namespace: "n"}, {Server: "http://h", Namespace: "n"},
+		{},
+		{Server: "http://h"},
+		{Namespace: "n"},
+		{Server: "http://h", Namespace: "n"},
 		{Server: "http://h", Namespace: "n", Token: "with a newline\n"},
 	} {
 		if _, err := kubeconfig.Marshal(o); err == nil {

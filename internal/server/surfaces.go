@@ -52,9 +52,13 @@ func (s *server) surfaces() (*handlers, error) {
 	if err != nil {
 		return nil, err
 	}
+	root, err := frontPage(s.cfg, registry(true))
+	if err != nil {
+		return nil, err
+	}
 	return &handlers{
 		messages: messages, admin: admin,
-		registry: registry(true), streamRegistry: http.StripPrefix("/stream", registry(false)),
+		registry: root, streamRegistry: http.StripPrefix("/stream", registry(false)),
 		audit: s.auditTrail(options), tokens: tokens,
 		resources: s.api.Handler(), health: s.api.Handler(),
 	}, nil

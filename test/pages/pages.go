@@ -5,16 +5,22 @@ package pages
 import "strings"
 
 // Commands returns the shell blocks of a page, one after the other.
-func Commands(page string) string {
-	var script strings.Builder
-	inside := false
+func Commands(page string) string { return strings.Join(Blocks(page, "sh"), "") }
+
+// Blocks returns the blocks of a page in a language; "" are those without one.
+func Blocks(page, language string) []string {
+	var blocks []string
+	inside, wanted := false, false
 	for line := range strings.Lines(page) {
 		switch {
 		case strings.HasPrefix(line, "```"):
-			inside = !inside && strings.TrimSpace(line) == "```sh"
-		case inside:
-			script.WriteString(line)
+			inside = !inside
+			if wanted = inside && strings.TrimSpace(line) == "```"+language; wanted {
+				blocks = append(blocks, "")
+			}
+		case wanted:
+			blocks[len(blocks)-1] += line
 		}
 	}
-	return script.String()
+	return blocks
 }

@@ -134,7 +134,6 @@ func searchEverything(s *testserver.Server, metrics []byte) error {
 	err := errors.Join(
 		read("the log", logOf(s)),
 		read("the audit trail", filepath.Join(s.DataDir, "audit.log")),
-		read("the kubeconfig", filepath.Join(s.DataDir, "kubeconfig")),
 		filepath.WalkDir(filepath.Join(s.DataDir, "etcd"), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err

@@ -1,0 +1,129 @@
+package operate_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"freshet/test/pages"
+	"freshet/test/testserver"
+)
+
+func page(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../docs", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestDocumentedConfigurations starts a server with every configuration of the
+// documentation; only the places of its files and ports are put elsewhere.
+func TestDocumentedConfigurations(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"howto/operate.md", "reference/configuration.md"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			blocks := pages.Blocks(page(t, path), "yaml")
+			if len(blocks) == 0 {
+				t.Fatal("the page has no configuration")
+			}
+			for _, block := range blocks {
+				dir, port := t.TempDir(), freePort(t)
+				certificate(t, dir)
+				file := filepath.Join(dir, "freshet.yaml")
+				text := strings.NewReplacer(
+					"/var/lib/freshet", filepath.Join(dir, "data"), "dataDir: freshet-data", "dataDir: "+filepath.Join(dir, "data"),
+					"/etc/freshet/", dir+"/", "https: 0.0.0.0:8443", "https: 127.0.0.1:"+port, "https: 127.0.0.1:8443", "https: 127.0.0.1:"+port,
+					"http: 127.0.0.1:8080", "http: 127.0.0.1:0", "ops: 127.0.0.1:8081", "ops: 127.0.0.1:0",
+				).Replace(block)
+				if !strings.Contains(text, "ops:") {
+					text += "ops: off\n"
+				}
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if out, code := run(t, nil, "config", "check", file); code != 0 {
+					t.Fatalf("freshet config check: %s\n%s", out, text)
+				}
+				p := start(t, nil, "serve", "--config", file)
+				p.await("https://127.0.0.1:" + port + "/readyz")
+			}
+		})
+	}
+}
+
+// certificate makes tls.crt and tls.key with the authority of a first start.
+func certificate(t *testing.T, dir string) {
+	t.Helper()
+	first, port := filepath.Join(dir, "first"), freePort(t)
+	p := start(t, nil, "serve", "--data-dir", first, "--http", "off", "--https", "127.0.0.1:"+port, "--ops", "off")
+	p.await("https://127.0.0.1:" + port + "/readyz")
+	p.stop()
+	for from, to := range map[string]string{"server.crt": "tls.crt", "server.key": "tls.key"} {
+		if err := os.Rename(filepath.Join(first, "tls", from), filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSecretsPage runs the commands of docs/howto/secrets.md as they stand there.
+func TestSecretsPage(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	dir := t.TempDir()
+	server, err := testserver.Start(t.Context(), program(t), dir, testserver.Options{DataDir: filepath.Join(dir, "freshet-data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	create(t, server, "serviceaccounts", map[string]any{"metadata": map[string]any{"name": "ci"}})
+	create(t, server, "apikeys", map[string]any{"metadata": map[string]any{"name": "ci"}, "spec": map[string]any{"serviceAccountName": "ci"}})
+	if err := os.Symlink(program(t), filepath.Join(dir, "freshet")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", pages.Commands(page(t, "howto/secrets.md")))
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "base="+server.URL, "token="+server.Token)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"new credentials of default/admin", "new credentials of acme/ci", `"revoke":true`, "(active)", "before-retiring-"} {
+		if !strings.Contains(strings.ReplaceAll(string(out), `": `, `":`), want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+func create(t *testing.T, server *testserver.Server, resource string, object map[string]any) {
+	t.Helper()
+	body, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		server.URL+"/apis/cloud.vendor.io/v1alpha1/namespaces/acme/"+resource, strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+server.Token)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close() // its status is all we want
+	if response.StatusCode != http.StatusCreated {
+		t.Fatalf("creating %s: got %d, want 201", resource, response.StatusCode)
+	}
+}
