@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"strings"
 
 	"freshet/internal/adminapi"
@@ -46,25 +47,15 @@ func (s *server) certificateNames() []string {
 // paths. The registry has the root, as its clients expect.
 func (s *server) routes() (http.Handler, error) {
 	options := s.surfaceOptions()
-	messages := messageapi.New(messageapi.Options{
-		Options: options, Resolver: s.brokers(), WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
-	})
-	admin := adminapi.New(adminapi.Options{Options: options, Resolver: s.brokers()})
-	registry := func(atRoot bool) http.Handler {
-		return registryapi.New(registryapi.Options{Options: options, Resolver: registries{s.plane, atRoot}})
-	}
 	tokens, err := s.tokens(options)
 	if err != nil {
 		return nil, err
 	}
-	mounts := []web.Route[mount]{
-		at("/admin/rest/...", "messages", messages),
-		at("/admin/...", "messages", admin),
-		at("/rest-stream/...", "messages", admin),
-		at("/stream/...", "registry", http.StripPrefix("/stream", registry(false))),
+	clusters := s.clusterMounts(options)
+	mounts := append(slices.Clone(clusters),
+		at(clusterPattern, "clusters", clusterPath{newRouter(clusters)}),
 		at(auditapi.Root+"/...", "audit", s.auditTrail(options)),
-		at("/...", "registry", registry(true)),
-	}
+	)
 	for _, pattern := range tokenapi.Patterns() {
 		mounts = append(mounts, at(pattern, "token", tokens))
 	}
@@ -72,6 +63,24 @@ func (s *server) routes() (http.Handler, error) {
 		mounts = append(mounts, at(path+"/...", "resources", s.api.Handler()))
 	}
 	return newRouter(mounts), nil
+}
+
+// clusterMounts are the surfaces of a cluster, wherever it answers.
+func (s *server) clusterMounts(options surface.Options) []web.Route[mount] {
+	messages := messageapi.New(messageapi.Options{
+		Options: options, Resolver: s.brokers(), WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
+	})
+	admin := adminapi.New(adminapi.Options{Options: options, Resolver: s.brokers()})
+	registry := func(atRoot bool) http.Handler {
+		return registryapi.New(registryapi.Options{Options: options, Resolver: registries{s.plane, atRoot}})
+	}
+	return []web.Route[mount]{
+		at("/admin/rest/...", "messages", messages),
+		at("/admin/...", "messages", admin),
+		at("/rest-stream/...", "messages", admin),
+		at("/stream/...", "registry", stripSegments(1, registry(false))),
+		at("/...", "registry", registry(true)),
+	}
 }
 
 // surfaceOptions are what every surface asks.
@@ -125,7 +134,7 @@ func (s *server) planeOptions() dataplane.Options {
 // brokers finds the broker a request is for.
 func (s *server) brokers() brokerhttp.Resolver {
 	return surface.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
-		c, err := s.plane.Find(r.Host)
+		c, err := findCluster(s.plane, r)
 		if err != nil {
 			return brokerhttp.Cluster{}, err
 		}
@@ -133,7 +142,7 @@ func (s *server) brokers() brokerhttp.Resolver {
 	})
 }
 
-// registries finds the registry a request means: by host, and by where it
+// registries finds the registry a request means: by cluster, and by where it
 // asked. A standard cluster has its registry under /stream, the other types at
 // the root, the default cluster at both (docs/spec/registry.md#address).
 type registries struct {
@@ -145,11 +154,11 @@ var errNotHere = errs.New(errs.NotFound, "Not found")
 
 // Resolve implements surface.Resolver.
 func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
-	c, err := g.plane.Find(r.Host)
+	c, err := findCluster(g.plane, r)
 	if err != nil {
 		return registryapi.Target{}, err
 	}
-	if c.RegistryAtRoot() != g.atRoot && !g.plane.IsDefault(c) {
+	if c.RegistryAtRoot != g.atRoot && !g.plane.IsDefault(c) {
 		return registryapi.Target{}, errNotHere
 	}
 	return registryapi.Target{Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences}, nil

@@ -11,10 +11,12 @@ type Spec struct {
 	UID          string
 	Organization string
 	Instance     string
-	InstanceType string
 	Name         string
 	Host         string // the name it answers at
 	Engine       string
+	// RegistryAtRoot says where the registry answers: at the root, or under
+	// /stream (docs/spec/registry.md#address).
+	RegistryAtRoot bool
 }
 
 // Part is a piece of a cluster that comes up by itself.

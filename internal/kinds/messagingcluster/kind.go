@@ -105,12 +105,11 @@ func columns() []printers.Column {
 		},
 		printers.Column{
 			Name: "Endpoint", Description: "The name the cluster answers at.", Wide: true,
-			Value: func(o runtime.Object) any {
-				if endpoints := o.(*object).Spec.ServiceEndpoints; len(endpoints) > 0 {
-					return endpoints[0].DNSName
-				}
-				return ""
-			},
+			Value: func(o runtime.Object) any { return hostOf(o.(*object)) },
+		},
+		printers.Column{
+			Name: "URL", Description: "Where the cluster answers without a name of its own; status.endpoints has every service.", Wide: true,
+			Value: func(o runtime.Object) any { return urlOf(o.(*object)) },
 		},
 	)
 }
