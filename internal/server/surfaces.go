@@ -25,7 +25,7 @@ import (
 // openSurfaces builds the mux and starts answering. Readiness stays false until
 // the last phase.
 func (s *server) openSurfaces(context.Context) error {
-	certs, err := openCertificates(s.cfg.Path("tls"), s.cfg.TLS.CertFile, s.cfg.TLS.KeyFile, s.certificateNames(), s.log)
+	secure, err := tlsConfig(s.cfg, s.log)
 	if err != nil {
 		return err
 	}
@@ -34,13 +34,8 @@ func (s *server) openSurfaces(context.Context) error {
 		return err
 	}
 	main := web.Middleware(web.BoundBodies(routes, s.cfg.Timeouts.ReadBody.Std()), s.log, s.metrics)
-	s.ports.serve(s.cfg, main, s.opsMux(), certs.config(), s.log, s.failed)
+	s.ports.serve(s.cfg, main, s.opsMux(), secure, s.log, s.failed)
 	return nil
-}
-
-func (s *server) certificateNames() []string {
-	names := []string{"localhost", "127.0.0.1", "::1", s.cfg.Domain, "*." + s.cfg.Domain, "*." + s.cfg.Admin.Organization + "." + s.cfg.Domain}
-	return append(names, s.cfg.TLS.Names...)
 }
 
 // routes sends requests to their surface by path; each surface owns its unknown
