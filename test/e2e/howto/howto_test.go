@@ -46,6 +46,11 @@ func TestPages(t *testing.T) {
 			`{"msgBacklog":3,"msgDelayed":1,"unackedMessages":0}`,
 			`"partitions_count":4`,
 		},
+		"leases.md": {
+			"204\n",
+			"a job that fails\n",
+			`{"reason":"`,
+		},
 		"clusters.md": {
 			"registry\thttp://prod.acme.freshet.localhost:", "/clusters/acme/prod/stream\n",
 			"one order\n",
