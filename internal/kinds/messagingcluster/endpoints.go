@@ -3,6 +3,9 @@ package messagingcluster
 import (
 	"strings"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"freshet/api/v1alpha1"
 	"freshet/internal/placement"
 )
@@ -60,16 +63,27 @@ const (
 	maxHost  = 253
 )
 
-// nameProblem says what keeps a cluster's name from being part of a host name;
-// "" when nothing does. Clusters from before this was asked keep their names.
-func nameProblem(o *object) string {
-	switch {
-	case strings.Contains(o.Name, "."):
-		return "must have no dots: the name is one label of the cluster's host name " + hostOf(o)
-	case len(o.Name) > maxLabel:
-		return "must be no more than 63 characters: the name is one label of the cluster's host name"
-	case len(hostOf(o)) > maxHost:
-		return "must be shorter: the cluster's host name " + hostOf(o) + " has more than 253 characters"
+// ValidateName implements store.NameValidator: the name of a new cluster is one
+// label of its host name. Those from before this was asked keep theirs.
+func (*Kind) ValidateName(name string, prefix bool) []string {
+	if problems := apivalidation.NameIsDNSSubdomain(name, prefix); len(problems) > 0 {
+		return problems
 	}
-	return ""
+	switch {
+	case strings.Contains(name, "."):
+		return []string{"must have no dots: the name is one label of the cluster's host name"}
+	case len(name) > maxLabel && !prefix: // what follows a prefix makes it fit
+		return []string{"must be no more than 63 characters: the name is one label of the cluster's host name"}
+	}
+	return nil
+}
+
+// validateHost refuses a name that is too long together with the organization
+// and the domain.
+func validateHost(o *object) field.ErrorList {
+	if host := hostOf(o); len(host) > maxHost && len(o.Name) <= maxLabel {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), o.Name,
+			"must be shorter: the cluster's host name "+host+" has more than 253 characters")}
+	}
+	return nil
 }

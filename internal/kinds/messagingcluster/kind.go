@@ -45,6 +45,7 @@ var (
 	_ store.Defaulter[*object]       = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
+	_ store.NameValidator            = (*Kind)(nil)
 	_ store.CreateValidator[*object] = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
 	_ store.DeleteValidator[*object] = (*Kind)(nil)

@@ -159,10 +159,7 @@ func (k *Kind) ValidateCreate(ctx context.Context, o *object) field.ErrorList {
 	if found {
 		pool = instance.Spec.PoolRef
 	}
-	var errs field.ErrorList
-	if problem := nameProblem(o); problem != "" {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), o.Name, problem))
-	}
+	errs := validateHost(o)
 	switch {
 	case o.Spec.Location == "" && o.Spec.PoolMemberRef == nil:
 		errs = append(errs, field.Required(spec.Child("location"), "give a location or a poolMemberRef"))

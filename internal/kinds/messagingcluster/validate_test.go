@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/placement"
@@ -196,6 +197,9 @@ func TestNamesThatMakeAHost(t *testing.T) {
 			o.Name, o.Namespace = tc.name, tc.namespace
 			kind.PrepareCreate(t.Context(), o)
 			errs := kind.ValidateCreate(t.Context(), o)
+			for _, problem := range kind.ValidateName(o.Name, false) {
+				errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), o.Name, problem))
+			}
 			validationtest.Expect(t, errs, tc.want...)
 			if tc.says != "" && !strings.Contains(errs.ToAggregate().Error(), tc.says) {
 				t.Errorf("the message is %q, want one that says %q", errs.ToAggregate(), tc.says)
