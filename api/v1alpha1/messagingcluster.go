@@ -319,7 +319,34 @@ type MessagingClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,7,rep,name=conditions"`
+	// Endpoints are the whole URLs of the cluster's services: service (what all
+	// the others begin with), messages, admin, topics and registry. They follow
+	// the server's base URL, or the address that it listens on.
+	// +optional
+	// +listType=atomic
+	Endpoints []ClusterEndpoint `json:"endpoints,omitempty" protobuf:"bytes,8,rep,name=endpoints"`
 }
+
+// ClusterEndpoint is where a service of a cluster answers: at the cluster's own
+// name, and beneath the server's address.
+type ClusterEndpoint struct {
+	// Type is service, messages, admin, topics or registry.
+	Type string `json:"type" protobuf:"bytes,1,opt,name=type"`
+	// URL at the cluster's own name.
+	URL string `json:"url" protobuf:"bytes,2,opt,name=url"`
+	// PathURL is the same at the server's address, which needs no DNS name of
+	// the cluster's own.
+	PathURL string `json:"pathURL" protobuf:"bytes,3,opt,name=pathURL"`
+}
+
+// The types of a cluster's endpoints.
+const (
+	EndpointService  = "service"  // what all the others begin with
+	EndpointMessages = "messages" // produce, consume, acknowledge
+	EndpointAdmin    = "admin"    // tenants, namespaces, topics, subscriptions
+	EndpointTopics   = "topics"   // the list of topics
+	EndpointRegistry = "registry" // the schema registry
+)
 
 // ComponentStatus counts the replicas of a component.
 type ComponentStatus struct {

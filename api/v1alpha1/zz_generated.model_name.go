@@ -63,6 +63,11 @@ func (in ClusterConfig) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterEndpoint) OpenAPIModelName() string {
+	return "io.vendor.cloud.v1alpha1.ClusterEndpoint"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterRole) OpenAPIModelName() string {
 	return "io.vendor.cloud.v1alpha1.ClusterRole"
 }

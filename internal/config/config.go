@@ -56,13 +56,14 @@ type Config struct {
 }
 
 // TLS says which certificate HTTPS shows. Without files, a CA is made at the
-// first start under DIR/tls and signs a certificate for Names.
+// first start under DIR/tls and signs certificates for the server's names.
 type TLS struct {
 	// CertFile and KeyFile are PEM files, read again when they change.
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
-	// Names are further DNS names and IP addresses for the self-made
-	// certificate; localhost, the loopback addresses and *.<domain> are in it.
+	// Names are further DNS names and IP addresses for self-made certificates,
+	// beside localhost, the loopback addresses, the host of BaseURL and
+	// everything beneath Domain.
 	Names []string `json:"names,omitempty"`
 }
 

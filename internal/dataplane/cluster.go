@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/dataplane/provision"
 	"freshet/internal/engine"
@@ -66,10 +65,6 @@ func (c *Cluster) with(spec provision.Spec) *Cluster {
 func (c *Cluster) Health() error {
 	return errors.Join(c.Broker.Health(), c.Registry.Health())
 }
-
-// RegistryAtRoot says where the registry answers: under /stream for a standard
-// instance, at the root for the others (docs/spec/registry.md#address).
-func (c *Cluster) RegistryAtRoot() bool { return c.InstanceType != v1alpha1.InstanceStandard }
 
 // close stops a cluster, top down: waiting consumers get their answer, then the
 // state machines end, then the store.

@@ -1,6 +1,6 @@
 // Package dataplane runs messaging clusters: for each one an engine of its own
 // in a folder of its own, with the broker and the schema registry on top, found
-// by the Host of a request.
+// by the Host of a request, or by organization and name.
 //
 // The reconciler of the MessagingCluster kind says what should run, in the words
 // of dataplane/provision; messageapi and registryapi serve what does. Two
@@ -59,8 +59,12 @@ const (
 	folderPermission = 0o700
 )
 
-// ErrNoCluster is the answer to a host that names no running cluster.
-var ErrNoCluster = errs.New(errs.NotFound, "no messaging cluster answers at this host")
+// ErrNoCluster is the answer to a host that names no running cluster, ErrNoSuchName
+// to an organization and a name.
+var (
+	ErrNoCluster  = errs.New(errs.NotFound, "no messaging cluster answers at this host")
+	ErrNoSuchName = errs.New(errs.NotFound, "no messaging cluster of this organization has this name")
+)
 
 // Plane runs clusters.
 type Plane struct {
@@ -77,13 +81,34 @@ type Plane struct {
 type index struct {
 	byUID    map[string]*Cluster
 	byHost   map[string]*Cluster
+	byName   map[name]*Cluster
 	failed   map[string]error // by UID: those that should run and could not be opened
 	fallback *Cluster
 }
 
+// name is what a cluster is called in the resource API.
+type name struct{ organization, cluster string }
+
+func newIndex() *index {
+	return &index{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, byName: map[name]*Cluster{}, failed: map[string]error{}}
+}
+
 func (d *index) clone() *index {
 	return &index{
-		byUID: maps.Clone(d.byUID), byHost: maps.Clone(d.byHost), failed: maps.Clone(d.failed), fallback: d.fallback,
+		byUID: maps.Clone(d.byUID), byHost: maps.Clone(d.byHost), byName: maps.Clone(d.byName), failed: maps.Clone(d.failed),
+		fallback: d.fallback,
+	}
+}
+
+// remove takes out a cluster that the index was cloned with, and leaves what has
+// taken its addresses since.
+func (d *index) remove(c *Cluster) {
+	delete(d.byUID, c.UID)
+	if d.byHost[c.Host] == c {
+		delete(d.byHost, c.Host)
+	}
+	if at := (name{c.Organization, c.Name}); d.byName[at] == c {
+		delete(d.byName, at)
 	}
 }
 
@@ -112,7 +137,7 @@ func Open(opts Options) (*Plane, error) {
 		}
 	}
 	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), log: opts.Logger}
-	p.running.Store(&index{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, failed: map[string]error{}})
+	p.running.Store(newIndex())
 	return p, nil
 }
 
@@ -153,10 +178,11 @@ func (p *Plane) publishLocked(c *Cluster) {
 	next := p.running.Load().clone()
 	delete(next.failed, c.UID)
 	if before, ok := next.byUID[c.UID]; ok {
-		delete(next.byHost, before.Host)
+		next.remove(before)
 	}
 	next.byUID[c.UID] = c
 	next.byHost[c.Host] = c
+	next.byName[name{c.Organization, c.Name}] = c
 	if c.Organization == p.opts.DefaultOrganization && c.Name == p.opts.DefaultName {
 		next.fallback = c
 	}
@@ -173,9 +199,8 @@ func (p *Plane) Destroy(ctx context.Context, uid string) error {
 	next := p.running.Load().clone()
 	c, open := next.byUID[uid]
 	delete(next.failed, uid)
-	delete(next.byUID, uid)
 	if open {
-		delete(next.byHost, c.Host)
+		next.remove(c)
 	}
 	if next.fallback == c {
 		next.fallback = nil
@@ -212,14 +237,22 @@ func (p *Plane) Find(host string) (*Cluster, error) {
 	if c, ok := dir.byHost[host]; ok {
 		return c, nil
 	}
-	name := strings.ToLower(strings.TrimSuffix(stripPort(host), "."))
-	if c, ok := dir.byHost[name]; ok {
+	host = strings.ToLower(strings.TrimSuffix(stripPort(host), "."))
+	if c, ok := dir.byHost[host]; ok {
 		return c, nil
 	}
-	if dir.fallback == nil || (p.opts.Domain != "" && strings.HasSuffix(name, "."+p.opts.Domain)) {
+	if dir.fallback == nil || (p.opts.Domain != "" && strings.HasSuffix(host, "."+p.opts.Domain)) {
 		return nil, ErrNoCluster
 	}
 	return dir.fallback, nil
+}
+
+// FindNamed returns the cluster that has a name in an organization.
+func (p *Plane) FindNamed(organization, cluster string) (*Cluster, error) {
+	if c, ok := p.running.Load().byName[name{organization, cluster}]; ok {
+		return c, nil
+	}
+	return nil, ErrNoSuchName
 }
 
 func stripPort(host string) string {
@@ -272,7 +305,7 @@ func (p *Plane) Close() error {
 		return nil
 	}
 	p.closed = true
-	old := p.running.Swap(&index{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}})
+	old := p.running.Swap(newIndex())
 	var problems []error
 	for _, c := range old.byUID {
 		problems = append(problems, c.close())

@@ -35,7 +35,7 @@ func open(t *testing.T, dir string) *dataplane.Plane {
 
 func spec(organization, name string) provision.Spec {
 	return provision.Spec{
-		UID: "uid-" + organization + "-" + name, Organization: organization, Instance: "i", InstanceType: "standard",
+		UID: "uid-" + organization + "-" + name, Organization: organization, Instance: "i",
 		Name: name, Host: name + "." + organization + ".freshet.localhost", Engine: "pebble",
 	}
 }
@@ -99,6 +99,40 @@ func TestFindByHost(t *testing.T) {
 	}
 }
 
+func TestFindByName(t *testing.T) {
+	t.Parallel()
+	p := open(t, t.TempDir())
+	running(t, p, spec("default", "default"))
+	own, other := running(t, p, spec("acme", "c")), running(t, p, spec("other", "c"))
+	want := func(organization, name string, want *dataplane.Cluster) {
+		t.Helper()
+		got, err := p.FindNamed(organization, name)
+		if got != want || (want == nil) != errors.Is(err, dataplane.ErrNoSuchName) {
+			t.Errorf("%s/%s: got %v, %v, want %v", organization, name, got, err, want)
+		}
+	}
+	want("acme", "c", own)
+	want("other", "c", other)
+	want("acme", "gone", nil)
+	want("", "", nil)
+	want("acme/c", "", nil)
+	// A new cluster takes the name of an old one before that is gone.
+	again := spec("acme", "c")
+	again.UID = "another"
+	newer := running(t, p, again)
+	if err := p.Destroy(t.Context(), own.UID); err != nil {
+		t.Fatal(err)
+	}
+	want("acme", "c", newer)
+	if got, err := p.Find(newer.Host); got != newer {
+		t.Errorf("by host: got %v, %v, want the newer cluster", got, err)
+	}
+	if err := p.Destroy(t.Context(), "another"); err != nil {
+		t.Fatal(err)
+	}
+	want("acme", "c", nil)
+}
+
 func TestClustersShareNothing(t *testing.T) {
 	t.Parallel()
 	p := open(t, t.TempDir())
@@ -134,9 +168,9 @@ func TestProvisionTwiceChangesNothing(t *testing.T) {
 	if again := running(t, p, s); again != first {
 		t.Error("the cluster was opened again")
 	}
-	s.InstanceType = "serverless"
+	s.RegistryAtRoot = true
 	changed := running(t, p, s)
-	if changed.Broker != first.Broker || !changed.RegistryAtRoot() {
+	if changed.Broker != first.Broker || !changed.RegistryAtRoot {
 		t.Error("a changed spec must keep the running cluster and be in force")
 	}
 }

@@ -5,6 +5,8 @@ package placement
 
 import (
 	"fmt"
+	"net"
+	"net/url"
 
 	"freshet/api/v1alpha1"
 )
@@ -29,7 +31,11 @@ type Member struct {
 type Plan struct {
 	Pools  []Pool
 	Domain string // under which clusters get their names
-	Images map[string]Images
+	// BaseURL is how clients reach the server: scheme, host and port. It is set
+	// once, before clusters are reconciled: a port may be known only when it is
+	// open.
+	BaseURL string
+	Images  map[string]Images
 }
 
 // Images are what a release channel runs.
@@ -114,4 +120,22 @@ func (p *Plan) Endpoint(cluster, namespace string) v1alpha1.ServiceEndpoint {
 		DNSName: fmt.Sprintf("%s.%s.%s", cluster, namespace, p.Domain),
 		Type:    "service",
 	}
+}
+
+// PathPrefix begins the paths at which clusters answer without a name of their
+// own: PathPrefix/{organization}/{cluster}/… (docs/spec/resources.md#addresses).
+const PathPrefix = "/clusters"
+
+// URLs are how a cluster is reached: at its own name, and at the server's
+// address by path.
+func (p *Plan) URLs(host, organization, cluster string) (byName, byPath string) {
+	base, err := url.Parse(p.BaseURL)
+	if err != nil {
+		return "", "" // the configuration was checked
+	}
+	named := url.URL{Scheme: base.Scheme, Host: host}
+	if port := base.Port(); port != "" {
+		named.Host = net.JoinHostPort(host, port)
+	}
+	return named.String(), p.BaseURL + PathPrefix + "/" + organization + "/" + cluster
 }

@@ -29,7 +29,9 @@ func (s *server) reload(ctx context.Context, read func() (*config.Config, error)
 			failed("opening the audit trail again", err)
 		}
 	}
-	if err := s.certs.load(); err != nil {
+	if s.certs == nil {
+		// the server's own authority needs no reload
+	} else if err := s.certs.load(); err != nil {
 		failed("loading the HTTPS certificate", err)
 	}
 	next, err := read()

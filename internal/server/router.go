@@ -12,20 +12,19 @@ import (
 // handlers are the surfaces that requests are sent to. There are two sets: one
 // that refuses, while the server starts, and the real one.
 type handlers struct {
-	messages, admin, registry, streamRegistry, audit, tokens, resources, health http.Handler
+	// of a cluster; the registry at the root and under /stream
+	messages, admin, registry, streamRegistry http.Handler
+	// of the server; root is the registry, and a page for browsers
+	root, audit, tokens, resources, health http.Handler
 }
 
 // mounts says which paths belong to which surface; each surface owns its unknown
 // paths. The registry has the root, as its clients expect.
-func mounts(h *handlers) []web.Route[mount] {
-	list := []web.Route[mount]{
-		at("/admin/rest/...", "messages", h.messages),
-		at("/admin/...", "messages", h.admin),
-		at("/rest-stream/...", "messages", h.admin),
-		at("/stream/...", "registry", h.streamRegistry),
+func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
+	list := append(clusterMounts(h, h.root),
+		at(clusterPattern, "clusters", clusterPath{newRouter(clusterMounts(h, h.registry), cors)}),
 		at(auditapi.Root+"/...", "audit", h.audit),
-		at("/...", "registry", h.registry),
-	}
+	)
 	for _, pattern := range tokenapi.Patterns() {
 		list = append(list, at(pattern, "token", h.tokens))
 	}
@@ -36,6 +35,17 @@ func mounts(h *handlers) []web.Route[mount] {
 		list = append(list, at(path+"/...", "resources", h.health))
 	}
 	return list
+}
+
+// clusterMounts are the surfaces of a cluster, wherever it answers.
+func clusterMounts(h *handlers, root http.Handler) []web.Route[mount] {
+	return []web.Route[mount]{
+		at("/admin/rest/...", "messages", h.messages),
+		at("/admin/...", "messages", h.admin),
+		at("/rest-stream/...", "messages", h.admin),
+		at("/stream/...", "registry", h.streamRegistry),
+		at("/...", "registry", root),
+	}
 }
 
 // exposed are the response headers of a surface that pages of other origins may
@@ -67,6 +77,9 @@ type router struct{ mounts *web.Router[mount] }
 func newRouter(mounts []web.Route[mount], cors web.CORS) router {
 	for i := range mounts {
 		m := &mounts[i].Value
+		if _, nested := m.handler.(clusterPath); nested {
+			continue // its own mounts have it
+		}
 		m.handler = cors.Handle(m.handler, exposed[m.surface]...)
 	}
 	return router{web.NewRouter(mounts, nil)}

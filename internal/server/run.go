@@ -164,6 +164,7 @@ func (s *server) openPorts(ctx context.Context) (err error) {
 	if s.ports, err = listen(ctx, s.cfg, make(connectionLimit, s.files.connections)); err != nil {
 		return err
 	}
+	s.plan.BaseURL = s.cfg.PublicURL() // with the ports that are open
 	s.closers = append(s.closers, func() error { s.ports.close(); return nil })
 	return nil
 }

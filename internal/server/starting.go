@@ -30,16 +30,17 @@ func (f *frontHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer serves the ports from now on. Until the last phase is done every call is
 // refused as one that came too early, in the form of its surface.
-func (s *server) answer(context.Context) (err error) {
-	s.certs, err = openCertificates(s.cfg.Path("tls"), s.cfg.TLS.CertFile, s.cfg.TLS.KeyFile, s.certificateNames(), s.log)
+func (s *server) answer(context.Context) error {
+	secure, files, err := tlsConfig(s.cfg, s.log)
 	if err != nil {
 		return err
 	}
-	s.front.serve(newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth))), s.cors()))
+	s.certs = files
+	s.front.serve(newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth)), s.cors()), s.cors()))
 	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
 	main := web.Middleware(bounded, s.access, s.metrics)
 	refused := &refusals{routes: &s.front, log: s.access, observer: s.metrics}
-	s.ports.serveMain(s.cfg, main, refused, s.certs.config(), s.log, s.failed)
+	s.ports.serveMain(s.cfg, main, refused, secure, s.log, s.failed)
 	return nil
 }
 
@@ -51,7 +52,7 @@ func startingHandlers(health http.Handler) *handlers {
 	}
 	registry := refuse(registryapi.Refuse)
 	return &handlers{
-		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry, streamRegistry: registry,
+		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry, streamRegistry: registry, root: registry,
 		audit: refuse(auditapi.Refuse), tokens: refuse(tokenapi.Refuse), resources: refuse(resources.Refuse), health: health,
 	}
 }

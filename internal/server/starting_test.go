@@ -15,7 +15,7 @@ import (
 func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 	t.Parallel()
 	const text = "the server is starting; try again in a moment"
-	r := web.Middleware(newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth))), web.CORS{Origins: []string{"*"}}),
+	r := web.Middleware(newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth)), web.CORS{}), web.CORS{Origins: []string{"*"}}),
 		slog.New(slog.DiscardHandler), nil)
 	reason, registry := `{"reason":"`+text+`"}`, `{"error_code":503,"message":"`+text+`"}`
 	for _, tc := range []struct{ method, path, want string }{
@@ -55,8 +55,9 @@ func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 func TestCORSStandsBeforeEverySurface(t *testing.T) {
 	t.Parallel()
 	refused := startingHandlers(http.HandlerFunc(startingHealth))
-	r := newRouter(mounts(refused), web.CORS{Origins: []string{"https://app.example"}})
-	for _, m := range mounts(refused) {
+	cors := web.CORS{Origins: []string{"https://app.example"}}
+	r := newRouter(mounts(refused, cors), cors)
+	for _, m := range mounts(refused, cors) {
 		path := strings.ReplaceAll(m.Pattern, "...", "x")
 		for origin, want := range map[string]string{"https://app.example": "https://app.example", "https://evil.example": ""} {
 			w := httptest.NewRecorder()

@@ -27,15 +27,10 @@ func (s *server) openSurfaces(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.routes = newRouter(mounts(surfaces), s.cors())
-	s.front.serve(newRouter(mounts(startingHandlers(surfaces.health)), s.cors()))
+	s.routes = newRouter(mounts(surfaces, s.cors()), s.cors())
+	s.front.serve(newRouter(mounts(startingHandlers(surfaces.health), s.cors()), s.cors()))
 	s.ports.serveOps(s.cfg, s.opsMux(), s.log, s.failed)
 	return nil
-}
-
-func (s *server) certificateNames() []string {
-	names := []string{"localhost", "127.0.0.1", "::1", s.cfg.Domain, "*." + s.cfg.Domain, "*." + s.cfg.Admin.Organization + "." + s.cfg.Domain}
-	return append(names, s.cfg.TLS.Names...)
 }
 
 // surfaces makes the handlers of all surfaces.
@@ -52,13 +47,14 @@ func (s *server) surfaces() (*handlers, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := frontPage(s.cfg, registry(true))
+	rootRegistry := registry(true)
+	root, err := frontPage(s.cfg, rootRegistry)
 	if err != nil {
 		return nil, err
 	}
 	return &handlers{
 		messages: messages, admin: admin,
-		registry: root, streamRegistry: http.StripPrefix("/stream", registry(false)),
+		root: root, registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
 		audit: s.auditTrail(options), tokens: tokens,
 		resources: s.api.Handler(), health: s.api.Handler(),
 	}, nil
@@ -123,7 +119,7 @@ func (s *server) planeOptions() dataplane.Options {
 // brokers finds the broker a request is for.
 func (s *server) brokers() brokerhttp.Resolver {
 	return surface.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
-		c, err := s.plane.Find(r.Host)
+		c, err := findCluster(s.plane, r)
 		if err != nil {
 			return brokerhttp.Cluster{}, err
 		}
@@ -131,7 +127,7 @@ func (s *server) brokers() brokerhttp.Resolver {
 	})
 }
 
-// registries finds the registry a request means: by host, and by where it
+// registries finds the registry a request means: by cluster, and by where it
 // asked. A standard cluster has its registry under /stream, the other types at
 // the root, the default cluster at both (docs/spec/registry.md#address).
 type registries struct {
@@ -143,11 +139,11 @@ var errNotHere = errs.New(errs.NotFound, "Not found")
 
 // Resolve implements surface.Resolver.
 func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
-	c, err := g.plane.Find(r.Host)
+	c, err := findCluster(g.plane, r)
 	if err != nil {
 		return registryapi.Target{}, err
 	}
-	if c.RegistryAtRoot() != g.atRoot && !g.plane.IsDefault(c) {
+	if c.RegistryAtRoot != g.atRoot && !g.plane.IsDefault(c) {
 		return registryapi.Target{}, errNotHere
 	}
 	return registryapi.Target{

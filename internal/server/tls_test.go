@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"crypto/x509"
-	"encoding/pem"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,85 +10,56 @@ import (
 	"time"
 )
 
-func openCerts(t *testing.T, dir string, names ...string) *certificates {
+// certificateFiles writes a certificate for given.example and its key.
+func certificateFiles(t *testing.T, dir string) (certFile, keyFile string) {
 	t.Helper()
-	c, err := openCertificates(dir, "", "", names, slog.New(slog.DiscardHandler))
+	a, err := openIssuer(t.TempDir(), "freshet.localhost", []string{"given.example"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
-}
-
-func TestSelfMadeCertificateIsTrustedThroughItsAuthority(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	c := openCerts(t, dir, "localhost", "127.0.0.1", "*.freshet.localhost")
-	text, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	cert, err := a.issued("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	block, _ := pem.Decode(text)
-	authority, err := x509.ParseCertificate(block.Bytes)
+	der, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
-	roots.AddCert(authority)
-	for _, name := range []string{"localhost", "127.0.0.1", "default.freshet.localhost"} {
-		if _, err := c.get().Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	info, err := os.Stat(filepath.Join(dir, "ca.key"))
-	if err != nil {
+	certFile, keyFile = filepath.Join(dir, "given.crt"), filepath.Join(dir, "given.key")
+	if err := writePEM(certFile, "CERTIFICATE", cert.Certificate[0]); err != nil {
 		t.Fatal(err)
 	}
-	if mode := info.Mode().Perm(); mode != 0o600 {
-		t.Errorf("ca.key has mode %o", mode)
+	if err := writePEM(keyFile, "PRIVATE KEY", der); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestCertificateIsKeptUntilItsNamesChange(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	first := openCerts(t, dir, "localhost").get().Certificate[0]
-	if again := openCerts(t, dir, "localhost").get().Certificate[0]; !bytes.Equal(first, again) {
-		t.Error("a good certificate was replaced")
-	}
-	if other := openCerts(t, dir, "localhost", "stream.example").get().Certificate[0]; bytes.Equal(first, other) {
-		t.Error("a new name did not get a new certificate")
-	}
+	return certFile, keyFile
 }
 
 func TestNewCertificateFilesAreTakenUp(t *testing.T) {
 	t.Parallel()
-	dir, other := t.TempDir(), t.TempDir()
-	c := openCerts(t, dir, "localhost")
+	dir := t.TempDir()
+	certFile, keyFile := certificateFiles(t, dir)
+	c, err := openCertificates(certFile, keyFile, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
 	old := c.get().Certificate[0]
-	openCerts(t, other, "localhost")
-	for _, name := range []string{"server.key", "server.crt"} {
-		data, err := os.ReadFile(filepath.Join(other, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		later := time.Now().Add(time.Minute)
+	certificateFiles(t, dir)
+	later := time.Now().Add(time.Minute)
+	for _, path := range []string{certFile, keyFile} {
 		if err := os.Chtimes(path, later, later); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.checked = time.Time{} // as if the last look were long ago
 	if now := c.get().Certificate[0]; bytes.Equal(now, old) {
-		t.Error("the old certificate is still shown")
+		t.Error("got the old certificate, want the new one")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "server.crt"), []byte("broken"), 0o600); err != nil {
+	if err := os.WriteFile(certFile, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.checked, c.seen = time.Time{}, time.Time{}
 	if c.get() == nil {
-		t.Error("a broken file took the certificate away")
+		t.Error("got no certificate after a broken file, want the one from before")
 	}
 }

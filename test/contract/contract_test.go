@@ -90,6 +90,25 @@ func TestMessages(t *testing.T) {
 	Folder(t, target, "messages")
 }
 
+// byPath is the default cluster at its path (docs/spec/resources.md#addresses).
+func byPath() Target {
+	at := target
+	at.BaseURL += "/clusters/default/default"
+	return at
+}
+
+// TestMessagesByPath has the conversations about messages once more, by path.
+func TestMessagesByPath(t *testing.T) {
+	t.Parallel()
+	Folder(t, byPath(), "messages")
+}
+
+// TestRegistryByPath has those about the registry once more, by path.
+func TestRegistryByPath(t *testing.T) {
+	t.Parallel()
+	Folder(t, byPath(), "registry")
+}
+
 // TestRegistry has the conversations of docs/spec/registry.md.
 func TestRegistry(t *testing.T) {
 	t.Parallel()

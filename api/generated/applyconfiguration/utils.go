@@ -39,6 +39,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.CloudRestrictionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterConfig"):
 		return &apiv1alpha1.ClusterConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterEndpoint"):
+		return &apiv1alpha1.ClusterEndpointApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterRole"):
 		return &apiv1alpha1.ClusterRoleApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterRoleSpec"):

@@ -11,11 +11,13 @@ type Spec struct {
 	UID          string
 	Organization string
 	Instance     string
-	InstanceType string
 	Name         string
 	Host         string // the name it answers at
 	Engine       string
 	Custom       map[string]string // spec.config.custom
+	// RegistryAtRoot says where the registry answers: at the root, or under
+	// /stream (docs/spec/registry.md#address).
+	RegistryAtRoot bool
 }
 
 // Part is a piece of a cluster that comes up by itself.

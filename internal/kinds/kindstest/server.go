@@ -128,7 +128,7 @@ func Plan() *placement.Plan {
 			Namespace: "default", Name: "local", Type: "generic", DeploymentType: "hosted",
 			Members: []placement.Member{{Name: "local", Location: "local", Engine: "pebble"}},
 		}},
-		Domain: "freshet.localhost",
+		Domain: "freshet.localhost", BaseURL: "http://127.0.0.1:8080",
 		Images: map[string]placement.Images{
 			v1alpha1.ReleaseChannelRapid: {Broker: "freshet/broker:test", Storage: "freshet/storage:test"},
 			v1alpha1.ReleaseChannelLTS:   {Broker: "freshet/broker:lts", Storage: "freshet/storage:lts"},

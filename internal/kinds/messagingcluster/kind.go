@@ -45,6 +45,7 @@ var (
 	_ store.Defaulter[*object]       = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
+	_ store.NameValidator            = (*Kind)(nil)
 	_ store.CreateValidator[*object] = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
 	_ store.DeleteValidator[*object] = (*Kind)(nil)
@@ -105,12 +106,11 @@ func columns() []printers.Column {
 		},
 		printers.Column{
 			Name: "Endpoint", Description: "The name the cluster answers at.", Wide: true,
-			Value: func(o runtime.Object) any {
-				if endpoints := o.(*object).Spec.ServiceEndpoints; len(endpoints) > 0 {
-					return endpoints[0].DNSName
-				}
-				return ""
-			},
+			Value: func(o runtime.Object) any { return hostOf(o.(*object)) },
+		},
+		printers.Column{
+			Name: "URL", Description: "Where the cluster answers without a name of its own; status.endpoints has every service.", Wide: true,
+			Value: func(o runtime.Object) any { return urlOf(o.(*object)) },
 		},
 	)
 }

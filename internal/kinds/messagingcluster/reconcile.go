@@ -152,17 +152,13 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 	if !ok {
 		return provision.Spec{}, errNoMember
 	}
-	host := ""
-	if len(cluster.Spec.ServiceEndpoints) > 0 {
-		host = cluster.Spec.ServiceEndpoints[0].DNSName
-	}
 	var custom map[string]string
 	if cluster.Spec.Config != nil {
 		custom = cluster.Spec.Config.Custom
 	}
 	return provision.Spec{
 		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
-		InstanceType: instance.Spec.Type, Name: cluster.Name, Host: host, Engine: member.Engine,
+		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, RegistryAtRoot: registryAtRoot(instance),
 		Custom: custom,
 	}, nil
 }

@@ -147,6 +147,9 @@ func TestFailuresAreShownAndTriedAgain(t *testing.T) {
 	if c.Status.ObservedGeneration != c.Generation || ready(c).Reason != "AllConditionStatusTrue" {
 		t.Errorf("recovered: %+v", c.Status)
 	}
+	if e := c.Status.Endpoints; len(e) == 0 || e[0].URL != "http://east.acme.freshet.localhost:8080" || e[0].PathURL != "http://127.0.0.1:8080/clusters/acme/east" {
+		t.Errorf("got endpoints %+v, want those of the server's base URL", e)
+	}
 }
 
 func TestANewSpecIsTriedAtOnce(t *testing.T) {

@@ -88,6 +88,7 @@ func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInsta
 	status.Broker = &v1alpha1.ComponentStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
 	status.Storage = &v1alpha1.ComponentStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
 	status.InstanceType = instance.Spec.Type
+	status.Endpoints = endpointsOf(c.plan, cluster, instance)
 	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
 		status.DeploymentType = pool.DeploymentType
 	}

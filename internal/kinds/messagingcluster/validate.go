@@ -159,7 +159,7 @@ func (k *Kind) ValidateCreate(ctx context.Context, o *object) field.ErrorList {
 	if found {
 		pool = instance.Spec.PoolRef
 	}
-	var errs field.ErrorList
+	errs := validateHost(o)
 	switch {
 	case o.Spec.Location == "" && o.Spec.PoolMemberRef == nil:
 		errs = append(errs, field.Required(spec.Child("location"), "give a location or a poolMemberRef"))

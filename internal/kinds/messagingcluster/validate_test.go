@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/placement"
@@ -165,6 +166,47 @@ func TestValidate(t *testing.T) {
 			o := fresh()
 			tc.change(&o.Spec)
 			validationtest.Expect(t, world("").Validate(t.Context(), o), tc.want...)
+		})
+	}
+}
+
+// TestNamesThatMakeAHost: a name that makes no host name is refused when a
+// cluster is made; those from before can still be changed.
+func TestNamesThatMakeAHost(t *testing.T) {
+	t.Parallel()
+	const invalid = "metadata.name: Invalid value"
+	label := strings.Repeat("n", 63)
+	tests := map[string]struct {
+		name, namespace, domain string
+		want                    []string
+		says                    string
+	}{
+		"a label":                  {"prod", "acme", "streams.test", nil, ""},
+		"the longest label":        {label, label, "streams.test", nil, ""},
+		"longer than a label":      {label + "n", "acme", "streams.test", []string{invalid}, "no more than 63 characters"},
+		"with a dot":               {"prod.eu", "acme", "streams.test", []string{invalid}, "no dots"},
+		"long and with dots":       {label + ".n", "acme", "streams.test", []string{invalid}, "no dots"},
+		"together longer than DNS": {label, label, label + "." + label + ".test", []string{invalid}, "more than 253 characters"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kind := world("standard")
+			kind.plan.Domain = tc.domain
+			o := fresh()
+			o.Name, o.Namespace = tc.name, tc.namespace
+			kind.PrepareCreate(t.Context(), o)
+			errs := kind.ValidateCreate(t.Context(), o)
+			for _, problem := range kind.ValidateName(o.Name, false) {
+				errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), o.Name, problem))
+			}
+			validationtest.Expect(t, errs, tc.want...)
+			if tc.says != "" && !strings.Contains(errs.ToAggregate().Error(), tc.says) {
+				t.Errorf("the message is %q, want one that says %q", errs.ToAggregate(), tc.says)
+			}
+			changed := o.DeepCopy()
+			changed.Spec.DisplayName = "another"
+			validationtest.Expect(t, kind.ValidateUpdate(t.Context(), changed, o))
 		})
 	}
 }

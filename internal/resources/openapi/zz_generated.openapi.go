@@ -44,6 +44,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		apiv1alpha1.BrokerResources{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_BrokerResources(ref),
 		apiv1alpha1.CloudRestriction{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_CloudRestriction(ref),
 		apiv1alpha1.ClusterConfig{}.OpenAPIModelName():                   schema_freshet_api_v1alpha1_ClusterConfig(ref),
+		apiv1alpha1.ClusterEndpoint{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ClusterEndpoint(ref),
 		apiv1alpha1.ClusterRole{}.OpenAPIModelName():                     schema_freshet_api_v1alpha1_ClusterRole(ref),
 		apiv1alpha1.ClusterRoleList{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ClusterRoleList(ref),
 		apiv1alpha1.ClusterRoleSpec{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ClusterRoleSpec(ref),
@@ -1324,6 +1325,44 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 	}
 }
 
+func schema_freshet_api_v1alpha1_ClusterEndpoint(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterEndpoint is where a service of a cluster answers: at the cluster's own name, and beneath the server's address.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type is service, messages, admin, topics or registry.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "URL at the cluster's own name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pathURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "PathURL is the same at the server's address, which needs no DNS name of the cluster's own.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"type", "url", "pathURL"},
+			},
+		},
+	}
+}
+
 func schema_freshet_api_v1alpha1_ClusterRole(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2277,11 +2316,29 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 					},
+					"endpoints": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Endpoints are the whole URLs of the cluster's services: service (what all the others begin with), messages, admin, topics and registry. They follow the server's base URL, or the address that it listens on.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(apiv1alpha1.ClusterEndpoint{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			apiv1alpha1.ComponentStatus{}.OpenAPIModelName(), apiv1alpha1.Condition{}.OpenAPIModelName(), apiv1alpha1.RBACStatus{}.OpenAPIModelName()},
+			apiv1alpha1.ClusterEndpoint{}.OpenAPIModelName(), apiv1alpha1.ComponentStatus{}.OpenAPIModelName(), apiv1alpha1.Condition{}.OpenAPIModelName(), apiv1alpha1.RBACStatus{}.OpenAPIModelName()},
 	}
 }
 

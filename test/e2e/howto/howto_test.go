@@ -46,6 +46,17 @@ func TestPages(t *testing.T) {
 			`{"msgBacklog":3,"msgDelayed":1,"unackedMessages":0}`,
 			`"partitions_count":4`,
 		},
+		"leases.md": {
+			"204\n",
+			"a job that fails\n",
+			`{"reason":"`,
+		},
+		"clusters.md": {
+			"registry\thttp://prod.acme.freshet.localhost:", "/clusters/acme/prod/stream\n",
+			"one order\n",
+			`{"id":1}`,
+			`["orders-value"]`,
+		},
 		"schemas.md": {
 			`{"id":1}`,
 			`"is_compatible": false`,
@@ -59,6 +70,7 @@ func TestPages(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			out := run(t, server, page)
+			run(t, server, page) // a page can be followed again
 			for _, want := range wants {
 				if !strings.Contains(out, want) {
 					t.Errorf("%q is not in the output", want)

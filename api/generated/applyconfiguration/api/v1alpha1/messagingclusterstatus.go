@@ -23,6 +23,10 @@ type MessagingClusterStatusApplyConfiguration struct {
 	RBACStatus *RBACStatusApplyConfiguration `json:"rbacStatus,omitempty"`
 	// Conditions: one per component, then Ready.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// Endpoints are the whole URLs of the cluster's services: service (what all
+	// the others begin with), messages, admin, topics and registry. They follow
+	// the server's base URL, or the address that it listens on.
+	Endpoints []ClusterEndpointApplyConfiguration `json:"endpoints,omitempty"`
 }
 
 // MessagingClusterStatusApplyConfiguration constructs a declarative configuration of the MessagingClusterStatus type for use with
@@ -88,6 +92,19 @@ func (b *MessagingClusterStatusApplyConfiguration) WithConditions(values ...*Con
 			panic("nil value passed to WithConditions")
 		}
 		b.Conditions = append(b.Conditions, *values[i])
+	}
+	return b
+}
+
+// WithEndpoints adds the given value to the Endpoints field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Endpoints field.
+func (b *MessagingClusterStatusApplyConfiguration) WithEndpoints(values ...*ClusterEndpointApplyConfiguration) *MessagingClusterStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithEndpoints")
+		}
+		b.Endpoints = append(b.Endpoints, *values[i])
 	}
 	return b
 }

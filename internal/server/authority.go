@@ -1,0 +1,242 @@
+package server
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"freshet/internal/lru"
+)
+
+const (
+	authorityLife = 10 * 365 * 24 * time.Hour
+	// leafLife is how long a certificate is good, leafRenewal how old the one
+	// gets that is shown: a client has at least the difference.
+	leafLife    = 7 * 24 * time.Hour
+	leafRenewal = 24 * time.Hour
+	// leafSkew is how far a client's clock may be behind.
+	leafSkew = time.Hour
+	// maxLeaves bounds the certificates that are kept. Anybody can ask for names
+	// in our domain; one that was forgotten costs a signature, as every
+	// handshake does.
+	maxLeaves = 1024
+)
+
+// authority issues the HTTPS certificates of a server that was given none, for
+// each name when a client first asks for it, and only for the server's own: the
+// names it was opened with, everything beneath its domain, and the address that
+// the client connected to. Certificates are short-lived, kept in memory, and
+// made anew as time goes by; clients trust the authority.
+type authority struct {
+	cert   *x509.Certificate
+	key    *ecdsa.PrivateKey
+	domain string
+	names  []string // DNS names and addresses, all in one certificate
+	log    *slog.Logger
+
+	leafKey *ecdsa.PrivateKey // of every certificate that this process issues
+	leaves  *lru.Cache[leaf, *tls.Certificate]
+	now     func() time.Time
+}
+
+// leaf is a certificate: that for a name, or for the server's names when it is
+// empty, from one period of renewal.
+type leaf struct {
+	name   string
+	period int64
+}
+
+// openIssuer reads the authority, or makes one at the first start.
+func openIssuer(dir, domain string, names []string, log *slog.Logger) (*authority, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the TLS directory: %w", err)
+	}
+	cert, key, err := openAuthority(dir)
+	if err != nil {
+		return nil, err
+	}
+	leafKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making the HTTPS key: %w", err)
+	}
+	a := &authority{
+		cert: cert, key: key, domain: strings.ToLower(domain), names: names, log: log,
+		leafKey: leafKey, leaves: lru.New[leaf, *tls.Certificate](maxLeaves), now: time.Now,
+	}
+	_, err = a.issued("") // what cannot work is told at the start
+	return a, err
+}
+
+// getCertificate is for tls.Config: the certificate for the name that a client
+// asks for. Whoever asks for a name that is not ours gets the one for the
+// server's names, and can see that it does not fit.
+func (a *authority) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	cert, err := a.issued(a.nameFor(hello))
+	if err != nil {
+		a.log.Error("the HTTPS certificate could not be issued", slog.String("error", err.Error()))
+	}
+	return cert, err
+}
+
+// nameFor is the name that a certificate has to be issued for by itself; ""
+// when that for the server's names will do.
+func (a *authority) nameFor(hello *tls.ClientHelloInfo) string {
+	name := strings.ToLower(hello.ServerName)
+	if name == "" { // clients that connect to an address send none
+		return a.addressOf(hello.Conn)
+	}
+	if !strings.HasSuffix(name, "."+a.domain) || !hostName(name) || slices.Contains(a.names, name) {
+		return ""
+	}
+	return name
+}
+
+// addressOf is the address that a client connected to, when that is not among
+// the server's names anyway.
+func (a *authority) addressOf(conn net.Conn) string {
+	if conn == nil {
+		return ""
+	}
+	tcp, ok := conn.LocalAddr().(*net.TCPAddr)
+	if !ok || slices.Contains(a.names, tcp.IP.String()) {
+		return ""
+	}
+	return tcp.IP.String()
+}
+
+// hostName says whether every label of a name is one that a host may have.
+func hostName(name string) bool {
+	const maxName, maxLabel = 253, 63
+	if len(name) > maxName {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' ||
+			strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// issued returns the certificate for a name, from memory when there is one of
+// this period.
+func (a *authority) issued(name string) (*tls.Certificate, error) {
+	key := leaf{name, a.now().UnixNano() / int64(leafRenewal)}
+	if cert, ok := a.leaves.Get(key); ok {
+		return cert, nil
+	}
+	cert, err := a.issue(key)
+	if err != nil {
+		return nil, fmt.Errorf("issuing the HTTPS certificate for %q: %w", name, err)
+	}
+	return a.leaves.Add(key, cert, 1), nil
+}
+
+func (a *authority) issue(of leaf) (*tls.Certificate, error) {
+	names := a.names
+	switch {
+	case net.ParseIP(of.name) != nil:
+		// The client may have meant another address, or a name, that leads here.
+		names = append(slices.Clone(names), of.name)
+	case of.name != "":
+		names = []string{of.name}
+	}
+	began := time.Unix(0, of.period*int64(leafRenewal))
+	template := &x509.Certificate{
+		SerialNumber: serialNumber(),
+		Subject:      pkix.Name{Organization: []string{"Freshet"}},
+		NotBefore:    began.Add(-leafSkew),
+		NotAfter:     began.Add(leafLife),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &a.leafKey.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.leafKey, Leaf: parsed}, nil
+}
+
+// openAuthority reads the authority, or makes one at the first start.
+func openAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	certFile, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
+	if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil {
+		key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+		if !ok {
+			return nil, nil, fmt.Errorf("%s is not a key that this server made", keyFile)
+		}
+		return pair.Leaf, key, nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, nil, fmt.Errorf("reading the certificate authority: %w", err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the authority's key: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber:          serialNumber(),
+		Subject:               pkix.Name{CommonName: "Freshet development CA"},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(authorityLife),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the certificate authority: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the certificate authority: %w", err)
+	}
+	return cert, key, errors.Join(writeKey(keyFile, key), writePEM(certFile, "CERTIFICATE", der))
+}
+
+func serialNumber() *big.Int {
+	limit := new(big.Int).Lsh(big.NewInt(1), 127)
+	n, err := rand.Int(rand.Reader, limit)
+	if err != nil {
+		panic("crypto/rand failed: " + err.Error()) // it aborts the process itself before this
+	}
+	return n
+}
+
+func writeKey(path string, key *ecdsa.PrivateKey) error {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return writePEM(path, "PRIVATE KEY", der)
+}
+
+func writePEM(path, kind string, der []byte) error {
+	return writeSecret(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}

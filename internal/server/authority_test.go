@@ -1,0 +1,193 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/config"
+)
+
+// openTLS makes the configuration of a server in a directory, without
+// certificate files unless change gives some.
+func openTLS(t *testing.T, dir string, change func(*config.Config)) *tls.Config {
+	t.Helper()
+	cfg := config.Default()
+	cfg.DataDir = dir
+	cfg.TLS.Names = []string{"stream.example", "192.0.2.7"}
+	if change != nil {
+		change(cfg)
+	}
+	out, _, err := tlsConfig(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func rootsOf(t *testing.T, dir string) *x509.CertPool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "tls", "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		t.Fatal("ca.crt holds no certificate")
+	}
+	return roots
+}
+
+// connectedTo is a connection of which only the address matters.
+type connectedTo struct {
+	net.Conn
+	ip string
+}
+
+func (c connectedTo) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.ip), Port: 8443} }
+
+func TestCertificatesForTheServersOwnNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	conf := openTLS(t, dir, nil)
+	roots := rootsOf(t, dir)
+	longest := strings.Repeat("l", 63)
+	tests := map[string]struct {
+		sni, address string // of the connection
+		verify       string // what the client wants to see
+		fits         bool
+	}{
+		"a cluster":                           {"prod.acme.freshet.localhost", "127.0.0.1", "prod.acme.freshet.localhost", true},
+		"in capitals":                         {"Prod.ACME.freshet.localhost", "127.0.0.1", "prod.acme.freshet.localhost", true},
+		"a cluster with the longest names":    {longest + "." + longest + ".freshet.localhost", "127.0.0.1", longest + "." + longest + ".freshet.localhost", true},
+		"a cluster from before, with a dot":   {"a.b.acme.freshet.localhost", "127.0.0.1", "a.b.acme.freshet.localhost", true},
+		"the domain":                          {"freshet.localhost", "127.0.0.1", "freshet.localhost", true},
+		"localhost":                           {"localhost", "127.0.0.1", "localhost", true},
+		"a configured name":                   {"stream.example", "127.0.0.1", "stream.example", true},
+		"no name, loopback":                   {"", "127.0.0.1", "127.0.0.1", true},
+		"no name, the address connected to":   {"", "198.51.100.4", "198.51.100.4", true},
+		"no name, a configured address":       {"", "198.51.100.4", "192.0.2.7", true},
+		"somebody else's name":                {"bank.example", "127.0.0.1", "bank.example", false},
+		"a name that only ends like ours":     {"evilfreshet.localhost", "127.0.0.1", "evilfreshet.localhost", false},
+		"beneath a configured name":           {"x.stream.example", "127.0.0.1", "x.stream.example", false},
+		"no host name":                        {"a_b.freshet.localhost", "127.0.0.1", "a_b.freshet.localhost", false},
+		"an asterisk":                         {"*.freshet.localhost", "127.0.0.1", "x.freshet.localhost", false},
+		"somebody else's address":             {"", "127.0.0.1", "203.0.113.9", false},
+		"a label that is too long":            {longest + "l.freshet.localhost", "127.0.0.1", longest + "l.freshet.localhost", false},
+		"an empty label":                      {"a..freshet.localhost", "127.0.0.1", "a..freshet.localhost", false},
+		"a name that begins with a hyphen":    {"-a.freshet.localhost", "127.0.0.1", "-a.freshet.localhost", false},
+		"another cluster than the one asked":  {"prod.acme.freshet.localhost", "127.0.0.1", "dev.acme.freshet.localhost", false},
+		"longer than any name that DNS takes": {strings.Repeat("abcdefg.", 40) + "freshet.localhost", "127.0.0.1", strings.Repeat("abcdefg.", 40) + "freshet.localhost", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cert, err := conf.GetCertificate(&tls.ClientHelloInfo{ServerName: tc.sni, Conn: connectedTo{ip: tc.address}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: tc.verify})
+			if (err == nil) != tc.fits {
+				t.Errorf("the certificate for %q, %v and %v, fits %q: got %v, want %v", tc.sni, cert.Leaf.DNSNames, cert.Leaf.IPAddresses, tc.verify, err, tc.fits)
+			}
+		})
+	}
+}
+
+func TestTheAuthorityStaysAndItsKeyIsPrivate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	openTLS(t, dir, nil)
+	roots := rootsOf(t, dir)
+	again := openTLS(t, dir, nil)
+	cert, err := again.GetCertificate(&tls.ClientHelloInfo{ServerName: "localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost"}); err != nil {
+		t.Errorf("after a restart: %v, want the same authority", err)
+	}
+	info, err := os.Stat(filepath.Join(dir, "tls", "ca.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("ca.key has mode %o, want 600", mode)
+	}
+}
+
+func TestCertificatesAreShortLivedAndRenewed(t *testing.T) {
+	t.Parallel()
+	a, err := openIssuer(t.TempDir(), "freshet.localhost", []string{"localhost"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	a.now = func() time.Time { return now }
+	const name = "c.acme.freshet.localhost"
+	var last *tls.Certificate
+	for day := range 40 {
+		cert, err := a.issued(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cert == last {
+			t.Errorf("day %d: got the certificate of the day before, want a new one", day)
+		}
+		if again, _ := a.issued(name); again != cert {
+			t.Errorf("day %d: got another certificate at the second call, want the same", day)
+		}
+		if left := cert.Leaf.NotAfter.Sub(now); left < leafLife-leafRenewal || left > leafLife || now.Before(cert.Leaf.NotBefore) {
+			t.Errorf("day %d: the certificate is good from %v for another %v, want at least %v", day, cert.Leaf.NotBefore, left, leafLife-leafRenewal)
+		}
+		last, now = cert, now.Add(leafRenewal)
+	}
+}
+
+// TestManyNamesAreForgotten: whoever can connect can ask for any name in the
+// domain.
+func TestManyNamesAreForgotten(t *testing.T) {
+	t.Parallel()
+	a, err := openIssuer(t.TempDir(), "freshet.localhost", []string{"localhost"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := a.issued("first.freshet.localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxLeaves {
+		if _, err := a.issued(fmt.Sprintf("c%d.freshet.localhost", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again, _ := a.issued("first.freshet.localhost"); again == first {
+		t.Errorf("the certificate is kept after %d others, want it forgotten", maxLeaves)
+	}
+}
+
+func TestConfiguredFilesWinForEveryName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certFile, keyFile := certificateFiles(t, dir)
+	conf := openTLS(t, dir, func(c *config.Config) { c.TLS.CertFile, c.TLS.KeyFile = certFile, keyFile })
+	for _, sni := range []string{"given.example", "prod.acme.freshet.localhost", ""} {
+		cert, err := conf.GetCertificate(&tls.ClientHelloInfo{ServerName: sni, Conn: connectedTo{ip: "127.0.0.1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cert.Leaf.VerifyHostname("given.example"); err != nil {
+			t.Errorf("%q: %v, want the configured certificate", sni, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tls")); !os.IsNotExist(err) {
+		t.Errorf("an authority was made beside the configured files: %v", err)
+	}
+}
