@@ -25,16 +25,26 @@ func (p *Policy) Authorize(_ context.Context, who *identity.Principal, perm Perm
 	if ownAccount(who, perm, &scope) {
 		return Decision{Allowed: true, By: BySelf}, nil
 	}
+	grants := p.grants(subjectOf(who))
 	i, known := permissionIndex[perm]
 	if known {
-		for _, g := range p.grants(subjectOf(who)) {
+		for _, g := range grants {
 			if g.set.has(i) && g.allows(&scope) {
 				return g.decision(), nil
 			}
 		}
 	}
-	return Decision{}, deny(who, perm, &scope, "")
+	reason := ""
+	if len(grants) == 0 {
+		reason = noBinding
+	}
+	return Decision{}, deny(who, perm, &scope, reason)
 }
+
+// noBinding is for those who were given nothing yet; a ServiceAccountBinding is
+// easily taken for a grant.
+const noBinding = "no RoleBinding gives it any permission; an administrator of the organization has to create one " +
+	"(a ServiceAccountBinding says where an account may run, and permits nothing)"
 
 // administrator settles what bindings have no say in: administrators, other
 // organizations, and credentials that are bound to an instance.

@@ -51,6 +51,7 @@ func authentication(from surface.Authenticator, audiences []string) authenticato
 				return &authenticator.Response{User: caller.Caller{Principal: principal}}, true, nil
 			}
 			if !isPublic(r.URL.Path) {
+				noteFailure(r.Context(), err)
 				return nil, false, err
 			}
 		}

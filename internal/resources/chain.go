@@ -30,9 +30,12 @@ import (
 
 // buildChain wraps the library's chain. Everything here must be outside of it:
 // inside, the verb is already decided, and authorization with it.
-func buildChain(codecs serializer.CodecFactory, kinds kinds, auditor surface.Auditor) func(http.Handler, *genericapiserver.Config) http.Handler {
+func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, auditor surface.Auditor) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
-		chain := genericapiserver.DefaultBuildHandlerChain(checkRequests(codecs, kinds, c.MaxRequestBodyBytes, api), c)
+		known := c.Authentication.Authenticator
+		c.Authentication.Authenticator = authenticated
+		chain := genericapiserver.DefaultBuildHandlerChain(checkRequests(scheme, codecs, kinds, c.MaxRequestBodyBytes, api), c)
+		chain = authenticate(codecs, known, chain)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			record := web.RecordOf(r.Context())
 			record.SetRoute("resources", kinds.route(r.URL.Path))
@@ -75,6 +78,11 @@ func refuse(r *http.Request) error {
 	if version := query.Get("resourceVersion"); version != "" {
 		if _, err := strconv.ParseUint(version, 10, 63); err != nil {
 			return apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a version that this server gave out", version))
+		}
+	}
+	if grace := query.Get("gracePeriodSeconds"); grace != "" {
+		if _, err := strconv.ParseInt(grace, 10, 64); err != nil { // a negative one is told as invalid, later
+			return apierrors.NewBadRequest(fmt.Sprintf("gracePeriodSeconds must be a whole number, not %q", grace))
 		}
 	}
 	for name, most := range map[string]int64{"limit": math.MaxInt64, "timeoutSeconds": maxTimeout} {

@@ -1,10 +1,14 @@
 package resources
 
 import (
+	"net/http"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/resources/store"
 )
@@ -29,6 +33,19 @@ func (k kinds) info(resource string) store.Info {
 		return definition.Info()
 	}
 	return store.Info{}
+}
+
+// empty makes an object of the kind that a call is about; nil for none of ours.
+func (k kinds) empty(scheme *runtime.Scheme, r *http.Request) runtime.Object {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || info.APIGroup != v1alpha1.GroupName || !k.serves(info.Resource) {
+		return nil
+	}
+	object, err := scheme.New(v1alpha1.SchemeGroupVersion.WithKind(k.info(info.Resource).Kind))
+	if err != nil {
+		return nil // every kind that is served is in the scheme
+	}
+	return object
 }
 
 // scopeOf is as much as a path says about where something lies.

@@ -57,6 +57,7 @@ func reviewGroups(scheme *runtime.Scheme, codecs serializer.CodecFactory, answer
 		if !ok {
 			info := genericapiserver.NewDefaultAPIGroupInfo(r.version.Group, scheme, metav1.ParameterCodec, codecs)
 			info.VersionedResourcesStorageMap[r.version.Version] = map[string]rest.Storage{}
+			info.NegotiatedSerializer = plainStatuses{info.NegotiatedSerializer}
 			group = &info
 			byName[r.version.Group] = group
 			groups = append(groups, group)

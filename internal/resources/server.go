@@ -102,7 +102,7 @@ func New(cfg Config) (*Server, error) {
 	config.LoopbackClientConfig = loop.config()
 	config.Authentication.Authenticator = authentication(cfg.Authenticator, cfg.Audiences)
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
-	config.BuildHandlerChainFunc = buildChain(codecs, kinds, cfg.Auditor)
+	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, cfg.Auditor)
 	config.ResourceTransformers = cfg.Transformers
 	if err := storageOptions(cfg, storageCodec(scheme, codecs)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
@@ -113,7 +113,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
-	group.NegotiatedSerializer = quantities.Checked(codecs)
+	group.NegotiatedSerializer = plainStatuses{quantities.Checked(codecs)}
 	storages := map[string]rest.Storage{}
 	for _, kind := range cfg.Kinds {
 		s, err := kind.Open(scheme, config.RESTOptionsGetter, objectAuthorizer{cfg.Authorizer, kinds})
