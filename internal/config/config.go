@@ -45,9 +45,17 @@ type Config struct {
 	Timeouts      Timeouts      `json:"timeouts"`
 	Tokens        Tokens        `json:"tokens"`
 	Admin         Admin         `json:"admin"`
+	Organizations Organizations `json:"organizations"`
 	CORS          CORS          `json:"cors"`
 	Log           Log           `json:"log"`
 	Audit         Audit         `json:"audit"`
+}
+
+// Organizations says how organizations come to be.
+type Organizations struct {
+	// AutoCreate has the first object in an organization create it; otherwise a
+	// system administrator creates it first, as a Namespace.
+	AutoCreate bool `json:"autoCreate"`
 }
 
 // TLS says which certificate HTTPS shows. Without files, a CA is made at the

@@ -48,7 +48,7 @@ func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds ki
 				writeStatus(codecs, w, r, err)
 				return
 			}
-			r = replaceByPost(r)
+			r = ourTokenPath(replaceByPost(r))
 			chain.ServeHTTP(w, r)
 		})
 	}
@@ -149,6 +149,20 @@ func sniff(body *bufio.Reader) string {
 		return runtime.ContentTypeJSON
 	}
 	return runtime.ContentTypeYAML
+}
+
+// ourTokenPath has tokens asked for where kubectl create token does, which knows
+// the accounts of core/v1 only. Those are not served: kubectl get sa would find
+// them instead of ours.
+func ourTokenPath(r *http.Request) *http.Request {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/")
+	parts := strings.Split(rest, "/")
+	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1] != "serviceaccounts" || parts[3] != "token" {
+		return r
+	}
+	ours := r.Clone(r.Context())
+	ours.URL.Path, ours.URL.RawPath = apiPrefix+"namespaces/"+rest, ""
+	return ours
 }
 
 // isItem matches namespaces/{namespace}/{resource}/{name} and nothing longer.

@@ -62,7 +62,7 @@ func (k kinds) route(path string) string {
 	if !ok {
 		first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 		switch first {
-		case "apis", "openapi", "healthz", "livez", "readyz", "version":
+		case "api", "apis", "openapi", "healthz", "livez", "readyz", "version":
 			return "/" + first
 		}
 		return "other"
@@ -83,7 +83,7 @@ func (k kinds) route(path string) string {
 		case 1:
 			pattern = append(pattern, "{name}")
 		case 2:
-			if part != "status" {
+			if part != "status" && part != "token" {
 				part = "other"
 			}
 			pattern = append(pattern, part)

@@ -36,6 +36,9 @@ var reviewKinds = []struct {
 
 // addReviews registers the kinds, each as its own internal version too.
 func addReviews(scheme *runtime.Scheme) error {
+	// What kubectl create token sends; tokens issues them.
+	scheme.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{})
+	scheme.AddKnownTypes(internalVersion(authenticationv1.GroupName), &authenticationv1.TokenRequest{})
 	for _, r := range reviewKinds {
 		internal := schema.GroupVersion{Group: r.version.Group, Version: runtime.APIVersionInternal}
 		scheme.AddKnownTypes(r.version, r.kind())
