@@ -155,7 +155,7 @@ func findOrganizations(storages map[string]rest.Storage, list *organizations.Org
 	return func(hook genericapiserver.PostStartHookContext) error {
 		for {
 			err := ensureOrganizations(hook, storages, list)
-			if err == nil || hook.Err() != nil {
+			if err == nil {
 				return nil
 			}
 			log.Warn("the list of organizations is not complete yet, trying again", slog.String("error", err.Error()))
