@@ -25,15 +25,20 @@ func (p *Policy) Authorize(ctx context.Context, who *identity.Principal, perm Pe
 	if ownAccount(who, perm, &scope) {
 		return Decision{Allowed: true, By: BySelf}, nil
 	}
+	grants := p.grants(subjectOf(who))
 	i, known := permissionIndex[perm]
 	if known {
-		if g, reason := firstAllowing(ctx, p.grants(subjectOf(who)), i, &scope); g != nil {
+		if g, reason := firstAllowing(ctx, grants, i, &scope); g != nil {
 			return g.decision(), nil
 		} else if reason != "" {
 			return Decision{}, deny(who, perm, &scope, reason)
 		}
 	}
-	return Decision{}, deny(who, perm, &scope, "")
+	reason := ""
+	if len(grants) == 0 {
+		reason = noBinding
+	}
+	return Decision{}, deny(who, perm, &scope, reason)
 }
 
 // Why conditions were not asked to the end.
@@ -72,6 +77,11 @@ func firstAllowing(ctx context.Context, grants []*grant, permission int, scope *
 	}
 	return nil, ""
 }
+
+// noBinding is for those who were given nothing yet; a ServiceAccountBinding is
+// easily taken for a grant.
+const noBinding = "no RoleBinding gives it any permission; an administrator of the organization has to create one " +
+	"(a ServiceAccountBinding says where an account may run, and permits nothing)"
 
 // administrator settles what bindings have no say in: administrators, other
 // organizations, and credentials that are bound to an instance.

@@ -97,6 +97,17 @@ func TestDenialNamesPermissionAndScope(t *testing.T) {
 		t.Fatalf("error = %v, want a *Denial that is ErrDenied", err)
 	}
 	want := "ci@acme.test lacks permission messaging.topics.produce on organization/acme/instance/prod/cluster/c1/tenant/public/namespace/default/domain/persistent/topic/orders/subscription/s/subject/orders-value"
+	if text := err.Error(); !strings.HasPrefix(text, want+": no RoleBinding gives it any permission") {
+		t.Errorf("text of an account without bindings = %q\nwant   %q and what is missing", err, want)
+	}
+	bound := access.Binding{
+		Organization: "acme", Name: "b", Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: "ci"}},
+		RoleKind: "ClusterRole", Role: "billing-admin", Revision: 1,
+	}
+	if err := policy.SetBinding(bound); err != nil {
+		t.Fatal(err)
+	}
+	_, err = policy.Authorize(context.Background(), account("ci"), "messaging.topics.produce", everything)
 	if err.Error() != want {
 		t.Errorf("text = %q\nwant   %q", err, want)
 	}

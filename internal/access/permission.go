@@ -105,6 +105,9 @@ func ForVerb(resource, subresource, verb string) (Permission, bool) {
 	default:
 		return "", false
 	}
+	if resource == "serviceaccounts" && subresource == "token" && verb == "create" {
+		return "cloud.apikeys.create", true // a token is a key with a short life
+	}
 	if subresource != "" && v != "describe" && v != "list" {
 		v = "manage"
 	}

@@ -34,7 +34,7 @@ func value[T any](field func(*messaging.Policies) **T) func(*messaging.Policies,
 		}
 		v := new(T)
 		if err := json.Unmarshal(raw, v); err != nil {
-			return brokerhttp.BadBody("%w", err)
+			return brokerhttp.BadJSON(err)
 		}
 		*field(p) = v
 		return nil
@@ -205,7 +205,7 @@ func unmarshal(raw json.RawMessage, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return brokerhttp.BadBody("%w", err)
+		return brokerhttp.BadJSON(err)
 	}
 	return nil
 }

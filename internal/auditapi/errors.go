@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"freshet/internal/errs"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
@@ -60,7 +61,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", `Bearer realm="audit"`)
+		w.Header().Set("WWW-Authenticate", surface.Challenge("audit", err))
 	}
 	_ = web.WriteJSON(w, status, "application/json", map[string]any{ // strings and numbers always marshal
 		"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{},

@@ -11,6 +11,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
+	"freshet/internal/web"
 )
 
 var (
@@ -22,6 +23,9 @@ var (
 func BadBody(format string, args ...any) error {
 	return errs.Newf(errs.Invalid, "%w: %w", errBody, fmt.Errorf(format, args...))
 }
+
+// BadJSON says what a decoder found wrong with a body.
+func BadJSON(err error) error { return BadBody("%s", web.DecodeText(err.Error())) }
 
 // BadQuery says what is wrong with a query.
 func BadQuery(format string, args ...any) error {
@@ -68,7 +72,7 @@ func DecodeJSON(b []byte, v any) (bool, error) {
 		if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return false, BadBody("it is not JSON: %w", err)
 		}
-		return false, BadBody("%w", err)
+		return false, BadJSON(err)
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return false, BadBody("there is more than one JSON value")

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"freshet/internal/access"
 	"freshet/internal/engine"
 	"freshet/internal/errs"
-	"freshet/internal/identity"
 	"freshet/internal/messaging"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
@@ -185,7 +184,7 @@ func (c *Call) Fail(err error, code int) {
 	h := c.W.Header()
 	switch code {
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", challenge(err))
+		h.Set("WWW-Authenticate", surface.Challenge(Surface, err))
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", "1")
 	case http.StatusUnsupportedMediaType:
@@ -211,17 +210,6 @@ func PublicReason(err error, code int) string {
 		return "internal error"
 	}
 	return err.Error()
-}
-
-// challenge tells the caller what to bring (RFC 6750).
-func challenge(err error) string {
-	switch {
-	case errors.Is(err, identity.ErrNoToken):
-		return `Bearer realm="messages"`
-	case errs.KindOf(err) == errs.Unauthenticated:
-		return `Bearer realm="messages", error="invalid_token", error_description=` + strconv.QuoteToASCII(err.Error())
-	}
-	return `Bearer realm="messages", error="insufficient_scope"`
 }
 
 // Quote writes a JSON string without escaping <, > and &.

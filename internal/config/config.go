@@ -45,6 +45,7 @@ type Config struct {
 	Timeouts      Timeouts      `json:"timeouts"`
 	Tokens        Tokens        `json:"tokens"`
 	Admin         Admin         `json:"admin"`
+	Organizations Organizations `json:"organizations"`
 	CORS          CORS          `json:"cors"`
 	Log           Log           `json:"log"`
 	Metrics       Metrics       `json:"metrics"`
@@ -53,6 +54,13 @@ type Config struct {
 	// origins says where a setting was read: "line 3", or the name of an
 	// environment variable. By path, for messages.
 	origins map[string]string
+}
+
+// Organizations says how organizations come to be.
+type Organizations struct {
+	// AutoCreate has the first object in an organization create it; otherwise a
+	// system administrator creates it first, as a Namespace.
+	AutoCreate bool `json:"autoCreate"`
 }
 
 // TLS says which certificate HTTPS shows. Without files, a CA is made at the

@@ -42,10 +42,11 @@ func Default() *Config {
 			Lifetime:    Duration(24 * time.Hour),
 			KeyRotation: Duration(30 * 24 * time.Hour),
 		},
-		Admin: Admin{Organization: "default", ServiceAccount: "admin"},
-		CORS:  CORS{Origins: []string{"*"}},
-		Log:   Log{Level: "info", Format: "text", Access: AccessAll, AccessRate: 100},
-		Audit: Audit{Path: "audit.log", MaxSize: 100 << 20, Keep: 5},
+		Admin:         Admin{Organization: "default", ServiceAccount: "admin"},
+		Organizations: Organizations{AutoCreate: true},
+		CORS:          CORS{Origins: []string{"*"}},
+		Log:           Log{Level: "info", Format: "text", Access: AccessAll, AccessRate: 100},
+		Audit:         Audit{Path: "audit.log", MaxSize: 100 << 20, Keep: 5},
 	}
 }
 

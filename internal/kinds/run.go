@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/generated/informers/externalversions"
@@ -29,8 +30,8 @@ type Controllers struct {
 const workers = 16
 
 // Controllers makes the reconcilers over the service's own client; nothing runs
-// before Load and Run.
-func (s *Set) Controllers(loopback *rest.Config) (*Controllers, error) {
+// before Load and Run. Their steps are told to the recorder.
+func (s *Set) Controllers(loopback *rest.Config, recorder reconcile.Recorder) (*Controllers, error) {
 	client, err := versioned.NewForConfig(loopback)
 	if err != nil {
 		return nil, fmt.Errorf("making the controllers' client: %w", err)
@@ -49,7 +50,26 @@ func (s *Set) Controllers(loopback *rest.Config) (*Controllers, error) {
 		}
 		c.loops = append(c.loops, func(ctx context.Context) error { return runner.Run(ctx, workers) })
 	}
-	return c, nil
+	return c, c.narrate(recorder)
+}
+
+// narrate has the steps of all kinds told.
+func (c *Controllers) narrate(recorder reconcile.Recorder) error {
+	cloud := c.informers.Cloud().V1alpha1()
+	for kind, informer := range map[string]cache.SharedIndexInformer{
+		"ServiceAccount":        cloud.ServiceAccounts().Informer(),
+		"ServiceAccountBinding": cloud.ServiceAccountBindings().Informer(),
+		"User":                  cloud.Users().Informer(),
+		"MessagingInstance":     cloud.MessagingInstances().Informer(),
+		"MessagingCluster":      cloud.MessagingClusters().Informer(),
+		"APIKey":                cloud.APIKeys().Informer(),
+		"RoleBinding":           cloud.RoleBindings().Informer(),
+	} {
+		if err := reconcile.Narrate(informer, kind, recorder); err != nil {
+			return fmt.Errorf("telling the steps of %s: %w", kind, err)
+		}
+	}
+	return nil
 }
 
 // collected are the kinds as garbage collection sees them: all of them.

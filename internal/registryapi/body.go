@@ -3,11 +3,11 @@ package registryapi
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	"freshet/internal/errs"
 	"freshet/internal/schemas"
+	"freshet/internal/web"
 )
 
 // maxBody bounds a request, and with it a schema
@@ -73,11 +73,7 @@ func decode(body []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &shape):
-		what := "the body"
-		if shape.Field != "" {
-			what = shape.Field
-		}
-		return invalidBody(fmt.Sprintf("%s cannot be a JSON %s", what, shape.Value))
+		return invalidBody(web.DecodeText(err.Error()))
 	}
 	if len(body) == 0 {
 		err = io.ErrUnexpectedEOF

@@ -91,7 +91,7 @@ func audited(info *request.RequestInfo, r *http.Request, status int) bool {
 	if surface.Denied(status) {
 		return true
 	}
-	if !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName {
+	if !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName && (info.APIGroup != "" || info.Resource != "namespaces") {
 		return false
 	}
 	switch info.Verb {

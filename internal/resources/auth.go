@@ -51,6 +51,7 @@ func authentication(from surface.Authenticator, audiences []string) authenticato
 				return &authenticator.Response{User: caller.Caller{Principal: principal}}, true, nil
 			}
 			if !isPublic(r.URL.Path) {
+				noteFailure(r.Context(), err)
 				return nil, false, err
 			}
 		}
@@ -87,8 +88,16 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 	if slices.Contains(p.reviews, a.GetAPIGroup()) && a.GetVerb() == "create" {
 		return authorizer.DecisionAllow, "", nil
 	}
-	if isNamespace(a) {
-		return authorizer.DecisionDeny, "namespaces are there by being used, and are not objects of this API", nil
+	if isNamespace(a) || isEvent(a) {
+		reason := authorizeNamespace(who, a)
+		if isEvent(a) {
+			reason = authorizeEvent(who, a)
+		}
+		auditNotesOf(ctx).noteDecision(a, permission, access.Scope{Organization: a.GetNamespace()}, access.Decision{Allowed: reason == ""})
+		if reason != "" {
+			return authorizer.DecisionDeny, reason, nil
+		}
+		return authorizer.DecisionAllow, "", nil
 	}
 	if a.GetAPIGroup() != v1alpha1.GroupName {
 		return authorizer.DecisionDeny, "group " + a.GetAPIGroup() + " is not served", nil

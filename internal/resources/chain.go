@@ -30,9 +30,12 @@ import (
 
 // buildChain wraps the library's chain. Everything here must be outside of it:
 // inside, the verb is already decided, and authorization with it.
-func buildChain(codecs serializer.CodecFactory, kinds kinds, auditor surface.Auditor) func(http.Handler, *genericapiserver.Config) http.Handler {
+func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, auditor surface.Auditor) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
-		chain := genericapiserver.DefaultBuildHandlerChain(checkRequests(codecs, kinds, c.MaxRequestBodyBytes, api), c)
+		known := c.Authentication.Authenticator
+		c.Authentication.Authenticator = authenticated
+		chain := genericapiserver.DefaultBuildHandlerChain(checkRequests(scheme, codecs, kinds, c.MaxRequestBodyBytes, api), c)
+		chain = authenticate(codecs, known, chain)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			record := web.RecordOf(r.Context())
 			record.SetRoute("resources", kinds.route(r.URL.Path))
@@ -45,7 +48,7 @@ func buildChain(codecs serializer.CodecFactory, kinds kinds, auditor surface.Aud
 				writeStatus(codecs, w, r, err)
 				return
 			}
-			r = replaceByPost(r)
+			r = ourTokenPath(replaceByPost(r))
 			chain.ServeHTTP(w, r)
 		})
 	}
@@ -80,6 +83,11 @@ func refuse(r *http.Request) error {
 	if version := query.Get("resourceVersion"); version != "" {
 		if _, err := strconv.ParseUint(version, 10, 63); err != nil {
 			return apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a version that this server gave out", version))
+		}
+	}
+	if grace := query.Get("gracePeriodSeconds"); grace != "" {
+		if _, err := strconv.ParseInt(grace, 10, 64); err != nil { // a negative one is told as invalid, later
+			return apierrors.NewBadRequest(fmt.Sprintf("gracePeriodSeconds must be a whole number, not %q", grace))
 		}
 	}
 	for name, most := range map[string]int64{"limit": math.MaxInt64, "timeoutSeconds": maxTimeout} {
@@ -154,6 +162,20 @@ func sniff(body *bufio.Reader) string {
 		return runtime.ContentTypeJSON
 	}
 	return runtime.ContentTypeYAML
+}
+
+// ourTokenPath has tokens asked for where kubectl create token does, which knows
+// the accounts of core/v1 only. Those are not served: kubectl get sa would find
+// them instead of ours.
+func ourTokenPath(r *http.Request) *http.Request {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/")
+	parts := strings.Split(rest, "/")
+	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1] != "serviceaccounts" || parts[3] != "token" {
+		return r
+	}
+	ours := r.Clone(r.Context())
+	ours.URL.Path, ours.URL.RawPath = apiPrefix+"namespaces/"+rest, ""
+	return ours
 }
 
 // isItem matches namespaces/{namespace}/{resource}/{name} and nothing longer.

@@ -154,7 +154,7 @@ func properties(schema map[string]any) map[string]any {
 func TestDocumentsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	for _, path := range []string{"/openapi/v3/apis/apps/v1", "/openapi/v3/api/v1", "/openapi/v3/apis/cloud.vendor.io/v9", "/openapi/v9"} {
+	for _, path := range []string{"/openapi/v3/apis/apps/v1", "/openapi/v3/api/v2", "/openapi/v3/apis/cloud.vendor.io/v9", "/openapi/v9"} {
 		a.get(path).want(http.StatusNotFound).failure()
 	}
 	for _, path := range []string{"/openapi/v2", "/openapi/v3/apis/cloud.vendor.io/v1alpha1"} {

@@ -34,7 +34,7 @@ func (d *drain) handle(next http.Handler) http.Handler {
 
 // isWatch knows a watch by its query or by the old form of its path.
 func isWatch(r *http.Request) bool {
-	if strings.HasPrefix(r.URL.Path, apiPrefix+"watch/") {
+	if strings.Contains(r.URL.Path, "/watch/") {
 		return true
 	}
 	// Whatever is not plainly no: ending a list early on a stopping server does

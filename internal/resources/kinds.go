@@ -1,10 +1,14 @@
 package resources
 
 import (
+	"net/http"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/resources/store"
 )
@@ -31,6 +35,19 @@ func (k kinds) info(resource string) store.Info {
 	return store.Info{}
 }
 
+// empty makes an object of the kind that a call is about; nil for none of ours.
+func (k kinds) empty(scheme *runtime.Scheme, r *http.Request) runtime.Object {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || info.APIGroup != v1alpha1.GroupName || !k.serves(info.Resource) {
+		return nil
+	}
+	object, err := scheme.New(v1alpha1.SchemeGroupVersion.WithKind(k.info(info.Resource).Kind))
+	if err != nil {
+		return nil // every kind that is served is in the scheme
+	}
+	return object
+}
+
 // scopeOf is as much as a path says about where something lies.
 func (k kinds) scopeOf(a authorizer.Attributes) access.Scope {
 	if definition := k[a.GetResource()]; definition != nil {
@@ -45,7 +62,7 @@ func (k kinds) route(path string) string {
 	if !ok {
 		first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 		switch first {
-		case "apis", "openapi", "healthz", "livez", "readyz", "version":
+		case "api", "apis", "openapi", "healthz", "livez", "readyz", "version":
 			return "/" + first
 		}
 		return "other"
@@ -66,7 +83,7 @@ func (k kinds) route(path string) string {
 		case 1:
 			pattern = append(pattern, "{name}")
 		case 2:
-			if part != "status" {
+			if part != "status" && part != "token" {
 				part = "other"
 			}
 			pattern = append(pattern, part)

@@ -35,11 +35,6 @@ func (p chainPolicy) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	return p.policy.Authorize(ctx, a)
 }
 
-// isNamespace: an organization is there by being used, and no object.
-func isNamespace(a authorizer.Attributes) bool {
-	return a.GetAPIGroup() == "" && a.GetResource() == "namespaces" && a.GetSubresource() == ""
-}
-
 // notServed knows methods that mean nothing, and groups that are not served.
 // The verbs that the machinery makes up by itself, those of impersonation among
 // them, never come from a method, and are left to the policy.
@@ -48,9 +43,10 @@ func (p chainPolicy) notServed(a authorizer.Attributes) bool {
 		return true
 	}
 	if isNamespace(a) {
-		// kubectl asks for the namespace when an object is not found, and takes
-		// a 404 there for the reason.
-		return false
+		return !slices.Contains(namespaceVerbs, a.GetVerb())
+	}
+	if isEvent(a) {
+		return !slices.Contains(eventVerbs, a.GetVerb())
 	}
 	_, known := access.ForVerb(a.GetResource(), a.GetSubresource(), a.GetVerb())
 	return known && a.GetAPIGroup() != v1alpha1.GroupName && !slices.Contains(p.reviews, a.GetAPIGroup())

@@ -1,12 +1,14 @@
 package resources
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -23,17 +25,24 @@ const (
 func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version string) {
 	namer := apiopenapi.NewDefinitionNamer(versioned(scheme))
 
-	v2 := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	v2 := genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	v2.Info.Title = apiTitle
 	v2.Info.Version = version
 	v2.PostProcessSpec = addReplaceByPostV2
 	config.OpenAPIConfig = v2
 
-	v3 := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	v3 := genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	v3.Info.Title = apiTitle
 	v3.Info.Version = version
 	v3.PostProcessSpec = addReplaceByPostV3
 	config.OpenAPIV3Config = v3
+}
+
+// definitions are those of our types and of the few of Kubernetes beside them.
+func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	all := openapi.GetOpenAPIDefinitions(ref)
+	maps.Copy(all, openapi.Core(ref))
+	return all
 }
 
 // versioned leaves out the internal twins of our types: they are the same Go

@@ -13,20 +13,23 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"freshet/api/v1alpha1"
 	"freshet/internal/resources/quantities"
 	"freshet/internal/resources/store"
+	"freshet/internal/web"
 )
 
 // checkRequests wraps the API itself: what stands here is behind authentication,
 // so that strangers cannot make us read bodies.
-func checkRequests(codecs serializer.CodecFactory, kinds kinds, limit int64, api http.Handler) http.Handler {
+func checkRequests(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64, api http.Handler) http.Handler {
 	api = serveDocuments(codecs, api)
-	patches := checkPatches(codecs, limit, api)
+	patches := checkPatches(scheme, codecs, kinds, limit, api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = strictFields(kinds, r)
 		switch {
@@ -60,7 +63,7 @@ func strictFields(kinds kinds, r *http.Request) *http.Request {
 // merge patches with a directive that does not exist
 // (docs/spec/resources.md#r11), and impossible quantities in patches that are
 // not decoded by a serializer.
-func checkPatches(codecs serializer.CodecFactory, limit int64, next http.Handler) http.Handler {
+func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		check, ok := patchChecks[types.PatchType(mediaType)]
@@ -70,8 +73,8 @@ func checkPatches(codecs serializer.CodecFactory, limit int64, next http.Handler
 		}
 		head, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 		if err == nil && int64(len(head)) <= limit {
-			if err := check(head); err != nil {
-				writeStatus(codecs, w, r, apierrors.NewBadRequest("the patch is invalid: "+err.Error()))
+			if err := check(head, kinds.empty(scheme, r)); err != nil {
+				writeStatus(codecs, w, r, badPatch(kinds, r, err))
 				return
 			}
 		}
@@ -81,15 +84,31 @@ func checkPatches(codecs serializer.CodecFactory, limit int64, next http.Handler
 	})
 }
 
-var patchChecks = map[types.PatchType]func([]byte) error{
-	types.ApplyYAMLPatchType:      quantities.CheckYAML,
-	types.JSONPatchType:           checkDepth,
-	types.MergePatchType:          checkDepth,
+// badPatch is 422 for values of a wrong type, as the machinery answers to other
+// patches, and 400 for what cannot be a patch at all.
+func badPatch(kinds kinds, r *http.Request, err error) error {
+	text := web.DecodeText(err.Error())
+	info, known := request.RequestInfoFrom(r.Context())
+	if !errors.Is(err, errShape) || !known {
+		return apierrors.NewBadRequest("the patch is invalid: " + text)
+	}
+	kind := v1alpha1.SchemeGroupVersion.WithKind(kinds.info(info.Resource).Kind).GroupKind()
+	return apierrors.NewInvalid(kind, info.Name, field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, text)})
+}
+
+// patchChecks look at a patch before it is applied to an object of the kind.
+var patchChecks = map[types.PatchType]func(patch []byte, empty runtime.Object) error{
+	types.ApplyYAMLPatchType:      func(patch []byte, _ runtime.Object) error { return quantities.CheckYAML(patch) },
+	types.JSONPatchType:           func(patch []byte, _ runtime.Object) error { return checkDepth(patch) },
+	types.MergePatchType:          func(patch []byte, _ runtime.Object) error { return checkDepth(patch) },
 	types.StrategicMergePatchType: checkStrategic,
 }
 
-func checkStrategic(patch []byte) error {
-	return errors.Join(checkDepth(patch), quantities.CheckJSON(patch), checkDirectives(patch))
+func checkStrategic(patch []byte, empty runtime.Object) error {
+	if err := errors.Join(checkDepth(patch), quantities.CheckJSON(patch), checkDirectives(patch)); err != nil {
+		return err
+	}
+	return checkShape(patch, empty)
 }
 
 // maxNesting is far more than any of our kinds has. Merging takes time with the

@@ -36,6 +36,9 @@ var reviewKinds = []struct {
 
 // addReviews registers the kinds, each as its own internal version too.
 func addReviews(scheme *runtime.Scheme) error {
+	// What kubectl create token sends; tokens issues them.
+	scheme.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{})
+	scheme.AddKnownTypes(internalVersion(authenticationv1.GroupName), &authenticationv1.TokenRequest{})
 	for _, r := range reviewKinds {
 		internal := schema.GroupVersion{Group: r.version.Group, Version: runtime.APIVersionInternal}
 		scheme.AddKnownTypes(r.version, r.kind())
@@ -57,6 +60,7 @@ func reviewGroups(scheme *runtime.Scheme, codecs serializer.CodecFactory, answer
 		if !ok {
 			info := genericapiserver.NewDefaultAPIGroupInfo(r.version.Group, scheme, metav1.ParameterCodec, codecs)
 			info.VersionedResourcesStorageMap[r.version.Version] = map[string]rest.Storage{}
+			info.NegotiatedSerializer = plainStatuses{info.NegotiatedSerializer}
 			group = &info
 			byName[r.version.Group] = group
 			groups = append(groups, group)

@@ -7,6 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -111,6 +112,9 @@ func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) au
 			},
 		}},
 	}
+	status.ResourceRules = append(status.ResourceRules,
+		authorizationv1.ResourceRule{Verbs: eventVerbs, APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{who.Organization}},
+		authorizationv1.ResourceRule{Verbs: eventVerbs, APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}})
 	for _, kind := range reviewKinds {
 		status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
 			Verbs: []string{"create"}, APIGroups: []string{kind.version.Group}, Resources: []string{kind.plural},

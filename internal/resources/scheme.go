@@ -23,7 +23,7 @@ func newScheme(definitions []store.Definition) (*runtime.Scheme, error) {
 	scheme.AddUnversionedTypes(unversioned,
 		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, v1alpha1.AddInternalToScheme, metav1internal.AddToScheme, addReviews,
+		v1alpha1.AddToScheme, v1alpha1.AddInternalToScheme, metav1internal.AddToScheme, addReviews, addCore,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("building the scheme: %w", err)
@@ -38,9 +38,8 @@ func newScheme(definitions []store.Definition) (*runtime.Scheme, error) {
 }
 
 // storageCodec stores protobuf and reads whatever is there.
-func storageCodec(scheme *runtime.Scheme, codecs serializer.CodecFactory) runtime.Codec {
+func storageCodec(scheme *runtime.Scheme, codecs serializer.CodecFactory, version schema.GroupVersion) runtime.Codec {
 	encoder := protobuf.NewSerializer(scheme, scheme)
 	decoder := recognizer.NewDecoder(encoder, codecs.UniversalDeserializer())
-	return codecs.CodecForVersions(encoder, decoder, v1alpha1.SchemeGroupVersion,
-		schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal})
+	return codecs.CodecForVersions(encoder, decoder, version, internalVersion(version.Group))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -25,8 +26,11 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/resources/etcd"
+	"freshet/internal/resources/events"
+	"freshet/internal/resources/organizations"
 	"freshet/internal/resources/quantities"
 	"freshet/internal/resources/store"
+	"freshet/internal/resources/tokens"
 	"freshet/internal/surface"
 )
 
@@ -58,6 +62,13 @@ type Config struct {
 	// MaxReads and MaxWrites bound what is worked on at once; 400 and 200 when zero.
 	MaxReads  int
 	MaxWrites int
+	// RefuseNewOrganizations has organizations made on purpose only, not by the
+	// first object in one.
+	RefuseNewOrganizations bool
+	// Tokens issues tokens for service accounts; nil: none are.
+	Tokens *tokens.Options
+	// Log is for what happens beside calls; nil: nothing is logged.
+	Log *slog.Logger
 }
 
 // Check is something that readiness depends on.
@@ -86,6 +97,7 @@ type Server struct {
 	stopped  chan struct{}
 	drain    *drain
 	inFlight *inFlight
+	recorder *events.Recorder
 }
 
 // New builds the API over etcd. Nothing is served before Start.
@@ -109,21 +121,44 @@ func New(cfg Config) (*Server, error) {
 	config.LoopbackClientConfig = loop.config()
 	config.Authentication.Authenticator = authentication(cfg.Authenticator, cfg.Audiences)
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
-	config.BuildHandlerChainFunc = buildChain(codecs, kinds, cfg.Auditor)
+	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, cfg.Auditor)
 	config.ResourceTransformers = cfg.Transformers
-	if err := storageOptions(cfg, storageCodec(scheme, codecs)).ApplyTo(config); err != nil {
+	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
 	}
 
+	beside, err := openCore(scheme, codecs, config.RESTOptionsGetter)
+	if err != nil {
+		return nil, err
+	}
+	config.AdmissionControl = organizations.Admission{Organizations: beside.organizations, AutoCreate: !cfg.RefuseNewOrganizations}
 	generic, err := config.Complete(nil).New("freshet", genericapiserver.NewEmptyDelegateWithCustomHandler(notFound(codecs)))
 	if err != nil {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
-	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
-	group.NegotiatedSerializer = quantities.Checked(codecs)
+	storages, err := openKinds(cfg, scheme, config)
+	if err != nil {
+		return nil, err
+	}
+	beside.organizations.Contents = contents(storages)
+	if err := install(generic, scheme, codecs, cfg, storages, beside); err != nil {
+		return nil, err
+	}
+	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if err := generic.AddPostStartHook("organizations", findOrganizations(storages, beside.organizations, log)); err != nil {
+		return nil, fmt.Errorf("building the resource API: %w", err)
+	}
+	return &Server{
+		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
+		inFlight: newInFlight(codecs, kinds, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
+	}, nil
+}
+
+// openKinds opens the stores of the kinds, by path.
+func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Config) (map[string]rest.Storage, error) {
 	storages := map[string]rest.Storage{}
 	for _, kind := range cfg.Kinds {
-		s, err := kind.Open(scheme, config.RESTOptionsGetter, objectAuthorizer{cfg.Authorizer, kinds})
+		s, err := kind.Open(scheme, config.RESTOptionsGetter, objectAuthorizer{cfg.Authorizer, kindsOf(cfg.Kinds)})
 		if err != nil {
 			return nil, err
 		}
@@ -131,19 +166,26 @@ func New(cfg Config) (*Server, error) {
 		storages[plural] = s.Main
 		storages[plural+"/status"] = s.Status
 	}
+	if cfg.Tokens != nil && storages["serviceaccounts"] != nil {
+		storages["serviceaccounts/token"] = &tokens.REST{Options: *cfg.Tokens}
+	}
+	return storages, nil
+}
+
+// install serves every group.
+func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, cfg Config, storages map[string]rest.Storage, beside core) error {
+	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
+	group.NegotiatedSerializer = plainStatuses{quantities.Checked(codecs)}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storages
 	if err := generic.InstallAPIGroup(&group); err != nil {
-		return nil, fmt.Errorf("installing the kinds: %w", err)
+		return fmt.Errorf("installing the kinds: %w", err)
 	}
 	for _, group := range reviewGroups(scheme, codecs, &reviewer{newPolicy(cfg)}) {
 		if err := generic.InstallAPIGroup(group); err != nil {
-			return nil, fmt.Errorf("installing the reviews: %w", err)
+			return fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
-	return &Server{
-		generic: generic, config: config, loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
-		inFlight: newInFlight(codecs, kinds, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
-	}, nil
+	return beside.install(generic, scheme, codecs, newPolicy(cfg).readable)
 }
 
 // tune sets what experience with the library recommends.
@@ -176,6 +218,7 @@ func (s *Server) Start() {
 	s.loopback.serve(s.handler)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
+	go s.recorder.Run(ctx)
 	go func() {
 		defer close(s.stopped)
 		// Without a listener of its own the library's Run does not return; its
@@ -192,6 +235,9 @@ func (s *Server) Handler() http.Handler { return s.drain.handle(s.inFlight.handl
 func (s *Server) Loopback() *clientrest.Config {
 	return clientrest.CopyConfig(s.generic.LoopbackClientConfig)
 }
+
+// Recorder tells of the controllers' steps, as Events.
+func (s *Server) Recorder() *events.Recorder { return s.recorder }
 
 // Stop refuses new requests, lets the running ones end, and closes the store.
 func (s *Server) Stop(ctx context.Context) error {

@@ -10,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/identity"
 	"freshet/internal/kinds"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources"
+	"freshet/internal/resources/tokens"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
 )
@@ -42,12 +44,19 @@ func (s *server) openResources(context.Context) (err error) {
 		MaxBody:            int64(s.cfg.Limits.ResourceBody),
 		MaxReads:           s.cfg.Limits.ReadsInFlight,
 		MaxWrites:          s.cfg.Limits.WritesInFlight,
+		Log:                s.log,
+		Tokens: &tokens.Options{
+			Issuer: s.identity.issuer, Directory: s.identity.directory, Authorizer: s.identity.policy,
+			Audiences: identity.Audiences{Addresses: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std()},
+		},
+
+		RefuseNewOrganizations: !s.cfg.Organizations.AutoCreate,
 	})
 	if err != nil {
 		return err
 	}
 	s.api.Start()
-	s.loops, err = s.kinds.Controllers(s.api.Loopback())
+	s.loops, err = s.kinds.Controllers(s.api.Loopback(), s.api.Recorder())
 	return err
 }
 

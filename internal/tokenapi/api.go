@@ -15,13 +15,6 @@ import (
 // surfaceName is the surface's in records and metrics.
 const surfaceName = "token"
 
-// Instances knows the data planes that tokens can be made for.
-type Instances interface {
-	// TokenLifetime returns how long access tokens of an instance live (0 for
-	// the default), and whether there is such an instance.
-	TokenLifetime(organization, instance string) (time.Duration, bool)
-}
-
 // Options configures the surface; Issuer, Directory, Sealer and Audiences are
 // required. There is no Authenticator and no Authorizer: this is where
 // credentials become the tokens that those are about.
@@ -32,7 +25,7 @@ type Options struct {
 	// Audiences are the addresses of the resource API. The first one is its
 	// base URL: the default, and an audience of every token for it.
 	Audiences []string
-	Instances Instances                  // nil when there are no data planes
+	Instances identity.Instances         // nil when there are no data planes
 	Lifetime  time.Duration              // of tokens for the resource API; 0 for the default
 	Limits    Limits                     // zero values are the defaults
 	Source    func(*http.Request) string // the caller's address; nil for the connection's

@@ -3,7 +3,6 @@ package tokenapi
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -92,40 +91,12 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 // (docs/spec/resources.md#r10): the resource API by any of its addresses, which
 // is also the default, or one data plane.
 func (a *API) audience(r *http.Request, account *identity.Account, wanted string) ([]string, time.Duration, error) {
-	primary := a.opts.Audiences[0]
-	if wanted == "" || wanted == primary {
-		return []string{primary}, a.opts.Lifetime, nil
+	known := identity.Audiences{Addresses: a.opts.Audiences, Instances: a.opts.Instances, Lifetime: a.opts.Lifetime}
+	audiences, lifetime, ok := known.Resolve(account, wanted, r.Host)
+	if !ok {
+		return nil, 0, deniedAudience()
 	}
-	if organization, instance, ok := identity.ParseInstanceAudience(wanted); ok {
-		if a.opts.Instances == nil || (organization != account.Organization && !account.System) {
-			return nil, 0, deniedAudience()
-		}
-		lifetime, ok := a.opts.Instances.TokenLifetime(organization, instance)
-		if !ok {
-			return nil, 0, deniedAudience()
-		}
-		return []string{wanted}, lifetime, nil
-	}
-	if a.isOurs(r, wanted) {
-		// As it was asked for, since clients compare; and the name that the
-		// resource API always answers to.
-		return []string{wanted, primary}, a.opts.Lifetime, nil
-	}
-	return nil, 0, deniedAudience()
-}
-
-// isOurs reports whether an address means the resource API: a configured one,
-// or the one at which the caller has just reached this very server.
-func (a *API) isOurs(r *http.Request, address string) bool {
-	canonical := identity.CanonicalURL(address)
-	for _, known := range a.opts.Audiences {
-		if identity.CanonicalURL(known) == canonical {
-			return true
-		}
-	}
-	u, err := url.Parse(canonical)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil &&
-		r.Host != "" && strings.EqualFold(u.Host, strings.TrimSuffix(strings.TrimSuffix(r.Host, ":80"), ":443"))
+	return audiences, lifetime, nil
 }
 
 // nameable is an audience that may be written down: one that looks like an

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/client-go/rest"
 
 	"freshet/api/v1alpha1"
@@ -29,6 +30,7 @@ import (
 const (
 	AdminToken = "test-system-administrator"
 	AcmeToken  = "test-acme-administrator" // rules the organization acme only
+	GuestToken = "test-acme-guest"         // of acme, without any role
 )
 
 // Server is a running resource API.
@@ -48,6 +50,8 @@ type Options struct {
 	Durable            bool   // fsync as in production
 	CompactionInterval time.Duration
 	Kinds              []store.Definition // instead of Kinds()
+	// RefuseNewOrganizations is that of resources.Config.
+	RefuseNewOrganizations bool
 }
 
 // Start runs a server until the test ends.
@@ -80,6 +84,8 @@ func (s *Server) open() {
 		Address:            "127.0.0.1:8080",
 		Version:            "test",
 		CompactionInterval: s.opt.CompactionInterval,
+
+		RefuseNewOrganizations: s.opt.RefuseNewOrganizations,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -88,6 +94,41 @@ func (s *Server) open() {
 	s.Server, s.etc = api, member
 	s.web = httptest.NewServer(api.Handler())
 	s.URL = s.web.URL
+}
+
+// Forget removes a key from the store, behind the back of the API.
+func (s *Server) Forget(t testing.TB, key string) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: s.etc.Endpoints().URLs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if res, err := client.Delete(t.Context(), key); err != nil || res.Deleted != 1 {
+		t.Fatalf("removing %s: %v, %v, want one key", key, res, err)
+	}
+}
+
+// Lease is how long a key of the store has left; 0 when it stays for ever.
+func (s *Server) Lease(t testing.TB, key string) time.Duration {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: s.etc.Endpoints().URLs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	res, err := client.Get(t.Context(), key)
+	if err != nil || len(res.Kvs) != 1 {
+		t.Fatalf("reading %s: %v, %v, want one key", key, res, err)
+	}
+	if res.Kvs[0].Lease == 0 {
+		return 0
+	}
+	lease, err := client.TimeToLive(t.Context(), clientv3.LeaseID(res.Kvs[0].Lease))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(lease.TTL) * time.Second
 }
 
 // Restart closes the server and opens another on the same data and a new URL.
@@ -158,6 +199,9 @@ func (authenticator) Authenticate(_ context.Context, token string, _ ...string) 
 		return &identity.Principal{Name: "admin@default.test", Organization: "default", ServiceAccount: "admin", System: true}, nil
 	case subtle.ConstantTimeCompare([]byte(token), []byte(AcmeToken)) == 1:
 		return &identity.Principal{Name: "boss@acme.test", Organization: "acme", ServiceAccount: "boss", Admin: true}, nil
+	}
+	if subtle.ConstantTimeCompare([]byte(token), []byte(GuestToken)) == 1 {
+		return &identity.Principal{Name: "guest@acme.test", Organization: "acme", ServiceAccount: "guest"}, nil
 	}
 	return nil, errs.New(errs.Unauthenticated, "unknown token")
 }

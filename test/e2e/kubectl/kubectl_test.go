@@ -30,6 +30,7 @@ type client struct {
 	organization string
 	home         string
 	editor       string // of kubectl edit; one that fails when empty
+	token        string // instead of the kubeconfig, when not empty
 }
 
 // result is what a command left.
@@ -112,7 +113,14 @@ func in(t *testing.T) *client {
 // command prepares kubectl with a home of its own, so that caches and settings
 // of whoever runs the test stay out.
 func (c *client) command(ctx context.Context, stdin string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, c.binary, append([]string{"--kubeconfig", c.kubeconfig, "-n", c.organization}, args...)...)
+	flags := []string{"--kubeconfig", c.kubeconfig, "-n", c.organization}
+	if c.token != "" {
+		flags = []string{
+			"--kubeconfig", os.DevNull, "--server", server.HTTPS,
+			"--certificate-authority", filepath.Join(server.DataDir, "tls", "ca.crt"), "--token", c.token, "-n", c.organization,
+		}
+	}
+	cmd := exec.CommandContext(ctx, c.binary, append(flags, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+c.home, "TMPDIR="+c.home, "KUBE_EDITOR="+cmp.Or(c.editor, "false"))
 	cmd.Stdin = strings.NewReader(stdin)
 	return cmd

@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"freshet/api/v1alpha1"
+)
+
+// Recorder keeps what controllers did, for people to read. It does not wait and
+// may drop what is too much.
+type Recorder interface {
+	Record(kind string, about metav1.Object, warning bool, reason, message string)
+}
+
+// Narrate tells a recorder of every step that the objects of an informer take: a
+// condition that changes, a deletion that begins. Controllers say all they do in
+// conditions, so that none has to tell it twice. What was there before the
+// informer started is no news.
+func Narrate(informer cache.SharedIndexInformer, kind string, recorder Recorder) error {
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if !initial {
+				narrate(kind, nil, obj, recorder)
+			}
+		},
+		UpdateFunc: func(old, obj any) { narrate(kind, old, obj, recorder) },
+	})
+	return err
+}
+
+func narrate(kind string, old, obj any, recorder Recorder) {
+	object, ok := obj.(metav1.Object)
+	if !ok {
+		return
+	}
+	before := conditionsOf(old)
+	for _, now := range conditionsOf(obj) {
+		was := slices.IndexFunc(before, func(c v1alpha1.Condition) bool { return c.Type == now.Type })
+		if was >= 0 && before[was].Status == now.Status && before[was].Reason == now.Reason && before[was].Message == now.Message {
+			continue
+		}
+		if !worthTelling(now) {
+			continue
+		}
+		message := now.Message
+		if message == "" {
+			message = fmt.Sprintf("%s is %s", now.Type, now.Status)
+		} else if now.Type != v1alpha1.ConditionReady {
+			message = now.Type + ": " + message
+		}
+		reason := now.Reason
+		if reason == "" {
+			reason = now.Type
+		}
+		recorder.Record(kind, object, isWarning(now), reason, message)
+	}
+	if previous, ok := old.(metav1.Object); ok && previous.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil {
+		message := "deletion was asked for"
+		if holders := object.GetFinalizers(); len(holders) > 0 {
+			message += "; waiting for " + strings.Join(holders, ", ")
+		}
+		recorder.Record(kind, object, false, "Deleting", message)
+	}
+}
+
+// worthTelling leaves out that a key is not expired or revoked, and what is not
+// known yet.
+func worthTelling(c v1alpha1.Condition) bool {
+	if c.Type == v1alpha1.ConditionExpired || c.Type == v1alpha1.ConditionRevoked {
+		return c.Status == v1alpha1.ConditionTrue
+	}
+	return c.Status != v1alpha1.ConditionUnknown
+}
+
+// bad are the endings of reasons that somebody has to do something about.
+var bad = []string{"Failed", "NotFound", "Invalid", "Error", "Declined", "Expired", "Unavailable", "Unsupported"}
+
+func isWarning(c v1alpha1.Condition) bool {
+	return c.Status == v1alpha1.ConditionFalse &&
+		(c.Type == "AsRequested" || slices.ContainsFunc(bad, func(end string) bool { return strings.HasSuffix(c.Reason, end) }))
+}
+
+// conditionsOf are an object's conditions, whatever their form.
+func conditionsOf(obj any) []v1alpha1.Condition {
+	switch o := obj.(type) {
+	case *v1alpha1.APIKey:
+		list := make([]v1alpha1.Condition, 0, len(o.Status.Conditions))
+		for _, c := range o.Status.Conditions {
+			list = append(list, v1alpha1.Condition{
+				Type: c.Type, Status: v1alpha1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
+			})
+		}
+		return list
+	case *v1alpha1.MessagingCluster:
+		return o.Status.Conditions
+	case *v1alpha1.MessagingInstance:
+		return o.Status.Conditions
+	case *v1alpha1.RoleBinding:
+		return o.Status.Conditions
+	case *v1alpha1.ServiceAccount:
+		return o.Status.Conditions
+	case *v1alpha1.ServiceAccountBinding:
+		return o.Status.Conditions
+	case *v1alpha1.User:
+		return o.Status.Conditions
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+// Package events keeps what the controllers did, for kubectl describe and the
+// like: one Event per object, reason and message, with a count of how often it
+// happened, for an hour (docs/spec/resources.md#r14).
+//
+// Events are told, not promised: they are written behind the step they are about
+// (recorder.go), at a bounded rate, and what does not fit is dropped. They are
+// kept in their core/v1 form and shown in that of events.k8s.io/v1 too (rest.go,
+// convert.go). Callers read them and write none.
+package events
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/names"
+)
+
+// lifetime is how long an event is kept after it last happened, in seconds. The
+// store puts it on a lease.
+const lifetime = 3600
+
+// Events is the store.
+type Events struct{ store *genericregistry.Store }
+
+// Open makes the store.
+func Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (*Events, error) {
+	rules := strategy{scheme, names.SimpleNameGenerator}
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &corev1.Event{} },
+		NewListFunc:               func() runtime.Object { return &corev1.EventList{} },
+		PredicateFunc:             match,
+		TTLFunc:                   func(runtime.Object, uint64, bool) (uint64, error) { return lifetime, nil },
+		DefaultQualifiedResource:  corev1.Resource("events"),
+		SingularQualifiedResource: corev1.Resource("event"),
+		CreateStrategy:            rules,
+		UpdateStrategy:            rules,
+		DeleteStrategy:            rules,
+		TableConvertor:            table,
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes}); err != nil {
+		return nil, fmt.Errorf("opening the store of events: %w", err)
+	}
+	return &Events{store: store}, nil
+}
+
+func match(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: attributes}
+}
+
+func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	event, ok := obj.(*corev1.Event)
+	if !ok {
+		return nil, nil, fmt.Errorf("not an Event: %T", obj)
+	}
+	return event.Labels, selectable(event), nil
+}
+
+func selectable(event *corev1.Event) fields.Set {
+	about := event.InvolvedObject
+	return fields.Set{
+		"metadata.name":                  event.Name,
+		"metadata.namespace":             event.Namespace,
+		"involvedObject.kind":            about.Kind,
+		"involvedObject.namespace":       about.Namespace,
+		"involvedObject.name":            about.Name,
+		"involvedObject.uid":             string(about.UID),
+		"involvedObject.apiVersion":      about.APIVersion,
+		"involvedObject.resourceVersion": about.ResourceVersion,
+		"involvedObject.fieldPath":       about.FieldPath,
+		"reason":                         event.Reason,
+		"reportingComponent":             event.ReportingController,
+		"source":                         event.Source.Component,
+		"type":                           event.Type,
+	}
+}
+
+// FieldLabel is the conversion of field selectors of core/v1.
+func FieldLabel(label, value string) (string, string, error) {
+	if _, ok := selectable(&corev1.Event{})[label]; ok {
+		return label, value, nil
+	}
+	return "", "", fmt.Errorf("%q is not a known field selector of events", label)
+}
+
+// renamed are the selectors of events.k8s.io/v1 that core/v1 calls otherwise.
+var renamed = map[string]string{
+	"regarding.kind": "involvedObject.kind", "regarding.namespace": "involvedObject.namespace",
+	"regarding.name": "involvedObject.name", "regarding.uid": "involvedObject.uid",
+	"regarding.apiVersion": "involvedObject.apiVersion", "regarding.resourceVersion": "involvedObject.resourceVersion",
+	"regarding.fieldPath": "involvedObject.fieldPath", "reportingController": "reportingComponent",
+}
+
+// NewFieldLabel is the conversion of field selectors of events.k8s.io/v1.
+func NewFieldLabel(label, value string) (string, string, error) {
+	if name, ok := renamed[label]; ok {
+		return name, value, nil
+	}
+	return FieldLabel(label, value)
+}
+
+// strategy lets the recorder write what it made.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+func (strategy) NamespaceScoped() bool                                            { return true }
+func (strategy) Canonicalize(runtime.Object)                                      {}
+func (strategy) AllowCreateOnUpdate(context.Context) bool                         { return true }
+func (strategy) AllowUnconditionalUpdate(context.Context) bool                    { return true }
+func (strategy) PrepareForCreate(context.Context, runtime.Object)                 {}
+func (strategy) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}
+func (strategy) Validate(context.Context, runtime.Object) field.ErrorList         { return nil }
+func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
+func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+func (strategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+	return nil
+}

@@ -1,0 +1,126 @@
+package events
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"freshet/api/v1alpha1"
+)
+
+// What a recorder does at most. Telling must cost little beside the doing.
+const (
+	waiting    = 1024 // events that are not written yet
+	perSecond  = 50
+	burst      = 500
+	maxMessage = 1024
+)
+
+const component = "freshet"
+
+// Recorder writes events, behind the back of whoever reports them.
+type Recorder struct {
+	events *Events
+	log    *slog.Logger
+	queue  chan *corev1.Event
+	limit  flowcontrol.RateLimiter
+}
+
+// NewRecorder makes a recorder; Run does the work.
+func (e *Events) NewRecorder(log *slog.Logger) *Recorder {
+	return &Recorder{events: e, log: log, queue: make(chan *corev1.Event, waiting), limit: flowcontrol.NewTokenBucketRateLimiter(perSecond, burst)}
+}
+
+// Record notes a step of an object of ours. It does not wait: what does not fit
+// is dropped.
+func (r *Recorder) Record(kind string, about metav1.Object, warning bool, reason, message string) {
+	now := metav1.Now()
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: about.GetNamespace(), Name: name(kind, about, reason, message)},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Namespace: about.GetNamespace(), Name: about.GetName(),
+			UID: about.GetUID(), ResourceVersion: about.GetResourceVersion(),
+		},
+		Type: corev1.EventTypeNormal, Reason: reason, Message: shorten(message),
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		Source: corev1.EventSource{Component: component}, ReportingController: component,
+	}
+	if warning {
+		event.Type = corev1.EventTypeWarning
+	}
+	if about.GetNamespace() == "" || !r.limit.TryAccept() {
+		return
+	}
+	select {
+	case r.queue <- event:
+	default:
+	}
+}
+
+// name is the same for what is told twice, so that it is kept once.
+func name(kind string, about metav1.Object, reason, message string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{kind, string(about.GetUID()), reason, message}, "\x00")))
+	prefix := strings.ToLower(about.GetName())
+	return prefix[:min(len(prefix), 200)] + "." + hex.EncodeToString(sum[:8])
+}
+
+func shorten(message string) string {
+	if len(message) > maxMessage {
+		return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+	}
+	return message
+}
+
+// Run writes until the context ends.
+func (r *Recorder) Run(ctx context.Context) {
+	for {
+		select {
+		case event := <-r.queue:
+			if err := r.write(ctx, event); err != nil && ctx.Err() == nil {
+				r.log.Debug("an event was not written", slog.String("reason", event.Reason),
+					slog.String("object", event.Namespace+"/"+event.InvolvedObject.Name), slog.String("error", err.Error()))
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+const writeTimeout = 5 * time.Second
+
+// write makes the event, or counts it up. Replicas that saw the same version of
+// the object count it once.
+func (r *Recorder) write(ctx context.Context, event *corev1.Event) error {
+	ctx, cancel := context.WithTimeout(request.WithNamespace(ctx, event.Namespace), writeTimeout)
+	defer cancel()
+	_, err := r.events.store.Create(ctx, event.DeepCopy(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	_, _, err = r.events.store.Update(ctx, event.Name, rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		known, ok := old.(*corev1.Event)
+		if !ok {
+			return nil, fmt.Errorf("the store holds a %T among the events", old)
+		}
+		again := known.DeepCopy()
+		if known.InvolvedObject.ResourceVersion != event.InvolvedObject.ResourceVersion {
+			again.Count++
+			again.LastTimestamp = event.LastTimestamp
+			again.InvolvedObject.ResourceVersion = event.InvolvedObject.ResourceVersion
+		}
+		return again, nil
+	}), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	return err
+}
