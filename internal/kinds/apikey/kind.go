@@ -68,6 +68,7 @@ func (*Kind) Info() store.Info {
 		Secret:     true,
 		Finalizer:  Finalizer,
 		Owner:      "ServiceAccount",
+		OwnerField: "spec.serviceAccountName",
 		Columns:    columns(),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/reconcile/owners"
 )
 
 const (
@@ -48,6 +49,9 @@ func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
 	var pool *v1alpha1.ObjectReference
 	if found {
 		pool = instance.Spec.PoolRef
+		// In the write that creates it: a foreground deletion of the instance that
+		// comes next must know of the cluster.
+		owners.Add(o, instance, "MessagingInstance")
 	}
 	k.place(o, pool)
 	o.Spec.ServiceEndpoints = []v1alpha1.ServiceEndpoint{k.plan.Endpoint(o.Name, o.Namespace)}

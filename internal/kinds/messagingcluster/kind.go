@@ -62,6 +62,7 @@ func (*Kind) Info() store.Info {
 		ShortNames: []string{"mc"},
 		Finalizer:  Finalizer,
 		Owner:      "MessagingInstance",
+		OwnerField: "spec.instanceName",
 		NamePrefix: "mc-",
 		Columns:    columns(),
 	}

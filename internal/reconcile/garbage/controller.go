@@ -23,6 +23,11 @@ type Kind struct {
 	Resource schema.GroupVersionResource
 	Kind     string
 	Cluster  bool
+	// Owner is the kind of the owner that the service gives every object of this
+	// kind, and OwnerField the field that names it. An object belongs to that
+	// owner from its creation, also before the reference to it is written.
+	Owner      string
+	OwnerField string
 }
 
 // Controller is the collector.

@@ -39,6 +39,7 @@ type Info struct {
 	Strict        bool   // unknown fields are always refused, whatever the caller says about them
 	Finalizer     string // put on at creation, taken off by the kind's reconciler
 	Owner         string // kind of the owner that the service gives the object, if it does
+	OwnerField    string // the selectable field that names that owner
 	NamePrefix    string // when set, an object without a name gets this and some random letters
 	Columns       []printers.Column
 }
