@@ -16,6 +16,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/placement"
+	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
 )
@@ -42,6 +43,7 @@ type Kind struct {
 }
 
 var (
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Defaulter[*object]       = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
@@ -66,6 +68,11 @@ func (*Kind) Info() store.Info {
 		NamePrefix: "mc-",
 		Columns:    columns(),
 	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "the data plane is being torn down", o.Generation+1)
 }
 
 // New implements store.Kind.

@@ -165,7 +165,9 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 // finish tears the data plane down, and lets the cluster go after that.
 func (c *Controller) finish(ctx context.Context, cluster *object) (time.Duration, error) {
 	if !finalizers.Has(cluster, Finalizer) {
-		return 0, nil
+		status := *cluster.Status.DeepCopy()
+		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, cluster.Generation)
+		return 0, c.write(ctx, cluster, status)
 	}
 	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); !ok || ready.Reason != conditions.ReasonDeleting {
 		if err := c.notReady(ctx, cluster, conditions.ReasonDeleting, "the data plane is being torn down"); err != nil {

@@ -121,7 +121,9 @@ func conditionsOf(old []v1alpha1.Condition, reason, message string, ready v1alph
 // The keys have been dead since the delete call.
 func (c *Controller) finish(ctx context.Context, instance *object) error {
 	if !finalizers.Has(instance, Finalizer) {
-		return nil
+		status := *instance.Status.DeepCopy()
+		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, instance.Generation)
+		return c.write(ctx, instance, status)
 	}
 	waiting, err := c.deleteClusters(ctx, instance)
 	if err != nil {

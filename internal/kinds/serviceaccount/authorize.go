@@ -47,6 +47,15 @@ func (k *Kind) ValidateDelete(ctx context.Context, sa *object, _ *metav1.DeleteO
 	return apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts"), sa.Name, errSystemAccount)
 }
 
+// PrepareStatus implements store.StatusPreparer: the credentials are the
+// service's alone to write, the system administrator's hand included. What would
+// replace them would lock the account out and could not be undone.
+func (*Kind) PrepareStatus(ctx context.Context, sa, old *object) {
+	if !caller.ByService(ctx) {
+		sa.Status.PrivateKeyType, sa.Status.PrivateKeyData = old.Status.PrivateKeyType, old.Status.PrivateKeyData
+	}
+}
+
 // Redact implements store.Redacter: it hides the account's secret from those who
 // may not see it.
 func (k *Kind) Redact(ctx context.Context, sa *object) *object {

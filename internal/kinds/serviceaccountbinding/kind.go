@@ -13,6 +13,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/placement"
+	"freshet/internal/reconcile/conditions"
 	"freshet/internal/reconcile/owners"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
@@ -39,6 +40,7 @@ type Kind struct {
 }
 
 var (
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
@@ -69,6 +71,11 @@ func (*Kind) Info() store.Info {
 			},
 		),
 	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation+1)
 }
 
 // New implements store.Kind.
