@@ -129,7 +129,7 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 		return errs.Newf(errs.Invalid, "engine %q is not built into this server; use %q", spec.Engine, engineName)
 	}
 	if old, ok := p.running.Load().byUID[spec.UID]; ok {
-		if old.Spec != spec {
+		if !old.Equal(spec) {
 			p.publishLocked(old.with(spec))
 		}
 		return old.Health()

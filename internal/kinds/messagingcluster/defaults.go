@@ -16,6 +16,10 @@ const (
 	defaultMemory       = "4Gi"
 )
 
+// NodeTypeShared is the node type that embedded pool members have: everything in
+// the server's one process, with what that has.
+const NodeTypeShared = "shared"
+
 // Default implements store.Defaulter: it fills in what depends on nothing else.
 func (*Kind) Default(o *object) {
 	if o.Spec.ReleaseChannel == "" {
@@ -24,6 +28,9 @@ func (*Kind) Default(o *object) {
 	b := &o.Spec.Broker
 	if b.Replicas == nil {
 		b.Replicas = count(defaultBrokers)
+		if b.ResourceSpec != nil && b.ResourceSpec.NodeType == NodeTypeShared && b.Resources == nil {
+			b.Replicas = count(1)
+		}
 	}
 	if b.Resources == nil && b.ResourceSpec == nil {
 		b.Resources = &v1alpha1.BrokerResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
@@ -34,7 +41,7 @@ func (*Kind) Default(o *object) {
 }
 
 func setStorageDefaults(s *v1alpha1.Storage) {
-	if s.Replicas == nil {
+	if shared := s.ResourceSpec != nil && s.ResourceSpec.NodeType == NodeTypeShared && s.Resources == nil; s.Replicas == nil && !shared {
 		s.Replicas = count(defaultStorageNodes)
 	}
 	if s.Resources == nil && s.ResourceSpec == nil {

@@ -159,6 +159,7 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 	return provision.Spec{
 		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
 		InstanceType: instance.Spec.Type, Name: cluster.Name, Host: host, Engine: member.Engine,
+		Custom: knownCustom(cluster),
 	}, nil
 }
 

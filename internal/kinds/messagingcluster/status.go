@@ -51,7 +51,11 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 		}
 		wanted = append(wanted, c)
 	}
-	return conditions.Replace(old, append(wanted, ready)...)
+	wanted = append(wanted, ready)
+	if asked, ok := conditions.Find(old, conditionAsRequested); ok {
+		wanted = append(wanted, asked)
+	}
+	return conditions.Replace(old, wanted...)
 }
 
 // announce says what is about to happen: a first provisioning or an update.
@@ -91,8 +95,9 @@ func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInsta
 	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
 		status.DeploymentType = pool.DeploymentType
 	}
-	status.Conditions = conditionsOf(cluster, allUp,
-		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
+	status.Conditions = conditions.Set(conditionsOf(cluster, allUp,
+		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation)),
+		c.asRequested(cluster, instance))
 	return status
 }
 

@@ -66,7 +66,7 @@ func (c *Controller) reconcile(ctx context.Context, sa *object) (time.Duration, 
 		return 0, c.finish(ctx, sa)
 	}
 	if sa.DeletionTimestamp != nil {
-		return time.Until(sa.DeletionTimestamp.Time), nil
+		return time.Until(reconcile.GraceEnd(sa)), nil
 	}
 	file := c.file(sa)
 	ready, _ := conditions.Find(sa.Status.Conditions, v1alpha1.ConditionReady)

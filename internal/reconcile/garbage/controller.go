@@ -145,7 +145,7 @@ func (c *Controller) collect(ctx context.Context, it item) error {
 		return c.collectDependent(ctx, n)
 	}
 	if grace := n.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
-		if wait := time.Until(n.DeletionTimestamp.Time); wait > 0 {
+		if wait := time.Until(reconcile.GraceEnd(n)); wait > 0 {
 			c.queue.AddAfter(it, wait)
 			return nil
 		}
