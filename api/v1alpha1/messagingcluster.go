@@ -338,8 +338,8 @@ type MessagingClusterStatus struct {
 	// RBACStatus lists what of the roles could not be applied.
 	// +optional
 	RBACStatus *RBACStatus `json:"rbacStatus,omitempty" protobuf:"bytes,6,opt,name=rbacStatus"`
-	// Conditions: one per component, then Ready, then AsRequested: whether the
-	// cluster is all that its spec asks for, and what it is not.
+	// Conditions: one per component, then AsRequested (whether the cluster is all
+	// that its spec asks for, and what it is not), then Ready.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

@@ -36,7 +36,8 @@ const (
 	messageDown = "being set up"
 )
 
-// conditionsOf writes one condition per component and Ready last. What up does
+// conditionsOf writes one condition per component, AsRequested once that is known,
+// and Ready last. What up does
 // not know of a component stays as it is.
 func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Condition) []v1alpha1.Condition {
 	old := cluster.Status.Conditions
@@ -51,11 +52,10 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 		}
 		wanted = append(wanted, c)
 	}
-	wanted = append(wanted, ready)
 	if asked, ok := conditions.Find(old, conditionAsRequested); ok {
 		wanted = append(wanted, asked)
 	}
-	return conditions.Replace(old, wanted...)
+	return conditions.Replace(old, append(wanted, ready)...)
 }
 
 // announce says what is about to happen: a first provisioning or an update.
@@ -95,9 +95,10 @@ func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInsta
 	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
 		status.DeploymentType = pool.DeploymentType
 	}
-	status.Conditions = conditions.Set(conditionsOf(cluster, allUp,
-		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation)),
-		c.asRequested(cluster, instance))
+	known := cluster.DeepCopy()
+	known.Status.Conditions = conditions.Set(known.Status.Conditions, c.asRequested(cluster, instance))
+	status.Conditions = conditionsOf(known, allUp,
+		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
 	return status
 }
 

@@ -48,10 +48,14 @@ func (k *Kind) ValidateDelete(ctx context.Context, sa *object, _ *metav1.DeleteO
 }
 
 // PrepareStatus implements store.StatusPreparer: the credentials are the
-// service's alone to write, the system administrator's hand included. What would
-// replace them would lock the account out and could not be undone.
+// service's alone to write: what would replace them would lock the account out and
+// could not be undone. The system administrator can ask for new ones, on purpose.
 func (*Kind) PrepareStatus(ctx context.Context, sa, old *object) {
-	if !caller.ByService(ctx) {
+	switch {
+	case caller.ByService(ctx):
+	case sa.Status.PrivateKeyType == v1alpha1.PrivateKeyTypeReset:
+		sa.Status.PrivateKeyType, sa.Status.PrivateKeyData = "", ""
+	default:
 		sa.Status.PrivateKeyType, sa.Status.PrivateKeyData = old.Status.PrivateKeyType, old.Status.PrivateKeyData
 	}
 }

@@ -2266,7 +2266,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions: one per component, then Ready, then AsRequested: whether the cluster is all that its spec asks for, and what it is not.",
+							Description: "Conditions: one per component, then AsRequested (whether the cluster is all that its spec asks for, and what it is not), then Ready.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
