@@ -51,37 +51,47 @@ type MessagingClusterSpec struct {
 	// +listType=atomic
 	ServiceEndpoints []ServiceEndpoint `json:"serviceEndpoints,omitempty" protobuf:"bytes,5,rep,name=serviceEndpoints"`
 	// EndpointAccess lists the gateways through which the cluster can be reached.
+	// Kept; without effect on engine pebble (condition AsRequested).
 	// +optional
 	// +listType=atomic
 	EndpointAccess []EndpointAccess `json:"endpointAccess,omitempty" protobuf:"bytes,6,rep,name=endpointAccess"`
-	// Broker describes the compute half.
+	// Broker describes the compute half. On engine pebble there is one broker, in
+	// the server's process; what asks for more shows as condition AsRequested False.
 	// +optional
 	Broker Broker `json:"broker" protobuf:"bytes,7,opt,name=broker"`
 	// Storage describes the storage half; serverless clusters have none of their own.
+	// On engine pebble the broker stores; what asks for more shows as condition
+	// AsRequested False.
 	// +optional
 	Storage *Storage `json:"storage,omitempty" protobuf:"bytes,8,opt,name=storage"`
-	// Config switches features.
+	// Config switches features. What the engine does not have shows as condition
+	// AsRequested False.
 	// +optional
 	Config *ClusterConfig `json:"config,omitempty" protobuf:"bytes,9,opt,name=config"`
 	// ReleaseChannel is rapid (the default) or lts; it decides the images.
 	// Cannot be changed.
 	// +optional
 	ReleaseChannel string `json:"releaseChannel,omitempty" protobuf:"bytes,10,opt,name=releaseChannel"`
-	// MaintenanceWindow is when the service may restart things.
+	// MaintenanceWindow is when the service may restart things. Without effect on
+	// engine pebble, which restarts nothing by itself (condition AsRequested).
 	// +optional
 	MaintenanceWindow *MaintenanceWindow `json:"maintenanceWindow,omitempty" protobuf:"bytes,11,opt,name=maintenanceWindow"`
-	// Tolerations of the cluster's workloads.
+	// Tolerations of the cluster's workloads. Without effect on engine pebble
+	// (condition AsRequested).
 	// +optional
 	// +listType=atomic
 	Tolerations []Toleration `json:"tolerations,omitempty" protobuf:"bytes,12,rep,name=tolerations"`
-	// Volume names the object storage volume of the cluster.
+	// Volume names the object storage volume of the cluster. Without effect on
+	// engine pebble (condition AsRequested).
 	// +optional
 	Volume string `json:"volume,omitempty" protobuf:"bytes,13,opt,name=volume"`
-	// Catalogs are the table catalogues the cluster publishes to.
+	// Catalogs are the table catalogues the cluster publishes to. Without effect on
+	// engine pebble (condition AsRequested).
 	// +optional
 	// +listType=set
 	Catalogs []string `json:"catalogs,omitempty" protobuf:"bytes,14,rep,name=catalogs"`
-	// TableFormat of what the cluster publishes.
+	// TableFormat of what the cluster publishes. Without effect on engine pebble
+	// (condition AsRequested).
 	// +optional
 	TableFormat string `json:"tableFormat,omitempty" protobuf:"bytes,15,opt,name=tableFormat"`
 }
@@ -107,19 +117,23 @@ type EndpointAccess struct {
 
 // Broker is the compute half of a cluster.
 type Broker struct {
-	// Replicas is the number of brokers, 1 to 15; 2 by default.
+	// Replicas is the number of brokers, 1 to 15; 2 by default, 1 with nodeType
+	// shared. Engine pebble runs 1, whatever is asked for (condition AsRequested).
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`
 	// Image is set by the service from the release channel.
 	// +optional
 	Image string `json:"image,omitempty" protobuf:"bytes,2,opt,name=image"`
-	// Resources of each replica; 1 CPU and 4Gi by default.
+	// Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what
+	// the server's process has (condition AsRequested).
 	// +optional
 	Resources *BrokerResources `json:"resources,omitempty" protobuf:"bytes,3,opt,name=resources"`
-	// ResourceSpec picks resources by node type; resources win over it.
+	// ResourceSpec picks resources by node type; resources win over it. Engine
+	// pebble has the node type shared: the server's process.
 	// +optional
 	ResourceSpec *BrokerResourceSpec `json:"resourceSpec,omitempty" protobuf:"bytes,4,opt,name=resourceSpec"`
-	// AutoScalingPolicy lets the number of replicas follow the load.
+	// AutoScalingPolicy lets the number of replicas follow the load. Without effect
+	// on engine pebble (condition AsRequested).
 	// +optional
 	AutoScalingPolicy *AutoScalingPolicy `json:"autoScalingPolicy,omitempty" protobuf:"bytes,5,opt,name=autoScalingPolicy"`
 }
@@ -140,7 +154,7 @@ type BrokerResources struct {
 
 // BrokerResourceSpec picks resources by node type.
 type BrokerResourceSpec struct {
-	// NodeType names a size.
+	// NodeType names a size. Engine pebble has shared: the server's process.
 	// +optional
 	NodeType string `json:"nodeType,omitempty" protobuf:"bytes,1,opt,name=nodeType"`
 }
@@ -156,19 +170,24 @@ type AutoScalingPolicy struct {
 
 // Storage is the storage half of a cluster.
 type Storage struct {
-	// Replicas is the number of storage nodes, 3 to 15; 3 by default.
+	// Replicas is the number of storage nodes, 3 to 15; 3 by default, none with
+	// nodeType shared. Engine pebble stores in its 1 broker, whatever is asked for
+	// (condition AsRequested).
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`
 	// Image is set by the service from the release channel.
 	// +optional
 	Image string `json:"image,omitempty" protobuf:"bytes,2,opt,name=image"`
-	// Resources of each replica; 1 CPU and 4Gi by default.
+	// Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what
+	// the server's process has (condition AsRequested).
 	// +optional
 	Resources *StorageResources `json:"resources,omitempty" protobuf:"bytes,3,opt,name=resources"`
-	// ResourceSpec picks resources by node type; resources win over it.
+	// ResourceSpec picks resources by node type; resources win over it. Engine
+	// pebble has the node type shared: the server's process.
 	// +optional
 	ResourceSpec *StorageResourceSpec `json:"resourceSpec,omitempty" protobuf:"bytes,4,opt,name=resourceSpec"`
-	// AutoScalingPolicy lets the number of replicas follow the load.
+	// AutoScalingPolicy lets the number of replicas follow the load. Without effect
+	// on engine pebble (condition AsRequested).
 	// +optional
 	AutoScalingPolicy *AutoScalingPolicy `json:"autoScalingPolicy,omitempty" protobuf:"bytes,5,opt,name=autoScalingPolicy"`
 }
@@ -195,7 +214,7 @@ type StorageResources struct {
 
 // StorageResourceSpec picks resources by node type.
 type StorageResourceSpec struct {
-	// NodeType names a size.
+	// NodeType names a size. Engine pebble has shared: the server's process.
 	// +optional
 	NodeType string `json:"nodeType,omitempty" protobuf:"bytes,1,opt,name=nodeType"`
 	// StorageSize names the size of the disks.
@@ -205,27 +224,34 @@ type StorageResourceSpec struct {
 
 // ClusterConfig switches features of a cluster.
 type ClusterConfig struct {
-	// WebsocketEnabled switches the WebSocket interface.
+	// WebsocketEnabled switches the WebSocket interface, which engine pebble does
+	// not have (condition AsRequested).
 	// +optional
 	WebsocketEnabled *bool `json:"websocketEnabled,omitempty" protobuf:"varint,1,opt,name=websocketEnabled"`
-	// FunctionEnabled switches functions.
+	// FunctionEnabled switches functions, which engine pebble does not have
+	// (condition AsRequested).
 	// +optional
 	FunctionEnabled *bool `json:"functionEnabled,omitempty" protobuf:"varint,2,opt,name=functionEnabled"`
-	// TransactionEnabled switches transactions.
+	// TransactionEnabled switches transactions, which engine pebble does not have
+	// (condition AsRequested).
 	// +optional
 	TransactionEnabled *bool `json:"transactionEnabled,omitempty" protobuf:"varint,3,opt,name=transactionEnabled"`
 	// Protocols that are on; the presence of an entry, even an empty one,
-	// switches its protocol on.
+	// switches its protocol on. Protocols that the engine does not have show as
+	// condition AsRequested False.
 	// +optional
 	Protocols map[string]ProtocolSettings `json:"protocols,omitempty" protobuf:"bytes,4,rep,name=protocols"`
-	// AuditLog chooses what is logged.
+	// AuditLog chooses what is logged. Without effect on engine pebble, which
+	// always logs writes, administration and denials (condition AsRequested).
 	// +optional
 	AuditLog *AuditLog `json:"auditLog,omitempty" protobuf:"bytes,5,opt,name=auditLog"`
 	// LakehouseStorage offloads topics to a lakehouse; it can be switched on
-	// and never off.
+	// and never off. Without effect on engine pebble (condition AsRequested).
 	// +optional
 	LakehouseStorage *LakehouseStorage `json:"lakehouseStorage,omitempty" protobuf:"bytes,6,opt,name=lakehouseStorage"`
-	// Custom are free-form tuning properties.
+	// Custom are settings of this cluster by key. Known is registry.format: honour
+	// the query parameter format of the schema registry. Other keys are kept, get a
+	// warning and have no effect (condition AsRequested).
 	// +optional
 	Custom map[string]string `json:"custom,omitempty" protobuf:"bytes,7,rep,name=custom"`
 }
@@ -312,7 +338,8 @@ type MessagingClusterStatus struct {
 	// RBACStatus lists what of the roles could not be applied.
 	// +optional
 	RBACStatus *RBACStatus `json:"rbacStatus,omitempty" protobuf:"bytes,6,opt,name=rbacStatus"`
-	// Conditions: one per component, then Ready.
+	// Conditions: one per component, then AsRequested (whether the cluster is all
+	// that its spec asks for, and what it is not), then Ready.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

@@ -53,18 +53,22 @@ type MessagingInstanceSpec struct {
 	// free. Cannot be changed.
 	// +optional
 	Type string `json:"type,omitempty" protobuf:"bytes,4,opt,name=type"`
-	// Auth says how clients of the instance authenticate; API keys by default.
+	// Auth says how clients of the instance's clusters authenticate; {apikey: {}} by
+	// default. Access tokens work on every instance. API keys work only where apikey
+	// is present: elsewhere they are answered with 401, also those that are good for
+	// the whole organization, and no key can be made for the instance. A change is in
+	// force when the call returns.
 	// +optional
 	Auth *InstanceAuth `json:"auth,omitempty" protobuf:"bytes,5,opt,name=auth"`
 }
 
-// InstanceAuth says how clients authenticate. The presence of an object, even
-// an empty one, switches its method on.
+// InstanceAuth says how clients authenticate. The presence of apikey, even of an
+// empty one, lets API keys in; access tokens work always.
 type InstanceAuth struct {
-	// APIKey switches API keys on.
+	// APIKey lets API keys in. Without it they are answered with 401.
 	// +optional
 	APIKey *InstanceAuthAPIKey `json:"apikey,omitempty" protobuf:"bytes,1,opt,name=apikey"`
-	// OAuth2 switches OAuth 2.0 access tokens on and tunes them.
+	// OAuth2 tunes OAuth 2.0 access tokens, which work with it or without.
 	// +optional
 	OAuth2 *InstanceAuthOAuth2 `json:"oauth2,omitempty" protobuf:"bytes,2,opt,name=oauth2"`
 }

@@ -20,6 +20,10 @@ const (
 	ServiceAccountRoleAdmin = "admin"
 	// PrivateKeyTypeCredentialsFile is the only type of private key data.
 	PrivateKeyTypeCredentialsFile = "TYPE_VENDOR_CREDENTIALS_FILE"
+
+	// PrivateKeyTypeReset, written to the status by the system administrator, asks for
+	// new credentials.
+	PrivateKeyTypeReset = "TYPE_RESET"
 )
 
 // Condition types that more than one kind uses.

@@ -167,10 +167,10 @@ func (r *reset) create(ctx context.Context) error {
 	return err
 }
 
-// clear takes the credentials away; the service makes new ones.
+// clear asks for new credentials; those that were end with it.
 func (r *reset) clear(ctx context.Context) error {
 	_, err := r.call(ctx, http.MethodPatch, "/"+url.PathEscape(r.account)+"/status", "application/merge-patch+json",
-		map[string]any{"status": map[string]any{"privateKeyData": nil}})
+		map[string]any{"status": map[string]any{"privateKeyType": v1alpha1.PrivateKeyTypeReset}})
 	return err
 }
 

@@ -20,7 +20,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -155,7 +154,7 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 		return errs.Newf(errs.Invalid, "engine %q is not built into this server; use %q", spec.Engine, engineName)
 	}
 	if old, ok := p.running.Load().byUID[spec.UID]; ok {
-		if !reflect.DeepEqual(old.Spec, spec) {
+		if !old.Equal(spec) {
 			p.publishLocked(old.with(spec))
 		}
 		return old.Health()

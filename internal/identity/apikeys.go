@@ -117,12 +117,9 @@ func (d *Directory) DeleteKey(id string) {
 	d.dropKeyLocked(id, rec, newest.Forever)
 }
 
-// DeleteKeysOf ends every key that is good for one instance. Call it as soon as
-// the instance's deletion is requested: another one of the same name must not
-// be open to keys of this one.
-func (d *Directory) DeleteKeysOf(organization, instance string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// dropKeysOfLocked ends every key that is good for one instance. It is called
+// with mu held.
+func (d *Directory) dropKeysOfLocked(organization, instance string) {
 	if instance == "" || (d.keyCount[name{organization, instance}] == 0 && d.expected == 0) {
 		return
 	}

@@ -2,11 +2,12 @@ package identity
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"freshet/internal/newest"
 )
 
-// Directory is the truth about accounts and API keys that the verifier
+// Directory is the truth about accounts, API keys and instances that the verifier
 // consults, all in memory. The resource store's write path calls its Put and
 // Delete methods after its commit and before it answers, so that a change is in
 // force when the caller hears of it; informers repeat the same calls for
@@ -21,6 +22,8 @@ type Directory struct {
 	keyCount   map[name]int // organization and instance → keys that are stored
 	expected   int          // keys that are not stored yet
 	deletedUID *newest.Tombstones[string]
+	instances  map[name]Instance
+	refusing   atomic.Pointer[map[name]struct{}] // instances that accept no API keys; written under mu
 }
 
 // name addresses a namespaced resource.
@@ -32,14 +35,17 @@ const tombstonesKept = 1 << 16
 
 // NewDirectory makes an empty directory.
 func NewDirectory() *Directory {
-	return &Directory{
+	d := &Directory{
 		// Deletions of accounts are remembered by uid, not by name.
 		accounts:   newest.NewMap[name, *accountRecord](0),
 		clients:    make(map[string]*accountRecord),
 		keys:       newest.NewMap[string, *keyRecord](tombstonesKept),
 		keyCount:   make(map[name]int),
 		deletedUID: newest.NewTombstones[string](tombstonesKept),
+		instances:  make(map[name]Instance),
 	}
+	d.refusing.Store(&map[name]struct{}{})
+	return d
 }
 
 // Len counts accounts and keys, for metrics.

@@ -13,7 +13,8 @@
 // held while a request waits for the network but Keyring's.
 //
 //   - Directory.mu guards its maps, counts and tombstones, and every write to
-//     the records they hold. The records' fields that the verifier reads (live,
+//     the records they hold, and the set of instances that accept no API keys,
+//     which is replaced as a whole and read without the lock. The records' fields that the verifier reads (live,
 //     revoked) are atomic: a cached token is checked without the lock. A method
 //     that ends a record stores nil into live before it returns, and so the next
 //     check of any token that points to it fails.

@@ -5,15 +5,16 @@ import "freshet/internal/errs"
 // Why a token or a client was refused. The texts go to callers: they say what
 // to do about it and hold nothing of the credential itself.
 var (
-	ErrNoToken       = errs.New(errs.Unauthenticated, "no token was given")
-	ErrInvalidToken  = errs.New(errs.Unauthenticated, "the token is malformed or was not issued by this server")
-	ErrTokenExpired  = errs.New(errs.Unauthenticated, "the token has expired")
-	ErrTokenTooEarly = errs.New(errs.Unauthenticated, "the token is not valid yet")
-	ErrWrongAudience = errs.New(errs.Unauthenticated, "the token was issued for another audience")
-	ErrAccountGone   = errs.New(errs.Unauthenticated, "the service account of this token no longer exists")
-	ErrKeyUnknown    = errs.New(errs.Unauthenticated, "the API key is unknown: it was deleted, or issued by another server")
-	ErrKeyRevoked    = errs.New(errs.Unauthenticated, "the API key has been revoked")
-	ErrInvalidClient = errs.New(errs.Unauthenticated, "unknown client or wrong client secret")
+	ErrNoToken        = errs.New(errs.Unauthenticated, "no token was given")
+	ErrInvalidToken   = errs.New(errs.Unauthenticated, "the token is malformed or was not issued by this server")
+	ErrTokenExpired   = errs.New(errs.Unauthenticated, "the token has expired")
+	ErrTokenTooEarly  = errs.New(errs.Unauthenticated, "the token is not valid yet")
+	ErrWrongAudience  = errs.New(errs.Unauthenticated, "the token was issued for another audience")
+	ErrAccountGone    = errs.New(errs.Unauthenticated, "the service account of this token no longer exists")
+	ErrKeyUnknown     = errs.New(errs.Unauthenticated, "the API key is unknown: it was deleted, or issued by another server")
+	ErrKeyRevoked     = errs.New(errs.Unauthenticated, "the API key has been revoked")
+	ErrKeyNotAccepted = errs.New(errs.Unauthenticated, "this instance does not accept API keys: use an access token, or add apikey to spec.auth of the MessagingInstance")
+	ErrInvalidClient  = errs.New(errs.Unauthenticated, "unknown client or wrong client secret")
 )
 
 // Failures of parsing and of keys at rest.

@@ -25,9 +25,9 @@ func TestKeysOfAnInstanceDieWithIt(t *testing.T) {
 	if got := d.KeysOf("acme", "prod"); got != 2 {
 		t.Errorf("prod has %d keys, want 2", got)
 	}
-	d.DeleteKeysOf("acme", "") // not the way to delete an organization's keys
-	d.DeleteKeysOf("acme", "none")
-	d.DeleteKeysOf("acme", "prod")
+	d.DeleteInstance("acme", "") // not the way to delete an organization's keys
+	d.DeleteInstance("acme", "none")
+	d.DeleteInstance("acme", "prod")
 	d.PutKey(key("a", "prod")) // a late event
 	for id, want := range map[string]bool{"a": false, "b": false, "c": true, "d": true, "e": true} {
 		if _, ok := d.Key(id); ok != want {
@@ -85,7 +85,7 @@ func TestExpectedKeysAreStoredOrForgotten(t *testing.T) {
 		}
 		// What is expected goes with its instance too, also when nothing else is left.
 		d.ExpectKey(key("first", "new"))
-		d.DeleteKeysOf("acme", "new")
+		d.DeleteInstance("acme", "new")
 		d.PutKey(key("first", "new"))
 		if _, ok := d.Key("first"); ok {
 			t.Error("an expected key outlived its instance")

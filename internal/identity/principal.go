@@ -24,13 +24,28 @@ type Principal struct {
 	Metadata       map[string]string // extra claims of an API key
 
 	entry *entry // what the verifier knows; nil for principals made by hand
+	plane name   // of an organization's key: the instance at whose data plane it is
 }
 
 // Live says whether the credential is still good: a long-lived call (a watch, a
 // waiting consumer) asks again before it hands something out. Principals that
 // no verifier made are always live.
 func (p *Principal) Live() bool {
-	return p != nil && (p.entry == nil || p.entry.check(time.Now()) == nil)
+	if p == nil || p.entry == nil {
+		return p != nil
+	}
+	if _, err := p.admitted(); err != nil {
+		return false
+	}
+	return p.entry.check(time.Now()) == nil
+}
+
+// admitted refuses an organization's key where keys are not accepted.
+func (p *Principal) admitted() (*Principal, error) {
+	if p.plane.name != "" && p.entry.dir.refusesKeys(p.plane) {
+		return nil, ErrKeyNotAccepted
+	}
+	return p, nil
 }
 
 // LogValue names the principal in log records without anything secret.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -70,6 +71,8 @@ type entry struct {
 	accountWas *Account
 	key        *keyRecord // nil for access tokens
 	keyWas     *Key
+	dir        *Directory
+	planes     sync.Map // of an organization's key: its principal at each data plane, by audience
 	used       atomicStamp
 }
 
@@ -90,8 +93,8 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 		if err == nil {
 			return e.admit(audiences)
 		}
-		if errors.Is(err, ErrKeyRevoked) || errors.Is(err, ErrTokenExpired) {
-			return nil, err // for good, so the entry may stay and go on refusing cheaply
+		if errors.Is(err, ErrKeyRevoked) || errors.Is(err, ErrTokenExpired) || errors.Is(err, ErrKeyNotAccepted) {
+			return nil, err // the entry may stay and go on refusing cheaply
 		}
 		v.cache.drop(hash)
 	}
@@ -119,6 +122,8 @@ func (e *entry) check(now time.Time) error {
 		return ErrTokenExpired
 	case e.issued.After(now.Add(clockSkew)):
 		return ErrTokenTooEarly
+	case e.key != nil && e.keyWas.Instance != "" && e.dir.refusesKeys(name{e.keyWas.Organization, e.keyWas.Instance}):
+		return ErrKeyNotAccepted
 	}
 	return nil
 }
@@ -134,13 +139,35 @@ func (e *entry) changed() bool {
 func (e *entry) admit(audiences []string) (*Principal, error) {
 	for _, wanted := range audiences {
 		if slices.Contains(e.audience, wanted) {
-			return &e.principal, nil
+			return e.at(audiences)
 		}
 		if e.orgPrefix != "" && (wanted == AnyOrganization || strings.HasPrefix(wanted, e.orgPrefix)) {
-			return &e.principal, nil
+			return e.at(audiences)
 		}
 	}
 	return nil, ErrWrongAudience
+}
+
+// at is the principal at a surface with these audiences. An organization's key
+// does not work at the data planes of an instance that accepts no keys, and a call
+// that is under way there ends when its instance stops accepting them: so its
+// principal knows the instance it is at.
+func (e *entry) at(audiences []string) (*Principal, error) {
+	if e.orgPrefix == "" {
+		return &e.principal, nil
+	}
+	for _, audience := range audiences {
+		if known, ok := e.planes.Load(audience); ok {
+			return known.(*Principal).admitted()
+		}
+		if organization, instance, ok := ParseInstanceAudience(audience); ok && organization == e.keyWas.Organization {
+			here := e.principal
+			here.plane = name{organization, instance}
+			known, _ := e.planes.LoadOrStore(audience, &here)
+			return known.(*Principal).admitted()
+		}
+	}
+	return &e.principal, nil
 }
 
 // verify does the work that is done once per token.
@@ -168,7 +195,7 @@ func (v *Verifier) verify(ctx context.Context, token string, hash [sha256.Size]b
 	if err := json.Unmarshal(payload, &c); err != nil {
 		return nil, ErrInvalidToken
 	}
-	e := &entry{audience: c.Audience, kid: kid, keys: v.issuer.keys, issued: time.Unix(max(c.IssuedAt, c.NotBefore), 0)}
+	e := &entry{dir: v.dir, audience: c.Audience, kid: kid, keys: v.issuer.keys, issued: time.Unix(max(c.IssuedAt, c.NotBefore), 0)}
 	if strings.HasSuffix(c.Issuer, apiKeysSuffix) {
 		err = v.bindKey(e, &c, hash)
 	} else {

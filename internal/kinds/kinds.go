@@ -80,8 +80,8 @@ func New(opts Options) *Set {
 	}
 	clusters := messagingcluster.New(opts.Plan, opts.Plane)
 
-	add(s, s.accounts)
-	add(s, serviceaccountbinding.New(opts.Plan))
+	accounts := add(s, s.accounts)
+	add(s, serviceaccountbinding.New(opts.Plan, accounts))
 	add(s, user.New())
 	clusters.Instances = add(s, s.instances)
 	s.instances.Clusters = add(s, clusters)

@@ -79,6 +79,7 @@ func (s *Set) collected() []garbage.Kind {
 		info := definition.Info()
 		list = append(list, garbage.Kind{
 			Resource: v1alpha1.SchemeGroupVersion.WithResource(info.Plural), Kind: info.Kind, Cluster: info.ClusterScoped,
+			Owner: info.Owner, OwnerField: info.OwnerField,
 		})
 	}
 	return list

@@ -106,5 +106,10 @@ func Deleting(obj metav1.Object) bool {
 		return false
 	}
 	grace := obj.GetDeletionGracePeriodSeconds()
-	return grace == nil || *grace == 0 || !obj.GetDeletionTimestamp().After(time.Now())
+	return grace == nil || *grace == 0 || !GraceEnd(obj).After(time.Now())
 }
+
+// GraceEnd is when the grace period of an object that is being deleted is over.
+// The timestamp has whole seconds, its fraction is cut off: a second more, and no
+// period ends early.
+func GraceEnd(obj metav1.Object) time.Time { return obj.GetDeletionTimestamp().Add(time.Second) }

@@ -8,6 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"freshet/api/generated/clientset/versioned"
 )
 
 // apply is the body of an apply patch.
@@ -190,7 +195,14 @@ func TestPatchErrorsDoNotShowTheObject(t *testing.T) {
 	a := start(t)
 	k := find("ServiceAccount")
 	a.post(k.plural, k.object("robot")).want(http.StatusCreated)
-	a.patch(k.plural+"/robot/status", mergePatch, `{"status":{"privateKeyData":"c2VjcmV0"}}`).want(http.StatusOK)
+	client, err := versioned.NewForConfig(a.server.Loopback()) // credentials are the service's to write
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CloudV1alpha1().ServiceAccounts("acme").Patch(t.Context(), "robot", types.MergePatchType,
+		[]byte(`{"status":{"privateKeyData":"c2VjcmV0"}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
 	for body, contentType := range map[string]string{
 		`{"spec":1}`:                              mergePatch,
 		`{"kind":"Other"}`:                        mergePatch,

@@ -10,6 +10,8 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +34,10 @@ func checkRequests(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds
 	patches := checkPatches(scheme, codecs, kinds, limit, api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = strictFields(kinds, r)
+		if err := checkBooleans(r); err != nil {
+			writeStatus(codecs, w, r, err)
+			return
+		}
 		switch {
 		case r.Method == http.MethodPatch:
 			patches.ServeHTTP(w, r)
@@ -41,6 +47,26 @@ func checkRequests(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds
 			api.ServeHTTP(w, r)
 		}
 	})
+}
+
+// booleans are the query parameters that are true or false.
+var booleans = []string{"watch", "allowWatchBookmarks", "sendInitialEvents", "force", "orphanDependents", "pretty"}
+
+// checkBooleans refuses other values of them, most of which the machinery takes
+// for true. A parameter without a value is true.
+func checkBooleans(r *http.Request) *apierrors.StatusError {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	query := r.URL.Query()
+	for _, name := range booleans {
+		for _, value := range query[name] {
+			if _, err := strconv.ParseBool(strings.ToLower(value)); err != nil && value != "" {
+				return apierrors.NewBadRequest(fmt.Sprintf("query parameter %s: %q is not a boolean: use true or false", name, value))
+			}
+		}
+	}
+	return nil
 }
 
 // strictFields has strict kinds written without unknown fields, whatever the

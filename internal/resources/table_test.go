@@ -50,7 +50,7 @@ func TestTables(t *testing.T) {
 		"ServiceAccountBinding": {[]string{"Name", "Ready", "Reason", "Account", "Member", "Age"}, []string{"one", "Unknown", "", "robot", "local"}},
 		"User":                  {[]string{"Name", "Ready", "Reason", "Email", "Age"}, []string{"one", "Unknown", "", "ada@example.com"}},
 		"MessagingInstance":     {[]string{"Name", "Ready", "Reason", "Type", "(Mode)", "Age"}, []string{"one", "Unknown", "", "standard", "zonal"}},
-		"MessagingCluster":      {[]string{"Name", "Ready", "Reason", "Instance", "Location", "(Endpoint)", "(URL)", "Age"}, []string{"one", "Unknown", "", "i", "local", "one.acme.freshet.localhost", ""}},
+		"MessagingCluster":      {[]string{"Name", "Ready", "Reason", "As Requested", "Instance", "Location", "(Endpoint)", "(URL)", "Age"}, []string{"one", "Unknown", "", "", "i", "local", "one.acme.freshet.localhost", ""}},
 		"APIKey":                {[]string{"Name", "Ready", "Reason", "Account", "Instance", "(Expires)", "Age"}, []string{"one", "True", "Issued", "robot", "i", "never"}},
 		"RoleBinding":           {[]string{"Name", "Ready", "Reason", "Role", "Subjects", "Age"}, []string{"one", "Unknown", "", "org-readonly", "1"}},
 		"ClusterRole":           {[]string{"Name", "Ready", "Reason", "Permissions", "Description", "Age"}, []string{"one", "Unknown", "", "2", "Reads."}},

@@ -17,6 +17,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/config"
 	"freshet/internal/identity"
+	"freshet/internal/kinds/messagingcluster"
 	"freshet/internal/kubeconfig"
 	"freshet/internal/placement"
 	"freshet/internal/reconcile/conditions"
@@ -76,6 +77,9 @@ func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.In
 		Spec: v1alpha1.MessagingClusterSpec{
 			InstanceName: name,
 			Location:     plan.Pools[0].Members[0].Location,
+			// What an embedded member has, and no more.
+			Broker:  v1alpha1.Broker{ResourceSpec: &v1alpha1.BrokerResourceSpec{NodeType: messagingcluster.NodeTypeShared}},
+			Storage: &v1alpha1.Storage{ResourceSpec: &v1alpha1.StorageResourceSpec{NodeType: messagingcluster.NodeTypeShared}},
 		},
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

@@ -6,6 +6,8 @@
 // the MessagingCluster kind writes them down without reaching an engine.
 package provision
 
+import "reflect"
+
 // Spec is what the data plane has to know of a cluster.
 type Spec struct {
 	UID          string
@@ -14,10 +16,20 @@ type Spec struct {
 	Name         string
 	Host         string // the name it answers at
 	Engine       string
-	Custom       map[string]string // spec.config.custom
 	// RegistryAtRoot says where the registry answers: at the root, or under
 	// /stream (docs/spec/registry.md#address).
 	RegistryAtRoot bool
+	// Custom is spec.config.custom of the cluster: only keys of CustomKeys.
+	Custom map[string]string
+}
+
+// Equal says whether two specs ask for the same.
+func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s, o) }
+
+// CustomKeys are the keys of spec.config.custom that have a meaning, with what
+// they do. Others are kept and do nothing.
+var CustomKeys = map[string]string{
+	"registry.format": "honour the query parameter format of the schema registry as newer clients send it",
 }
 
 // Part is a piece of a cluster that comes up by itself.

@@ -35,7 +35,7 @@ func record(key *object) identity.Key {
 		AccountUID:   owners.UID(key, "ServiceAccount", key.Spec.ServiceAccountName),
 		Instance:     key.Spec.InstanceName,
 		Hash:         key.Status.TokenHash,
-		Revoked:      key.Status.RevokedAt != nil,
+		Revoked:      key.Spec.Revoke || key.Status.RevokedAt != nil,
 		Metadata:     key.Spec.CustomizedMetadata,
 		Revision:     reconcile.Revision(key),
 	}

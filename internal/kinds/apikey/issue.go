@@ -12,6 +12,7 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/identity"
+	"freshet/internal/reconcile"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/reconcile/owners"
 	"freshet/internal/resources/caller"
@@ -66,29 +67,52 @@ func (k *Kind) adopt(key *object) {
 	owners.Add(key, &metav1.ObjectMeta{Name: account.Name, UID: types.UID(account.UID)}, "ServiceAccount")
 }
 
-// issue makes the token, or says in the conditions why not. It runs on a valid
-// key, just before it is stored.
-func (k *Kind) issue(key *object) {
-	if key.DeletionTimestamp != nil {
-		return
-	}
-	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
+// obstacle says why a key cannot be issued, or cannot be used though it is: nil
+// when nothing is in the way.
+func (k *Kind) obstacle(key *object) *obstacle {
+	issued := key.Status.IssuedAt != nil
+	instance := key.Spec.InstanceName
+	known, exists := k.directory.Instance(key.Namespace, instance)
+	_, hasAccount := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
 	switch {
-	case key.Spec.Revoke:
-		revoke(key)
-		describe(key, false, reasonRevoked, "the key was revoked before it was issued")
-	case overdue(key):
-		describe(key, false, reasonExpired, "the key expired before it was issued")
-	case !ok:
-		describe(key, false, reasonNoAccount, "service account "+key.Spec.ServiceAccountName+" does not exist yet")
-	default:
-		if err := k.fill(key, account); err != nil {
-			k.log.Error("issuing an API key failed", slog.String("key", key.Namespace+"/"+key.Name), slog.String("error", err.Error()))
-			describe(key, false, reasonFailed, "the token could not be made; it will be tried again")
-			return
-		}
-		describe(key, true, reasonIssued, "the key has been issued")
+	case reconcile.Deleting(key):
+		return &obstacle{conditions.ReasonDeleting, "the key is being deleted"}
+	case !issued && key.Spec.Revoke:
+		return &obstacle{reasonRevoked, "the key was revoked before it was issued"}
+	case !issued && overdue(key):
+		return &obstacle{reasonExpired, "the key expired before it was issued"}
+	case !issued && !hasAccount:
+		return &obstacle{reasonNoAccount, "service account " + key.Spec.ServiceAccountName + " does not exist yet"}
+	case instance != "" && !exists:
+		return &obstacle{reasonNoInstance, "instance " + instance + " does not exist"}
+	case instance != "" && !known.APIKeys:
+		return &obstacle{reasonNotAccepted, notAccepted(instance)}
+	case !issued && key.Spec.EncryptionKey == nil && key.ResourceVersion != "":
+		return &obstacle{reasonNoEncryptionKey, "the token of a key without an encryption key is shown in the answer to its creation only, " +
+			"and could not be made then: delete the key and create it again"}
 	}
+	return nil
+}
+
+// obstacle is what keeps a key from being used, as its condition says it.
+type obstacle struct{ reason, message string }
+
+func notAccepted(instance string) string {
+	return "instance " + instance + " does not accept API keys: use access tokens, or add apikey to its spec.auth"
+}
+
+// issue makes the token of a valid key that nothing is in the way of, just before
+// it is stored, and says whether it could.
+func (k *Kind) issue(key *object) bool {
+	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
+	if !ok {
+		return false // it went a moment ago
+	}
+	if err := k.fill(key, account); err != nil {
+		k.log.Error("issuing an API key failed", slog.String("key", key.Namespace+"/"+key.Name), slog.String("error", err.Error()))
+		return false
+	}
+	return true
 }
 
 func (k *Kind) fill(key *object, account *identity.Account) error {
@@ -130,13 +154,9 @@ func (k *Kind) fill(key *object, account *identity.Account) error {
 
 // revoke marks a key dead; the feed makes it so.
 func revoke(key *object) {
-	if key.Status.RevokedAt != nil {
-		return
-	}
-	now := conditions.Now()
-	key.Status.RevokedAt = &now
-	if len(key.Status.Conditions) > 0 { // else describe writes all three, in their order
-		set(key, v1alpha1.ConditionRevoked, metav1.ConditionTrue, reasonRevoked, "the key has been revoked")
+	if key.Status.RevokedAt == nil {
+		now := conditions.Now()
+		key.Status.RevokedAt = &now
 	}
 }
 

@@ -66,7 +66,7 @@ func TestIssue(t *testing.T) {
 		"on its way out": {newKey("robot", func(k *v1alpha1.APIKey) {
 			now := metav1.Now()
 			k.DeletionTimestamp = &now
-		}), "", false},
+		}), "Issued=False Expired=False Revoked=False", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package apikey
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/identity"
+	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
 )
@@ -42,9 +42,12 @@ type Kind struct {
 
 var (
 	_ store.Preparer[*object]        = (*Kind)(nil)
+	_ store.StatusPreparer[*object]  = (*Kind)(nil)
+	_ store.Warner[*object]          = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
 	_ store.CreateValidator[*object] = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Admitter[*object]        = (*Kind)(nil)
 	_ store.Finisher[*object]        = (*Kind)(nil)
 	_ store.Locator[*object]         = (*Kind)(nil)
@@ -68,6 +71,7 @@ func (*Kind) Info() store.Info {
 		Secret:     true,
 		Finalizer:  Finalizer,
 		Owner:      "ServiceAccount",
+		OwnerField: "spec.serviceAccountName",
 		Columns:    columns(),
 	}
 }
@@ -103,24 +107,53 @@ func (*Kind) Fields(o *object) fields.Set {
 // PrepareCreate implements store.Preparer: the account becomes the key's owner.
 func (k *Kind) PrepareCreate(_ context.Context, key *object) { k.adopt(key) }
 
-// PrepareUpdate implements store.Preparer: a change that revokes says when.
-func (*Kind) PrepareUpdate(_ context.Context, key, old *object) {
-	if key.Spec.Revoke && !old.Spec.Revoke {
-		revoke(key)
-	}
+// PrepareUpdate implements store.Preparer: there is nothing to carry over.
+func (*Kind) PrepareUpdate(context.Context, *object, *object) {}
+
+// PrepareStatus implements store.StatusPreparer: what a key is follows from its
+// spec and from what was issued, so nobody writes it, the system administrator
+// included. Finish derives the conditions; others than ours are the writer's.
+func (*Kind) PrepareStatus(_ context.Context, key, old *object) {
+	foreign := foreignConditions(key.Status.Conditions)
+	key.Status = *old.Status.DeepCopy()
+	key.Status.Conditions = append(ownConditions(key.Status.Conditions), foreign...)
 }
 
 // Finish implements store.Finisher: a key that has no token yet gets it in the
 // same write. The conditions are about the spec as it is now: what a change of
 // a key does, it does at once.
 func (k *Kind) Finish(key *object) {
-	if key.Status.IssuedAt == nil {
-		k.issue(key)
+	if key.Spec.Revoke {
+		revoke(key)
 	}
-	key.Status.Conditions = slices.Clone(key.Status.Conditions)
-	for i := range key.Status.Conditions {
-		key.Status.Conditions[i].ObservedGeneration = key.Generation
+	failed := k.obstacle(key) == nil && key.Status.IssuedAt == nil && !k.issue(key)
+	k.describe(key, failed)
+}
+
+// MarkDeleting implements store.DeletionMarker: a key is dead when the delete
+// call returns.
+func (k *Kind) MarkDeleting(key *object) {
+	told := key.DeepCopy()
+	now := conditions.Now()
+	told.DeletionTimestamp, told.Generation = &now, key.Generation+1
+	k.describe(told, false)
+	key.Status.Conditions = told.Status.Conditions
+}
+
+// Warnings implements store.Warner.
+func (k *Kind) Warnings(_ context.Context, key, old *object) []string {
+	if old != nil || key.Spec.InstanceName == "" {
+		return nil
 	}
+	if _, ok := k.directory.Instance(key.Namespace, key.Spec.InstanceName); ok {
+		return nil
+	}
+	warning := "instance " + key.Spec.InstanceName + " does not exist yet: the key is issued when it does"
+	if key.Spec.EncryptionKey == nil {
+		warning = "instance " + key.Spec.InstanceName + " does not exist, and the token of a key without spec.encryptionKey can be shown " +
+			"at creation only: create the instance, then delete this key and create it again"
+	}
+	return []string{warning}
 }
 
 func columns() []printers.Column {

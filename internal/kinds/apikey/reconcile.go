@@ -12,12 +12,14 @@ import (
 	"freshet/internal/reconcile/finalizers"
 )
 
-// Controller issues late keys and expires old ones.
+// Controller issues late keys, and keeps what keys tell of themselves true as
+// they expire and as their instances change.
 type Controller struct {
 	*reconcile.Reconciler[*object]
-	client versioned.Interface
-	kind   *Kind
-	keys   reconcile.Lookup[*object] // by account
+	client     versioned.Interface
+	kind       *Kind
+	keys       reconcile.Lookup[*object] // by account
+	ofInstance reconcile.Lookup[*object]
 }
 
 // Controller makes the kind's reconciler.
@@ -33,10 +35,25 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.ofInstance, err = reconcile.Index(informer, "apikey by instance", func(key *object) string { return key.Spec.InstanceName })
+	if err != nil {
+		return nil, err
+	}
 	if c.Reconciler, err = reconcile.New("apikey", informer, env.Log, c.reconcile); err != nil {
 		return nil, err
 	}
+	if err := reconcile.Watch(cloud.MessagingInstances().Informer(), c.wakeKeysFor); err != nil {
+		return nil, err
+	}
 	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), c.wakeKeysOf)
+}
+
+// wakeKeysFor looks at the keys of an instance that may have come, gone, or
+// changed its mind about keys.
+func (c *Controller) wakeKeysFor(instance metav1.Object) {
+	for _, key := range c.ofInstance(instance.GetNamespace(), instance.GetName()) {
+		c.Wake(key)
+	}
 }
 
 // wakeKeysOf looks at the keys that may have waited for an account.
@@ -54,25 +71,28 @@ const issuingRetry = time.Second
 func (c *Controller) reconcile(ctx context.Context, key *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().APIKeys(key.Namespace)
 	if reconcile.Deleting(key) {
+		if c.kind.stale(key) {
+			_, err := api.UpdateStatus(ctx, key, metav1.UpdateOptions{})
+			return 0, err // the change brings the key back here
+		}
 		if !finalizers.Has(key, Finalizer) {
 			return 0, nil
 		}
 		return 0, finalizers.Remove(ctx, key, Finalizer, api.Patch)
 	}
-	if overdue(key) && !holds(key, v1alpha1.ConditionExpired) {
-		return 0, c.expire(ctx, key)
-	}
-	if key.Status.IssuedAt == nil && !key.Spec.Revoke && !overdue(key) {
-		if _, ok := c.kind.directory.Account(key.Namespace, key.Spec.ServiceAccountName); ok {
-			// Writing the owner makes the store issue the key in the same write.
-			c.kind.adopt(key)
-			out, err := api.Update(ctx, key, metav1.UpdateOptions{})
-			if err == nil && out.Status.IssuedAt == nil {
-				return issuingRetry, nil
-			}
-			return 0, err
+	if key.Status.IssuedAt == nil && c.kind.obstacle(key) == nil {
+		// Writing the owner makes the store issue the key in the same write.
+		c.kind.adopt(key)
+		out, err := api.Update(ctx, key, metav1.UpdateOptions{})
+		if err == nil && out.Status.IssuedAt == nil {
+			return issuingRetry, nil
 		}
-		// The account's coming wakes us.
+		return 0, err
+	}
+	if c.kind.stale(key) {
+		// The store writes what is true; the verifier needs no telling.
+		_, err := api.UpdateStatus(ctx, key, metav1.UpdateOptions{})
+		return 0, err
 	}
 	return c.untilEnd(key), nil
 }
@@ -84,15 +104,4 @@ func (*Controller) untilEnd(key *object) time.Duration {
 		return 0
 	}
 	return max(time.Millisecond, time.Until(end.Time))
-}
-
-// expire says so when a key's time is over; the verifier needs no telling.
-func (c *Controller) expire(ctx context.Context, key *object) error {
-	if key.Status.IssuedAt == nil {
-		describe(key, false, reasonExpired, "the key expired before it was issued")
-	} else {
-		set(key, v1alpha1.ConditionExpired, metav1.ConditionTrue, reasonExpired, "the key has expired")
-	}
-	_, err := c.client.CloudV1alpha1().APIKeys(key.Namespace).UpdateStatus(ctx, key, metav1.UpdateOptions{})
-	return err
 }

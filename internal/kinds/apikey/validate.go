@@ -64,6 +64,9 @@ func validateAccount(o *object) field.ErrorList {
 // ValidateCreate implements store.CreateValidator.
 func (k *Kind) ValidateCreate(_ context.Context, o *object) field.ErrorList {
 	errs := validateExpiration(o)
+	if i, known := k.directory.Instance(o.Namespace, o.Spec.InstanceName); known && !i.APIKeys {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "instanceName"), o.Spec.InstanceName, notAccepted(o.Spec.InstanceName)))
+	}
 	if len(validateAccount(o)) > 0 {
 		return errs // what cannot be a name is refused already
 	}

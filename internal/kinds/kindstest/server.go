@@ -178,12 +178,14 @@ func Plan() *placement.Plan {
 }
 
 // NewSet makes all kinds with real identity and access behind them, and an
-// account robot in each of the organizations acme and other. No reconciler runs, and no data plane.
+// account robot in each of the organizations acme and other. Identity takes it
+// that acme has an instance i, so that keys for it are issued. No reconciler runs, and no data plane.
 func NewSet(t testing.TB) *kinds.Set {
 	t.Helper()
 	world := identitytest.New(t)
 	world.Account("acme", "robot")
 	world.Account("other", "robot")
+	world.Directory.PutInstance(identity.Instance{Organization: "acme", Name: "i", APIKeys: true})
 	return kinds.New(kinds.Options{
 		Plan: Plan(), Issuer: world.Issuer, Directory: world.Directory, Sealer: world.Sealer,
 		Policy: access.NewPolicy(), Log: slog.New(slog.DiscardHandler),

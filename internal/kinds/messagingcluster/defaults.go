@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/reconcile/owners"
 )
 
 const (
@@ -15,6 +16,10 @@ const (
 	defaultMemory       = "4Gi"
 )
 
+// NodeTypeShared is the node type that embedded pool members have: everything in
+// the server's one process, with what that has.
+const NodeTypeShared = "shared"
+
 // Default implements store.Defaulter: it fills in what depends on nothing else.
 func (*Kind) Default(o *object) {
 	if o.Spec.ReleaseChannel == "" {
@@ -23,6 +28,9 @@ func (*Kind) Default(o *object) {
 	b := &o.Spec.Broker
 	if b.Replicas == nil {
 		b.Replicas = count(defaultBrokers)
+		if b.ResourceSpec != nil && b.ResourceSpec.NodeType == NodeTypeShared && b.Resources == nil {
+			b.Replicas = count(1)
+		}
 	}
 	if b.Resources == nil && b.ResourceSpec == nil {
 		b.Resources = &v1alpha1.BrokerResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
@@ -33,7 +41,7 @@ func (*Kind) Default(o *object) {
 }
 
 func setStorageDefaults(s *v1alpha1.Storage) {
-	if s.Replicas == nil {
+	if shared := s.ResourceSpec != nil && s.ResourceSpec.NodeType == NodeTypeShared && s.Resources == nil; s.Replicas == nil && !shared {
 		s.Replicas = count(defaultStorageNodes)
 	}
 	if s.Resources == nil && s.ResourceSpec == nil {
@@ -48,6 +56,9 @@ func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
 	var pool *v1alpha1.ObjectReference
 	if found {
 		pool = instance.Spec.PoolRef
+		// In the write that creates it: a foreground deletion of the instance that
+		// comes next must know of the cluster.
+		owners.Add(o, instance, "MessagingInstance")
 	}
 	k.place(o, pool)
 	o.Spec.ServiceEndpoints = []v1alpha1.ServiceEndpoint{k.plan.Endpoint(o.Name, o.Namespace)}

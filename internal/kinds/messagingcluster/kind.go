@@ -1,5 +1,6 @@
 // Package messagingcluster is the kind MessagingCluster: what it is (kind.go),
-// what the service fills in (defaults.go) and refuses (validate.go), and how it
+// what the service fills in (defaults.go), refuses (validate.go) and cannot give
+// (asrequested.go), and how it
 // becomes real (reconcile.go, status.go): one store and one set of surfaces per
 // cluster, a status that says what really runs, and everything taken down
 // before the cluster goes.
@@ -16,6 +17,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/placement"
+	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
 )
@@ -42,6 +44,7 @@ type Kind struct {
 }
 
 var (
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Defaulter[*object]       = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
@@ -49,6 +52,7 @@ var (
 	_ store.CreateValidator[*object] = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
 	_ store.DeleteValidator[*object] = (*Kind)(nil)
+	_ store.Warner[*object]          = (*Kind)(nil)
 	_ store.Locator[*object]         = (*Kind)(nil)
 	_ store.Selectable[*object]      = (*Kind)(nil)
 )
@@ -63,9 +67,15 @@ func (*Kind) Info() store.Info {
 		ShortNames: []string{"mc"},
 		Finalizer:  Finalizer,
 		Owner:      "MessagingInstance",
+		OwnerField: "spec.instanceName",
 		NamePrefix: "mc-",
 		Columns:    columns(),
 	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "the data plane is being torn down", o.Generation+1)
 }
 
 // New implements store.Kind.
@@ -96,6 +106,13 @@ func (*Kind) Fields(o *object) fields.Set {
 func columns() []printers.Column {
 	return append(
 		printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
+		printers.Column{
+			Name: "As Requested", Description: "Whether the cluster is all that its spec asks for; the condition AsRequested names what it is not.",
+			Value: func(o runtime.Object) any {
+				asked, _ := conditions.Find(o.(*object).Status.Conditions, conditionAsRequested)
+				return string(asked.Status)
+			},
+		},
 		printers.Column{
 			Name: "Instance", Description: "The owning instance.",
 			Value: func(o runtime.Object) any { return o.(*object).Spec.InstanceName },

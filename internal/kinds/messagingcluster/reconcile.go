@@ -152,21 +152,19 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 	if !ok {
 		return provision.Spec{}, errNoMember
 	}
-	var custom map[string]string
-	if cluster.Spec.Config != nil {
-		custom = cluster.Spec.Config.Custom
-	}
 	return provision.Spec{
 		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
 		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, RegistryAtRoot: registryAtRoot(instance),
-		Custom: custom,
+		Custom: knownCustom(cluster),
 	}, nil
 }
 
 // finish tears the data plane down, and lets the cluster go after that.
 func (c *Controller) finish(ctx context.Context, cluster *object) (time.Duration, error) {
 	if !finalizers.Has(cluster, Finalizer) {
-		return 0, nil
+		status := *cluster.Status.DeepCopy()
+		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, cluster.Generation)
+		return 0, c.write(ctx, cluster, status)
 	}
 	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); !ok || ready.Reason != conditions.ReasonDeleting {
 		if err := c.notReady(ctx, cluster, conditions.ReasonDeleting, "the data plane is being torn down"); err != nil {

@@ -36,7 +36,8 @@ const (
 	messageDown = "being set up"
 )
 
-// conditionsOf writes one condition per component and Ready last. What up does
+// conditionsOf writes one condition per component, AsRequested once that is known,
+// and Ready last. What up does
 // not know of a component stays as it is.
 func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Condition) []v1alpha1.Condition {
 	old := cluster.Status.Conditions
@@ -50,6 +51,9 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 			c = conditions.False(component.condition, reasonDeployed, messageDown, cluster.Generation)
 		}
 		wanted = append(wanted, c)
+	}
+	if asked, ok := conditions.Find(old, conditionAsRequested); ok {
+		wanted = append(wanted, asked)
 	}
 	return conditions.Replace(old, append(wanted, ready)...)
 }
@@ -92,7 +96,9 @@ func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInsta
 	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
 		status.DeploymentType = pool.DeploymentType
 	}
-	status.Conditions = conditionsOf(cluster, allUp,
+	known := cluster.DeepCopy()
+	known.Status.Conditions = conditions.Set(known.Status.Conditions, c.asRequested(cluster, instance))
+	status.Conditions = conditionsOf(known, allUp,
 		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
 	return status
 }

@@ -4,12 +4,14 @@ import (
 	"sync"
 	"time"
 
+	"freshet/internal/identity"
 	"freshet/internal/newest"
 	"freshet/internal/reconcile"
 )
 
 // Put implements store.Observer: tokens can be had for an instance as soon as it
-// is created. The informer calls it again, for what other replicas or an earlier
+// is created, and what its spec.auth says about API keys holds as soon as it is
+// written. The informer calls it again, for what other replicas or an earlier
 // process wrote.
 func (k *Kind) Put(o *object) {
 	if o.DeletionTimestamp != nil && reconcile.Deleting(o) {
@@ -22,7 +24,11 @@ func (k *Kind) Put(o *object) {
 	}
 	k.lifetimes.mu.Lock()
 	defer k.lifetimes.mu.Unlock()
-	k.lifetimes.known.Put(place{o.Namespace, o.Name}, reconcile.Revision(o), lifetime)
+	if k.lifetimes.known.Put(place{o.Namespace, o.Name}, reconcile.Revision(o), lifetime) {
+		k.directory.PutInstance(identity.Instance{
+			Organization: o.Namespace, Name: o.Name, APIKeys: o.Spec.Auth == nil || o.Spec.Auth.APIKey != nil,
+		})
+	}
 }
 
 // Remove implements store.Observer: the keys of an instance are dead as soon as
@@ -31,7 +37,7 @@ func (k *Kind) Remove(o *object) {
 	k.lifetimes.mu.Lock()
 	defer k.lifetimes.mu.Unlock()
 	if k.lifetimes.known.Delete(place{o.Namespace, o.Name}, reconcile.Revision(o)) {
-		k.directory.DeleteKeysOf(o.Namespace, o.Name)
+		k.directory.DeleteInstance(o.Namespace, o.Name)
 	}
 }
 

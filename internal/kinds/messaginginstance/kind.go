@@ -18,6 +18,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/newest"
 	"freshet/internal/placement"
+	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
 )
@@ -47,6 +48,7 @@ type Kind struct {
 }
 
 var (
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Defaulter[*object]       = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
@@ -84,6 +86,11 @@ func (*Kind) Info() store.Info {
 			},
 		),
 	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "its clusters and keys go first", o.Generation+1)
 }
 
 // New implements store.Kind.

@@ -16,6 +16,7 @@ import (
 	"freshet/internal/reconcile"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/reconcile/finalizers"
+	"freshet/internal/resources/store"
 )
 
 // Controller makes instances ready, and takes their keys along when they go.
@@ -120,11 +121,15 @@ func conditionsOf(old []v1alpha1.Condition, reason, message string, ready v1alph
 // The keys have been dead since the delete call.
 func (c *Controller) finish(ctx context.Context, instance *object) error {
 	if !finalizers.Has(instance, Finalizer) {
-		return nil
+		status := *instance.Status.DeepCopy()
+		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, instance.Generation)
+		return c.write(ctx, instance, status)
 	}
-	waiting := c.cluster(instance)
+	waiting, err := c.deleteClusters(ctx, instance)
+	if err != nil {
+		return err
+	}
 	if waiting == "" {
-		var err error
 		if waiting, err = c.deleteKeys(ctx, instance); err != nil {
 			return err
 		}
@@ -142,12 +147,26 @@ func (c *Controller) finish(ctx context.Context, instance *object) error {
 	return finalizers.Remove(ctx, instance, Finalizer, c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).Patch)
 }
 
-// cluster names a cluster that the instance still has.
-func (c *Controller) cluster(instance *object) string {
-	if clusters := c.clusters(instance.Namespace, instance.Name); len(clusters) > 0 {
-		return "cluster " + clusters[0].Name
+// deleteClusters asks the instance's clusters to go, and says which one is still
+// there. A deletion that they would have prevented was refused, so these are to go
+// with the instance, or were created while its deletion was being accepted.
+func (c *Controller) deleteClusters(ctx context.Context, instance *object) (waiting string, err error) {
+	for _, cluster := range c.clusters(instance.Namespace, instance.Name) {
+		waiting = "cluster " + cluster.Name
+		if store.Protected(cluster) {
+			return waiting + ", which is protected,", nil
+		}
+		if cluster.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.client.CloudV1alpha1().MessagingClusters(instance.Namespace).Delete(ctx, cluster.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &cluster.UID},
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("deleting cluster %s of instance %s: %w", cluster.Name, instance.Name, err)
+		}
 	}
-	return ""
+	return waiting, nil
 }
 
 // deleteKeys takes along the keys that are good for this instance only, and

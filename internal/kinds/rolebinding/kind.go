@@ -11,6 +11,7 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
+	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
 )
@@ -22,6 +23,7 @@ type object = v1alpha1.RoleBinding
 type Kind struct{ policy *access.Policy }
 
 var (
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
 	_ store.Admitter[*object]        = (*Kind)(nil)
@@ -50,6 +52,11 @@ func (*Kind) Info() store.Info {
 			},
 		),
 	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation+1)
 }
 
 // New implements store.Kind.

@@ -32,8 +32,15 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 }
 
 func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, error) {
+	api := c.client.CloudV1alpha1().RoleBindings(o.Namespace)
 	if reconcile.Deleting(o) {
-		return 0, nil
+		list, news := conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation)
+		if !news {
+			return 0, nil
+		}
+		o.Status.Conditions = list
+		_, err := api.UpdateStatus(ctx, o, metav1.UpdateOptions{})
+		return 0, err
 	}
 	ready := conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", o.Generation)
 	binding := convert(o)
@@ -46,6 +53,6 @@ func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, e
 		return 0, nil
 	}
 	o.Status = status
-	_, err := c.client.CloudV1alpha1().RoleBindings(o.Namespace).UpdateStatus(ctx, o, metav1.UpdateOptions{})
+	_, err := api.UpdateStatus(ctx, o, metav1.UpdateOptions{})
 	return 0, err
 }

@@ -47,6 +47,19 @@ func (k *Kind) ValidateDelete(ctx context.Context, sa *object, _ *metav1.DeleteO
 	return apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts"), sa.Name, errSystemAccount)
 }
 
+// PrepareStatus implements store.StatusPreparer: the credentials are the
+// service's alone to write: what would replace them would lock the account out and
+// could not be undone. The system administrator can ask for new ones, on purpose.
+func (*Kind) PrepareStatus(ctx context.Context, sa, old *object) {
+	switch {
+	case caller.ByService(ctx):
+	case sa.Status.PrivateKeyType == v1alpha1.PrivateKeyTypeReset:
+		sa.Status.PrivateKeyType, sa.Status.PrivateKeyData = "", ""
+	default:
+		sa.Status.PrivateKeyType, sa.Status.PrivateKeyData = old.Status.PrivateKeyType, old.Status.PrivateKeyData
+	}
+}
+
 // Redact implements store.Redacter: it hides the account's secret from those who
 // may not see it.
 func (k *Kind) Redact(ctx context.Context, sa *object) *object {

@@ -10,6 +10,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/identity"
+	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
 	"freshet/internal/resources/validation"
@@ -36,6 +37,8 @@ type Options struct {
 type Kind struct{ Options }
 
 var (
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
+	_ store.StatusPreparer[*object]  = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
 	_ store.DeleteValidator[*object] = (*Kind)(nil)
@@ -64,6 +67,11 @@ func (*Kind) Info() store.Info {
 			},
 		),
 	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "its keys and bindings go first", o.Generation+1)
 }
 
 // New implements store.Kind.

@@ -66,10 +66,11 @@ func (c *Controller) reconcile(ctx context.Context, sa *object) (time.Duration, 
 		return 0, c.finish(ctx, sa)
 	}
 	if sa.DeletionTimestamp != nil {
-		return time.Until(sa.DeletionTimestamp.Time), nil
+		return time.Until(reconcile.GraceEnd(sa)), nil
 	}
 	file := c.file(sa)
-	if sa.Status.PrivateKeyData == file && conditions.IsReady(sa.Status.Conditions, sa.Generation) {
+	ready, _ := conditions.Find(sa.Status.Conditions, v1alpha1.ConditionReady)
+	if sa.Status.PrivateKeyData == file && ready.Reason == reasonProvisioned && conditions.IsReady(sa.Status.Conditions, sa.Generation) {
 		return 0, nil
 	}
 	return 0, c.provision(ctx, sa, file)
@@ -91,13 +92,15 @@ func (c *Controller) file(sa *object) string {
 	return base64.StdEncoding.EncodeToString(credentials.File())
 }
 
+const reasonProvisioned = "Provisioned"
+
 // provision gives the account its credentials. The store tells the directory in
 // the same write, so they work when Ready says so.
 func (c *Controller) provision(ctx context.Context, sa *v1alpha1.ServiceAccount, file string) error {
 	sa.Status.PrivateKeyType = v1alpha1.PrivateKeyTypeCredentialsFile
 	sa.Status.PrivateKeyData = file
 	sa.Status.Conditions = conditions.Set(sa.Status.Conditions,
-		conditions.True(v1alpha1.ConditionReady, "Provisioned", "the credentials can be used", sa.Generation))
+		conditions.True(v1alpha1.ConditionReady, reasonProvisioned, "the credentials can be used", sa.Generation))
 	_, err := c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).UpdateStatus(ctx, sa, metav1.UpdateOptions{})
 	return err
 }
@@ -105,40 +108,30 @@ func (c *Controller) provision(ctx context.Context, sa *v1alpha1.ServiceAccount,
 // finish takes the account's keys and bindings along. Its tokens are dead since
 // the delete call.
 func (c *Controller) finish(ctx context.Context, sa *object) error {
+	if list, news := conditions.Deleting(sa.Status.Conditions, "its keys and bindings go first", sa.Generation); news {
+		sa.Status.Conditions = list
+		_, err := c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).UpdateStatus(ctx, sa, metav1.UpdateOptions{})
+		return err // the change brings the account back here
+	}
 	if !finalizers.Has(sa, Finalizer) {
 		return nil
 	}
-	left, asked, err := c.deleteBelongings(ctx, sa)
-	switch {
-	case err != nil || asked:
+	left, err := c.deleteBelongings(ctx, sa)
+	if err != nil || left {
 		return err // their going brings the account back here
-	case left:
-		return c.waitForBelongings(ctx, sa)
 	}
 	return finalizers.Remove(ctx, sa, Finalizer, c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).Patch)
 }
 
-// waitForBelongings says why an account is still there. Its credentials are of no use now.
-func (c *Controller) waitForBelongings(ctx context.Context, sa *object) error {
-	if ready, ok := conditions.Find(sa.Status.Conditions, v1alpha1.ConditionReady); ok && ready.Reason == conditions.ReasonDeleting {
-		return nil
-	}
-	sa.Status.Conditions = conditions.Set(sa.Status.Conditions, conditions.False(v1alpha1.ConditionReady,
-		conditions.ReasonDeleting, "waiting for its keys and bindings to go", sa.Generation))
-	_, err := c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).UpdateStatus(ctx, sa, metav1.UpdateOptions{})
-	return err
-}
-
-// deleteBelongings asks the account's keys and bindings to go. It says whether
-// some are left, and whether any of them was asked just now.
-func (c *Controller) deleteBelongings(ctx context.Context, sa *object) (left, asked bool, err error) {
+// deleteBelongings asks the account's keys and bindings to go, and says whether
+// some are left.
+func (c *Controller) deleteBelongings(ctx context.Context, sa *object) (left bool, err error) {
 	api := c.client.CloudV1alpha1()
 	take := func(obj metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) error {
 		left = true
 		if obj.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		asked = true
 		uid := obj.GetUID()
 		err := remove(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -149,18 +142,18 @@ func (c *Controller) deleteBelongings(ctx context.Context, sa *object) (left, as
 	for _, key := range c.keys(sa.Namespace, sa.Name) {
 		if ownedOrOrphan(key, sa) {
 			if err := take(key, api.APIKeys(sa.Namespace).Delete); err != nil {
-				return true, asked, err
+				return true, err
 			}
 		}
 	}
 	for _, binding := range c.bindings(sa.Namespace, sa.Name) {
 		if ownedOrOrphan(binding, sa) {
 			if err := take(binding, api.ServiceAccountBindings(sa.Namespace).Delete); err != nil {
-				return true, asked, err
+				return true, err
 			}
 		}
 	}
-	return left, asked, nil
+	return left, nil
 }
 
 // ownedOrOrphan leaves alone what was made for another account of the same name.

@@ -13,6 +13,8 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/placement"
+	"freshet/internal/reconcile/conditions"
+	"freshet/internal/reconcile/owners"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
 	"freshet/internal/resources/validation"
@@ -25,10 +27,21 @@ const maxRoles = 64
 
 type object = v1alpha1.ServiceAccountBinding
 
+// Accounts looks up the bound account; false when there is none yet. The store
+// of ServiceAccounts is one.
+type Accounts interface {
+	Lookup(ctx context.Context, namespace, name string) (*v1alpha1.ServiceAccount, bool)
+}
+
 // Kind is the kind ServiceAccountBinding.
-type Kind struct{ plan *placement.Plan }
+type Kind struct {
+	plan     *placement.Plan
+	accounts Accounts
+}
 
 var (
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
+	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
 	_ store.Locator[*object]         = (*Kind)(nil)
@@ -36,7 +49,7 @@ var (
 )
 
 // New makes the kind; plan knows the pool members.
-func New(plan *placement.Plan) *Kind { return &Kind{plan} }
+func New(plan *placement.Plan, accounts Accounts) *Kind { return &Kind{plan, accounts} }
 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
@@ -45,6 +58,7 @@ func (*Kind) Info() store.Info {
 		ShortNames: []string{"sab"},
 		Finalizer:  Finalizer,
 		Owner:      "ServiceAccount",
+		OwnerField: "spec.serviceAccountName",
 		Columns: append(
 			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 			printers.Column{
@@ -57,6 +71,11 @@ func (*Kind) Info() store.Info {
 			},
 		),
 	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation+1)
 }
 
 // New implements store.Kind.
@@ -80,6 +99,17 @@ func (*Kind) Scope(o *object) access.Scope {
 func (*Kind) Fields(o *object) fields.Set {
 	return fields.Set{"spec.serviceAccountName": o.Spec.ServiceAccountName}
 }
+
+// PrepareCreate implements store.Preparer: the account becomes the binding's
+// owner in the write that creates it.
+func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
+	if account, ok := k.accounts.Lookup(ctx, o.Namespace, o.Spec.ServiceAccountName); ok {
+		owners.Add(o, account, "ServiceAccount")
+	}
+}
+
+// PrepareUpdate implements store.Preparer: there is nothing to carry over.
+func (*Kind) PrepareUpdate(context.Context, *object, *object) {}
 
 // Validate implements store.Validator.
 func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {

@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 			t.Parallel()
 			o := &object{Spec: spec{ServiceAccountName: "robot", PoolMemberRef: v1alpha1.ObjectReference{Name: "m", Namespace: "n"}}}
 			tc.change(&o.Spec)
-			validationtest.Expect(t, New(nil).Validate(t.Context(), o), tc.want...)
+			validationtest.Expect(t, New(nil, nil).Validate(t.Context(), o), tc.want...)
 		})
 	}
 }

@@ -51,6 +51,11 @@ func (c *Controller) wakeBindingsOf(account metav1.Object) {
 func (c *Controller) reconcile(ctx context.Context, binding *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().ServiceAccountBindings(binding.Namespace)
 	if reconcile.Deleting(binding) {
+		if list, news := conditions.Deleting(binding.Status.Conditions, conditions.MessageDeleting, binding.Generation); news {
+			binding.Status.Conditions = list
+			_, err := api.UpdateStatus(ctx, binding, metav1.UpdateOptions{})
+			return 0, err // the change brings the binding back here
+		}
 		if !finalizers.Has(binding, Finalizer) {
 			return 0, nil
 		}

@@ -29,7 +29,7 @@ func start(t *testing.T) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(kindstest.Run(t, client, serviceaccountbinding.New(kindstest.Plan())))
+	t.Cleanup(kindstest.Run(t, client, serviceaccountbinding.New(kindstest.Plan(), nil)))
 	return world{t, client}
 }
 

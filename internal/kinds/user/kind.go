@@ -1,6 +1,6 @@
-// Package user is the kind User: what it is and may say (kind.go), and when one
-// is ready (reconcile.go): the person belongs to the organization, which an
-// invitation that was not accepted in time prevents.
+// Package user is the kind User: what it is and may say (kind.go), and what a
+// user can do (reconcile.go): nothing yet. There is no sign-in for people, so none
+// is ready, which an invitation that was not accepted in time prevents as well.
 package user
 
 import (
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
 	"freshet/internal/resources/validation"
@@ -39,9 +40,10 @@ type object = v1alpha1.User
 type Kind struct{}
 
 var (
-	_ store.NameValidator       = (*Kind)(nil)
-	_ store.Validator[*object]  = (*Kind)(nil)
-	_ store.Selectable[*object] = (*Kind)(nil)
+	_ store.DeletionMarker[*object] = (*Kind)(nil)
+	_ store.NameValidator           = (*Kind)(nil)
+	_ store.Validator[*object]      = (*Kind)(nil)
+	_ store.Selectable[*object]     = (*Kind)(nil)
 )
 
 // New makes the kind.
@@ -61,6 +63,11 @@ func (*Kind) Info() store.Info {
 			},
 		),
 	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation+1)
 }
 
 // New implements store.Kind.

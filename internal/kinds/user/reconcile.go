@@ -15,7 +15,7 @@ import (
 	"freshet/internal/reconcile/finalizers"
 )
 
-// Controller says whether users belong to their organization.
+// Controller says what users can do: nothing, as long as people cannot sign in.
 type Controller struct {
 	*reconcile.Reconciler[*object]
 	client versioned.Interface
@@ -32,14 +32,20 @@ func (*Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().Users(user.Namespace)
 	if reconcile.Deleting(user) {
+		if list, news := conditions.Deleting(user.Status.Conditions, conditions.MessageDeleting, user.Generation); news {
+			user.Status.Conditions = list
+			_, err := api.UpdateStatus(ctx, user, metav1.UpdateOptions{})
+			return 0, err // the change brings the user back here
+		}
 		if !finalizers.Has(user, Finalizer) {
 			return 0, nil
 		}
 		return 0, finalizers.Remove(ctx, user, Finalizer, api.Patch)
 	}
 	status := *user.Status.DeepCopy()
-	ready, again := describe(user, time.Now())
-	status.Conditions = conditions.Set(status.Conditions, ready)
+	reason, message, again := describe(user, time.Now())
+	status.Conditions = conditions.Set(status.Conditions, conditions.False(conditionActive, reason, message, user.Generation))
+	status.Conditions = conditions.Set(status.Conditions, conditions.False(v1alpha1.ConditionReady, reason, message, user.Generation))
 	if apiequality.Semantic.DeepEqual(user.Status, status) {
 		return again, nil
 	}
@@ -48,18 +54,21 @@ func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration
 	return again, err
 }
 
-// describe says whether a user belongs to the organization, and when that may
-// change by itself.
-func describe(user *object, now time.Time) (ready v1alpha1.Condition, again time.Duration) {
+// conditionActive is True for people who can sign in.
+const conditionActive = "Active"
+
+// describe says why a person cannot use the service: they did not accept their
+// invitation, or else that there is no sign-in for people yet. again is when that
+// may change by itself.
+func describe(user *object, now time.Time) (reason, message string, again time.Duration) {
 	invitation := user.Spec.Invitation
 	switch {
 	case invitation == nil || strings.EqualFold(invitation.Decision, InvitationAccepted):
-		return conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", user.Generation), 0
+		return "NoSignIn", "this server has no sign-in for people: use service accounts; role bindings for the user are kept", 0
 	case strings.EqualFold(invitation.Decision, InvitationDeclined):
-		return conditions.False(v1alpha1.ConditionReady, "InvitationDeclined", "the invitation was declined", user.Generation), 0
+		return "InvitationDeclined", "the invitation was declined", 0
 	case !invitation.Expiration.After(now):
-		return conditions.False(v1alpha1.ConditionReady, "InvitationExpired", "the invitation expired", user.Generation), 0
+		return "InvitationExpired", "the invitation expired", 0
 	}
-	return conditions.False(v1alpha1.ConditionReady, "InvitationPending", "the invitation waits for an answer", user.Generation),
-		invitation.Expiration.Sub(now)
+	return "InvitationPending", "the invitation waits for an answer", invitation.Expiration.Sub(now)
 }

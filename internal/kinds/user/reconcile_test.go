@@ -46,6 +46,9 @@ func wait(t *testing.T, users typed.UserInterface, name, want string) {
 		}
 		ready, _ := conditions.Find(u.Status.Conditions, v1alpha1.ConditionReady)
 		if last = fmt.Sprintf("%s %s", ready.Status, ready.Reason); last == want {
+			if active, ok := conditions.Find(u.Status.Conditions, "Active"); !ok || active.Status != "False" || active.Reason != ready.Reason || ready.Message == "" {
+				t.Errorf("user %s has Active %+v and Ready %+v, want both False for one reason, with a message", name, active, ready)
+			}
 			return
 		}
 	}
@@ -62,8 +65,8 @@ func TestInvitationsDecide(t *testing.T) {
 		invitation *v1alpha1.UserInvitation
 		want       string
 	}{
-		"member":   {nil, "True " + conditions.ReasonReady},
-		"accepted": {invited("Accepted", -time.Hour), "True " + conditions.ReasonReady},
+		"member":   {nil, "False NoSignIn"},
+		"accepted": {invited("Accepted", -time.Hour), "False NoSignIn"},
 		"declined": {invited("declined", time.Hour), "False InvitationDeclined"},
 		"expired":  {invited("pending", -time.Hour), "False InvitationExpired"},
 		"pending":  {invited("pending", time.Hour), "False InvitationPending"},
@@ -104,7 +107,7 @@ func TestUserGoesWhenItIsDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait(t, users, "ada", "True "+conditions.ReasonReady)
+	wait(t, users, "ada", "False NoSignIn")
 	watch, err := users.Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@
 package conditions
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,19 @@ func False(kind, reason, message string, generation int64) v1alpha1.Condition {
 		Type: kind, Status: v1alpha1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: generation,
 	}
 }
+
+// Deleting makes a condition Ready False for an object that is being deleted and
+// held by finalizers, unless it is so already, and says whether that was news. In
+// front of the write that marks the object, pass the generation that it will have.
+func Deleting(list []v1alpha1.Condition, message string, generation int64) ([]v1alpha1.Condition, bool) {
+	if ready, ok := Find(list, v1alpha1.ConditionReady); ok && ready.Status == v1alpha1.ConditionFalse && ready.Reason == ReasonDeleting {
+		return list, false
+	}
+	return Set(slices.Clone(list), False(v1alpha1.ConditionReady, ReasonDeleting, message, generation)), true
+}
+
+// MessageDeleting is for kinds that have nothing more to say about their end.
+const MessageDeleting = "it is being deleted, and its finalizers hold it"
 
 // Find returns the condition of a type.
 func Find(list []v1alpha1.Condition, kind string) (v1alpha1.Condition, bool) {

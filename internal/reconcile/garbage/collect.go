@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -136,7 +138,51 @@ func (c *Controller) awaitDependents(ctx context.Context, n node) error {
 	if blocked {
 		return nil // the last dependent's going brings the owner back here
 	}
+	left, err := c.deleteUnlinked(ctx, n)
+	if err != nil {
+		return err
+	}
+	if left {
+		// Nothing links them to the owner, so their going does not bring it back.
+		c.queue.AddAfter(n.item(), unlinkedPoll)
+		return nil
+	}
 	return c.removeFinalizer(ctx, n, metav1.FinalizerDeleteDependents)
+}
+
+// unlinkedPoll is how long to wait for dependents by field to go.
+const unlinkedPoll = 200 * time.Millisecond
+
+// deleteUnlinked deletes the objects that name the owner in a field and have no
+// reference to it yet, or that the caches do not show yet, and says whether there
+// are any. It asks the API itself: what has just been created must not be missed,
+// for nobody would delete it later.
+func (c *Controller) deleteUnlinked(ctx context.Context, owner node) (left bool, err error) {
+	for _, kind := range c.kinds {
+		if kind.OwnerField == "" || c.kinds[schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Owner}].Resource != owner.resource {
+			continue
+		}
+		list, err := c.resource(kind.Resource, owner.Namespace).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector(kind.OwnerField, owner.Name).String(),
+		})
+		if err != nil {
+			return false, fmt.Errorf("looking for %s of %s %s/%s: %w", kind.Resource.Resource, owner.resource.Resource, owner.Namespace, owner.Name, err)
+		}
+		for i := range list.Items {
+			dependent := node{&list.Items[i], kind.Resource}
+			if dependent.belongsToAnother(kind.Owner, owner.UID) {
+				continue
+			}
+			left = true
+			if dependent.DeletionTimestamp != nil {
+				continue
+			}
+			if err := c.delete(ctx, dependent, metav1.DeletePropagationForeground); err != nil {
+				return true, err
+			}
+		}
+	}
+	return left, nil
 }
 
 // orphanDependents makes the dependents forget an object that goes without them.

@@ -23,6 +23,11 @@ type Kind struct {
 	Resource schema.GroupVersionResource
 	Kind     string
 	Cluster  bool
+	// Owner is the kind of the owner that the service gives every object of this
+	// kind, and OwnerField the field that names it. An object belongs to that
+	// owner from its creation, also before the reference to it is written.
+	Owner      string
+	OwnerField string
 }
 
 // Controller is the collector.
@@ -140,7 +145,7 @@ func (c *Controller) collect(ctx context.Context, it item) error {
 		return c.collectDependent(ctx, n)
 	}
 	if grace := n.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
-		if wait := time.Until(n.DeletionTimestamp.Time); wait > 0 {
+		if wait := time.Until(reconcile.GraceEnd(n)); wait > 0 {
 			c.queue.AddAfter(it, wait)
 			return nil
 		}

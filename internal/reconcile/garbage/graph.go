@@ -61,6 +61,22 @@ func (n node) blocks(owner types.UID) bool {
 	return false
 }
 
+// belongsToAnother says that the object has owners of a kind, and not this one:
+// it was made for an earlier object of the same name.
+func (n node) belongsToAnother(kind string, owner types.UID) bool {
+	other := false
+	for _, ref := range n.OwnerReferences {
+		if ref.Kind != kind {
+			continue
+		}
+		if ref.UID == owner {
+			return false
+		}
+		other = true
+	}
+	return other
+}
+
 // find reads an object from the cache.
 func (c *Controller) find(it item) (node, bool) {
 	obj, ok, err := c.informers[it.resource].GetIndexer().GetByKey(key(it.namespace, it.name))

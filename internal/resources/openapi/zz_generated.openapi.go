@@ -1115,7 +1115,7 @@ func schema_freshet_api_v1alpha1_Broker(ref common.ReferenceCallback) common.Ope
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of brokers, 1 to 15; 2 by default.",
+							Description: "Replicas is the number of brokers, 1 to 15; 2 by default, 1 with nodeType shared. Engine pebble runs 1, whatever is asked for (condition AsRequested).",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1129,19 +1129,19 @@ func schema_freshet_api_v1alpha1_Broker(ref common.ReferenceCallback) common.Ope
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources of each replica; 1 CPU and 4Gi by default.",
+							Description: "Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what the server's process has (condition AsRequested).",
 							Ref:         ref(apiv1alpha1.BrokerResources{}.OpenAPIModelName()),
 						},
 					},
 					"resourceSpec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceSpec picks resources by node type; resources win over it.",
+							Description: "ResourceSpec picks resources by node type; resources win over it. Engine pebble has the node type shared: the server's process.",
 							Ref:         ref(apiv1alpha1.BrokerResourceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"autoScalingPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoScalingPolicy lets the number of replicas follow the load.",
+							Description: "AutoScalingPolicy lets the number of replicas follow the load. Without effect on engine pebble (condition AsRequested).",
 							Ref:         ref(apiv1alpha1.AutoScalingPolicy{}.OpenAPIModelName()),
 						},
 					},
@@ -1162,7 +1162,7 @@ func schema_freshet_api_v1alpha1_BrokerResourceSpec(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"nodeType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NodeType names a size.",
+							Description: "NodeType names a size. Engine pebble has shared: the server's process.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1257,28 +1257,28 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"websocketEnabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "WebsocketEnabled switches the WebSocket interface.",
+							Description: "WebsocketEnabled switches the WebSocket interface, which engine pebble does not have (condition AsRequested).",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"functionEnabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "FunctionEnabled switches functions.",
+							Description: "FunctionEnabled switches functions, which engine pebble does not have (condition AsRequested).",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"transactionEnabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TransactionEnabled switches transactions.",
+							Description: "TransactionEnabled switches transactions, which engine pebble does not have (condition AsRequested).",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"protocols": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Protocols that are on; the presence of an entry, even an empty one, switches its protocol on.",
+							Description: "Protocols that are on; the presence of an entry, even an empty one, switches its protocol on. Protocols that the engine does not have show as condition AsRequested False.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1292,19 +1292,19 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 					},
 					"auditLog": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AuditLog chooses what is logged.",
+							Description: "AuditLog chooses what is logged. Without effect on engine pebble, which always logs writes, administration and denials (condition AsRequested).",
 							Ref:         ref(apiv1alpha1.AuditLog{}.OpenAPIModelName()),
 						},
 					},
 					"lakehouseStorage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LakehouseStorage offloads topics to a lakehouse; it can be switched on and never off.",
+							Description: "LakehouseStorage offloads topics to a lakehouse; it can be switched on and never off. Without effect on engine pebble (condition AsRequested).",
 							Ref:         ref(apiv1alpha1.LakehouseStorage{}.OpenAPIModelName()),
 						},
 					},
 					"custom": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Custom are free-form tuning properties.",
+							Description: "Custom are settings of this cluster by key. Known is registry.format: honour the query parameter format of the schema registry. Other keys are kept, get a warning and have no effect (condition AsRequested).",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1801,18 +1801,18 @@ func schema_freshet_api_v1alpha1_InstanceAuth(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAuth says how clients authenticate. The presence of an object, even an empty one, switches its method on.",
+				Description: "InstanceAuth says how clients authenticate. The presence of apikey, even of an empty one, lets API keys in; access tokens work always.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"apikey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIKey switches API keys on.",
+							Description: "APIKey lets API keys in. Without it they are answered with 401.",
 							Ref:         ref(apiv1alpha1.InstanceAuthAPIKey{}.OpenAPIModelName()),
 						},
 					},
 					"oauth2": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OAuth2 switches OAuth 2.0 access tokens on and tunes them.",
+							Description: "OAuth2 tunes OAuth 2.0 access tokens, which work with it or without.",
 							Ref:         ref(apiv1alpha1.InstanceAuthOAuth2{}.OpenAPIModelName()),
 						},
 					},
@@ -2144,7 +2144,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "EndpointAccess lists the gateways through which the cluster can be reached.",
+							Description: "EndpointAccess lists the gateways through which the cluster can be reached. Kept; without effect on engine pebble (condition AsRequested).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2157,20 +2157,20 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					},
 					"broker": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Broker describes the compute half.",
+							Description: "Broker describes the compute half. On engine pebble there is one broker, in the server's process; what asks for more shows as condition AsRequested False.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(apiv1alpha1.Broker{}.OpenAPIModelName()),
 						},
 					},
 					"storage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Storage describes the storage half; serverless clusters have none of their own.",
+							Description: "Storage describes the storage half; serverless clusters have none of their own. On engine pebble the broker stores; what asks for more shows as condition AsRequested False.",
 							Ref:         ref(apiv1alpha1.Storage{}.OpenAPIModelName()),
 						},
 					},
 					"config": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Config switches features.",
+							Description: "Config switches features. What the engine does not have shows as condition AsRequested False.",
 							Ref:         ref(apiv1alpha1.ClusterConfig{}.OpenAPIModelName()),
 						},
 					},
@@ -2183,7 +2183,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					},
 					"maintenanceWindow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MaintenanceWindow is when the service may restart things.",
+							Description: "MaintenanceWindow is when the service may restart things. Without effect on engine pebble, which restarts nothing by itself (condition AsRequested).",
 							Ref:         ref(apiv1alpha1.MaintenanceWindow{}.OpenAPIModelName()),
 						},
 					},
@@ -2194,7 +2194,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Tolerations of the cluster's workloads.",
+							Description: "Tolerations of the cluster's workloads. Without effect on engine pebble (condition AsRequested).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2207,7 +2207,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					},
 					"volume": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Volume names the object storage volume of the cluster.",
+							Description: "Volume names the object storage volume of the cluster. Without effect on engine pebble (condition AsRequested).",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2219,7 +2219,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Catalogs are the table catalogues the cluster publishes to.",
+							Description: "Catalogs are the table catalogues the cluster publishes to. Without effect on engine pebble (condition AsRequested).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2233,7 +2233,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					},
 					"tableFormat": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TableFormat of what the cluster publishes.",
+							Description: "TableFormat of what the cluster publishes. Without effect on engine pebble (condition AsRequested).",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2305,7 +2305,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions: one per component, then Ready.",
+							Description: "Conditions: one per component, then AsRequested (whether the cluster is all that its spec asks for, and what it is not), then Ready.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2478,7 +2478,7 @@ func schema_freshet_api_v1alpha1_MessagingInstanceSpec(ref common.ReferenceCallb
 					},
 					"auth": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Auth says how clients of the instance authenticate; API keys by default.",
+							Description: "Auth says how clients of the instance's clusters authenticate; {apikey: {}} by default. Access tokens work on every instance. API keys work only where apikey is present: elsewhere they are answered with 401, also those that are good for the whole organization, and no key can be made for the instance. A change is in force when the call returns.",
 							Ref:         ref(apiv1alpha1.InstanceAuth{}.OpenAPIModelName()),
 						},
 					},
@@ -3992,7 +3992,7 @@ func schema_freshet_api_v1alpha1_Storage(ref common.ReferenceCallback) common.Op
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of storage nodes, 3 to 15; 3 by default.",
+							Description: "Replicas is the number of storage nodes, 3 to 15; 3 by default, none with nodeType shared. Engine pebble stores in its 1 broker, whatever is asked for (condition AsRequested).",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4006,19 +4006,19 @@ func schema_freshet_api_v1alpha1_Storage(ref common.ReferenceCallback) common.Op
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources of each replica; 1 CPU and 4Gi by default.",
+							Description: "Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what the server's process has (condition AsRequested).",
 							Ref:         ref(apiv1alpha1.StorageResources{}.OpenAPIModelName()),
 						},
 					},
 					"resourceSpec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceSpec picks resources by node type; resources win over it.",
+							Description: "ResourceSpec picks resources by node type; resources win over it. Engine pebble has the node type shared: the server's process.",
 							Ref:         ref(apiv1alpha1.StorageResourceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"autoScalingPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoScalingPolicy lets the number of replicas follow the load.",
+							Description: "AutoScalingPolicy lets the number of replicas follow the load. Without effect on engine pebble (condition AsRequested).",
 							Ref:         ref(apiv1alpha1.AutoScalingPolicy{}.OpenAPIModelName()),
 						},
 					},
@@ -4039,7 +4039,7 @@ func schema_freshet_api_v1alpha1_StorageResourceSpec(ref common.ReferenceCallbac
 				Properties: map[string]spec.Schema{
 					"nodeType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NodeType names a size.",
+							Description: "NodeType names a size. Engine pebble has shared: the server's process.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -39,6 +39,7 @@ type Info struct {
 	Strict        bool   // unknown fields are always refused, whatever the caller says about them
 	Finalizer     string // put on at creation, taken off by the kind's reconciler
 	Owner         string // kind of the owner that the service gives the object, if it does
+	OwnerField    string // the selectable field that names that owner
 	NamePrefix    string // when set, an object without a name gets this and some random letters
 	Columns       []printers.Column
 }
@@ -68,6 +69,18 @@ type (
 		PrepareUpdate(ctx context.Context, obj, old T)
 	}
 
+	// StatusPreparer has its say on a write of the status, behind validation: it
+	// puts back what nobody may write there.
+	StatusPreparer[T Object] interface {
+		PrepareStatus(ctx context.Context, obj, old T)
+	}
+
+	// Warner says what is odd about a valid object, at creation and when it is
+	// changed; old is nil at creation. Clients show it to their users.
+	Warner[T Object] interface {
+		Warnings(ctx context.Context, obj, old T) []string
+	}
+
 	// Validator says what is wrong with an object.
 	Validator[T Object] interface {
 		// Validate checks an object as it stands.
@@ -88,6 +101,10 @@ type (
 	DeleteValidator[T Object] interface {
 		ValidateDelete(ctx context.Context, obj T, options *metav1.DeleteOptions) error
 	}
+
+	// DeletionMarker says in the status of an object that it is being deleted. It
+	// runs in the write that marks it so, when finalizers hold it.
+	DeletionMarker[T Object] interface{ MarkDeleting(obj T) }
 
 	// NameValidator checks metadata.name; without it names are DNS subdomains.
 	NameValidator interface {
@@ -143,10 +160,13 @@ type kind[T Object] struct {
 
 	defaulter       Defaulter[T]
 	preparer        Preparer[T]
+	statusPreparer  StatusPreparer[T]
+	warner          Warner[T]
 	validator       Validator[T]
 	createValidator CreateValidator[T]
 	updateValidator UpdateValidator[T]
 	deleteValidator DeleteValidator[T]
+	deletionMarker  DeletionMarker[T]
 	nameValidator   NameValidator
 	admitter        Admitter[T]
 	finisher        Finisher[T]
@@ -162,10 +182,13 @@ func newKind[T Object](of Kind[T]) *kind[T] {
 	k := &kind[T]{Kind: of, info: of.Info()}
 	k.defaulter, _ = of.(Defaulter[T])
 	k.preparer, _ = of.(Preparer[T])
+	k.statusPreparer, _ = of.(StatusPreparer[T])
+	k.warner, _ = of.(Warner[T])
 	k.validator, _ = of.(Validator[T])
 	k.createValidator, _ = of.(CreateValidator[T])
 	k.updateValidator, _ = of.(UpdateValidator[T])
 	k.deleteValidator, _ = of.(DeleteValidator[T])
+	k.deletionMarker, _ = of.(DeletionMarker[T])
 	k.nameValidator, _ = of.(NameValidator)
 	k.admitter, _ = of.(Admitter[T])
 	k.finisher, _ = of.(Finisher[T])

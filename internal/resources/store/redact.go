@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"freshet/api/v1alpha1"
 )
 
 // redact leaves out of one object what the caller may not see.
@@ -59,7 +61,19 @@ func (r *REST[T]) List(ctx context.Context, options *metav1internal.ListOptions)
 	if err != nil {
 		return nil, err
 	}
-	return r.kind.redactList(ctx, out), nil
+	return r.kind.named(r.kind.redactList(ctx, out)), nil
+}
+
+// named gives every item of a list its kind and apiVersion, as every object has
+// them (docs/spec/resources.md#r16). Items are the list's own, though what they
+// point to may be shared.
+func (k *kind[T]) named(list runtime.Object) runtime.Object {
+	gvk := v1alpha1.SchemeGroupVersion.WithKind(k.info.Kind)
+	_ = meta.EachListItem(list, func(obj runtime.Object) error { // the callback never fails
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+		return nil
+	})
+	return list
 }
 
 // Watch follows changes.

@@ -119,8 +119,22 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 	return append(errs, unknownFields(object)...)
 }
 
-func (strategy[T]) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
-func (strategy[T]) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
+// WarningsOnCreate passes the kind's warnings on.
+func (s strategy[T]) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
+	if s.kind.warner == nil {
+		return nil
+	}
+	var none T
+	return s.kind.warner.Warnings(ctx, obj.(T), none)
+}
+
+// WarningsOnUpdate passes the kind's warnings on.
+func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
+	if s.kind.warner == nil {
+		return nil
+	}
+	return s.kind.warner.Warnings(ctx, obj.(T), old.(T))
+}
 
 // Canonicalize runs behind validation and before storage.
 func (s strategy[T]) Canonicalize(obj runtime.Object) {
@@ -137,13 +151,21 @@ func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return false }
 func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return true }
 
 // CheckGracefulDelete honours gracePeriodSeconds; the default is 0 for every
-// kind. The garbage controller takes the object away when its time has come.
-func (strategy[T]) CheckGracefulDelete(_ context.Context, _ runtime.Object, options *metav1.DeleteOptions) bool {
+// kind. The garbage controller takes the object away when its time has come. The
+// machinery calls it in the write that marks the object as being deleted, so that
+// its status can say so at once.
+func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	if options.GracePeriodSeconds == nil {
 		zero := int64(0)
 		options.GracePeriodSeconds = &zero
 	}
-	return *options.GracePeriodSeconds > 0
+	if *options.GracePeriodSeconds > 0 {
+		return true // it lives on until then
+	}
+	if s.kind.deletionMarker != nil {
+		s.kind.deletionMarker.MarkDeleting(obj.(T))
+	}
+	return false
 }
 
 // DefaultGarbageCollectionPolicy deletes dependents in the background.
@@ -175,8 +197,19 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 }
 
 // ValidateUpdate looks at the conditions; the machinery looks at the metadata.
-func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-	return validation.Conditions(field.NewPath("status", "conditions"), conditionsOf(s.kind.Status(obj.(T))))
+// The kind puts back what is not for the caller to write only after that: what is
+// looked at is what the caller wrote.
+func (s statusStrategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := validation.Conditions(field.NewPath("status", "conditions"), conditionsOf(s.kind.Status(obj.(T))))
+	if len(errs) == 0 && s.kind.statusPreparer != nil {
+		s.kind.statusPreparer.PrepareStatus(ctx, obj.(T), old.(T))
+	}
+	return errs
+}
+
+// WarningsOnUpdate: the kind's warnings are about the spec.
+func (statusStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
 }
 
 // GetResetFields tells apply that everything but status is out of reach here.

@@ -7,7 +7,7 @@ import (
 
 const (
 	components = "MetadataReady=True(Deploy) StorageReady=True(Deploy) BrokerReady=True(Deploy) ProxyReady=True(Deploy) "
-	allReady   = components + "Ready=True(AllConditionStatusTrue)"
+	allReady   = components + "AsRequested=False(PoolMemberLimits) Ready=True(AllConditionStatusTrue)"
 )
 
 func TestInstanceLives(t *testing.T) {

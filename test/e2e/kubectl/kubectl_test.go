@@ -273,7 +273,7 @@ func TestWatchAndWait(t *testing.T) {
 	}
 	cancel()
 	_ = watch.Wait() // it was cut off
-	c.contains(c.must("", "wait", "user/ann", "--for=condition=Ready", "--timeout=30s"), "condition met")
+	c.contains(c.must("", "wait", "user/ann", "--for=condition=Ready=False", "--timeout=30s"), "condition met")
 	c.must("", "delete", "user", "ann", "--wait=false")
 	c.must("", "wait", "user/ann", "--for=delete", "--timeout=30s")
 }

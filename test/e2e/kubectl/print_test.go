@@ -50,14 +50,15 @@ spec: {serviceAccountName: robot, poolMemberRef: {namespace: default, name: loca
 func TestPrint(t *testing.T) {
 	c := in(t)
 	c.must(world, "create", "--validate=strict", "-f", "-")
-	c.must("", "wait", "sa/robot", "usr/ann@example.org", "mi/main", "mc/orders", "rb/reader", "sab/robot", "--for=condition=Ready", "--timeout=60s")
+	c.must("", "wait", "sa/robot", "mi/main", "mc/orders", "rb/reader", "sab/robot", "--for=condition=Ready", "--timeout=60s")
+	c.must("", "wait", "usr/ann@example.org", "--for=condition=Ready=False", "--timeout=60s")
 	c.must("", "wait", "ak/key", "--for=condition=Issued", "--timeout=60s")
 	c.must("", "wait", "mc/orders", "--for=jsonpath={.status.broker.readyReplicas}=1", "--timeout=60s")
 	for kind, want := range map[string][]string{
 		"sa":  {"READY", "REASON", "ADMIN", "AGE", "robot", "True", "Provisioned", "false"},
-		"usr": {"EMAIL", "ann@example.org"},
+		"usr": {"EMAIL", "ann@example.org", "False", "NoSignIn"},
 		"mi":  {"TYPE", "MODE", "AllConditionStatusTrue", "standard", "zonal"},
-		"mc":  {"INSTANCE", "LOCATION", "ENDPOINT", "orders." + c.organization + ".freshet.localhost"},
+		"mc":  {"AS REQUESTED", "INSTANCE", "LOCATION", "ENDPOINT", "orders." + c.organization + ".freshet.localhost"},
 		"ak":  {"ACCOUNT", "INSTANCE", "EXPIRES", "robot", "main", "2100-01-01T00:00:00Z"},
 		"rb":  {"ROLE", "SUBJECTS", "org-readonly", "1"},
 		"sab": {"ACCOUNT", "MEMBER", "robot", "local"},
@@ -71,6 +72,8 @@ func TestPrint(t *testing.T) {
 		c.contains(c.must("", "describe", kind), "Name:", "Namespace:", c.organization, "API Version:", "Spec:", "Status:", "Conditions:")
 	}
 	c.contains(c.must("", "get", "mc", "orders", "-o", "jsonpath={.spec.broker.resources.memory}"), "1717986918400m")
+	// The cluster of the first start asks for what there is.
+	c.must("", "wait", "mc/default", "-n", "default", "--for=condition=AsRequested", "--timeout=60s")
 	c.contains(c.must("", "get", "mc", "-o", "custom-columns=NAME:.metadata.name,CPU:.spec.broker.resources.cpu"), "400m")
 	c.contains(c.must("", "get", "mc", "--sort-by=.metadata.name", "--show-labels", "--show-kind"), "messagingcluster.cloud.vendor.io/orders", "<none>")
 	all := c.must("", "get", "all")
@@ -120,7 +123,7 @@ func joined(texts []string) []string {
 func TestWatchShowsChanges(t *testing.T) {
 	c := in(t)
 	c.must(user, "create", "-f", "-")
-	c.must("", "wait", "user/ann", "--for=condition=Ready", "--timeout=60s")
+	c.must("", "wait", "user/ann", "--for=condition=Ready=False", "--timeout=60s")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	watch := c.command(ctx, "", "get", "users", "-w", "--output-watch-events", "-o", "jsonpath={.type} {.object.metadata.name} {.object.metadata.labels.n}{\"\\n\"}")

@@ -109,9 +109,11 @@ type object struct {
 	}
 }
 
+// ready says that the object's reconciler is done with it. Users are not Ready
+// while people cannot sign in; theirs is done when it says so.
 func (o object) ready() bool {
 	for _, c := range o.Status.Conditions {
-		if c.Type == "Ready" && c.Status == "True" {
+		if (c.Type == "Ready" && c.Status == "True") || c.Type == "Active" {
 			return true
 		}
 	}

@@ -9,15 +9,19 @@ package v1alpha1
 //
 // Broker is the compute half of a cluster.
 type BrokerApplyConfiguration struct {
-	// Replicas is the number of brokers, 1 to 15; 2 by default.
+	// Replicas is the number of brokers, 1 to 15; 2 by default, 1 with nodeType
+	// shared. Engine pebble runs 1, whatever is asked for (condition AsRequested).
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Image is set by the service from the release channel.
 	Image *string `json:"image,omitempty"`
-	// Resources of each replica; 1 CPU and 4Gi by default.
+	// Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what
+	// the server's process has (condition AsRequested).
 	Resources *BrokerResourcesApplyConfiguration `json:"resources,omitempty"`
-	// ResourceSpec picks resources by node type; resources win over it.
+	// ResourceSpec picks resources by node type; resources win over it. Engine
+	// pebble has the node type shared: the server's process.
 	ResourceSpec *BrokerResourceSpecApplyConfiguration `json:"resourceSpec,omitempty"`
-	// AutoScalingPolicy lets the number of replicas follow the load.
+	// AutoScalingPolicy lets the number of replicas follow the load. Without effect
+	// on engine pebble (condition AsRequested).
 	AutoScalingPolicy *AutoScalingPolicyApplyConfiguration `json:"autoScalingPolicy,omitempty"`
 }
 

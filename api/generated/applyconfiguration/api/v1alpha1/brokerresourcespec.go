@@ -9,7 +9,7 @@ package v1alpha1
 //
 // BrokerResourceSpec picks resources by node type.
 type BrokerResourceSpecApplyConfiguration struct {
-	// NodeType names a size.
+	// NodeType names a size. Engine pebble has shared: the server's process.
 	NodeType *string `json:"nodeType,omitempty"`
 }
 

@@ -13,21 +13,28 @@ import (
 //
 // ClusterConfig switches features of a cluster.
 type ClusterConfigApplyConfiguration struct {
-	// WebsocketEnabled switches the WebSocket interface.
+	// WebsocketEnabled switches the WebSocket interface, which engine pebble does
+	// not have (condition AsRequested).
 	WebsocketEnabled *bool `json:"websocketEnabled,omitempty"`
-	// FunctionEnabled switches functions.
+	// FunctionEnabled switches functions, which engine pebble does not have
+	// (condition AsRequested).
 	FunctionEnabled *bool `json:"functionEnabled,omitempty"`
-	// TransactionEnabled switches transactions.
+	// TransactionEnabled switches transactions, which engine pebble does not have
+	// (condition AsRequested).
 	TransactionEnabled *bool `json:"transactionEnabled,omitempty"`
 	// Protocols that are on; the presence of an entry, even an empty one,
-	// switches its protocol on.
+	// switches its protocol on. Protocols that the engine does not have show as
+	// condition AsRequested False.
 	Protocols map[string]apiv1alpha1.ProtocolSettings `json:"protocols,omitempty"`
-	// AuditLog chooses what is logged.
+	// AuditLog chooses what is logged. Without effect on engine pebble, which
+	// always logs writes, administration and denials (condition AsRequested).
 	AuditLog *AuditLogApplyConfiguration `json:"auditLog,omitempty"`
 	// LakehouseStorage offloads topics to a lakehouse; it can be switched on
-	// and never off.
+	// and never off. Without effect on engine pebble (condition AsRequested).
 	LakehouseStorage *LakehouseStorageApplyConfiguration `json:"lakehouseStorage,omitempty"`
-	// Custom are free-form tuning properties.
+	// Custom are settings of this cluster by key. Known is registry.format: honour
+	// the query parameter format of the schema registry. Other keys are kept, get a
+	// warning and have no effect (condition AsRequested).
 	Custom map[string]string `json:"custom,omitempty"`
 }
 

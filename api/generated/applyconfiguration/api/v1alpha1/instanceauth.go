@@ -11,12 +11,12 @@ import (
 // InstanceAuthApplyConfiguration represents a declarative configuration of the InstanceAuth type for use
 // with apply.
 //
-// InstanceAuth says how clients authenticate. The presence of an object, even
-// an empty one, switches its method on.
+// InstanceAuth says how clients authenticate. The presence of apikey, even of an
+// empty one, lets API keys in; access tokens work always.
 type InstanceAuthApplyConfiguration struct {
-	// APIKey switches API keys on.
+	// APIKey lets API keys in. Without it they are answered with 401.
 	APIKey *apiv1alpha1.InstanceAuthAPIKey `json:"apikey,omitempty"`
-	// OAuth2 switches OAuth 2.0 access tokens on and tunes them.
+	// OAuth2 tunes OAuth 2.0 access tokens, which work with it or without.
 	OAuth2 *InstanceAuthOAuth2ApplyConfiguration `json:"oauth2,omitempty"`
 }
 

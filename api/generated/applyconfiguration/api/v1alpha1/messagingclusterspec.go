@@ -22,25 +22,35 @@ type MessagingClusterSpecApplyConfiguration struct {
 	// ServiceEndpoints are the names the cluster answers at; set by the service.
 	ServiceEndpoints []ServiceEndpointApplyConfiguration `json:"serviceEndpoints,omitempty"`
 	// EndpointAccess lists the gateways through which the cluster can be reached.
+	// Kept; without effect on engine pebble (condition AsRequested).
 	EndpointAccess []EndpointAccessApplyConfiguration `json:"endpointAccess,omitempty"`
-	// Broker describes the compute half.
+	// Broker describes the compute half. On engine pebble there is one broker, in
+	// the server's process; what asks for more shows as condition AsRequested False.
 	Broker *BrokerApplyConfiguration `json:"broker,omitempty"`
 	// Storage describes the storage half; serverless clusters have none of their own.
+	// On engine pebble the broker stores; what asks for more shows as condition
+	// AsRequested False.
 	Storage *StorageApplyConfiguration `json:"storage,omitempty"`
-	// Config switches features.
+	// Config switches features. What the engine does not have shows as condition
+	// AsRequested False.
 	Config *ClusterConfigApplyConfiguration `json:"config,omitempty"`
 	// ReleaseChannel is rapid (the default) or lts; it decides the images.
 	// Cannot be changed.
 	ReleaseChannel *string `json:"releaseChannel,omitempty"`
-	// MaintenanceWindow is when the service may restart things.
+	// MaintenanceWindow is when the service may restart things. Without effect on
+	// engine pebble, which restarts nothing by itself (condition AsRequested).
 	MaintenanceWindow *MaintenanceWindowApplyConfiguration `json:"maintenanceWindow,omitempty"`
-	// Tolerations of the cluster's workloads.
+	// Tolerations of the cluster's workloads. Without effect on engine pebble
+	// (condition AsRequested).
 	Tolerations []TolerationApplyConfiguration `json:"tolerations,omitempty"`
-	// Volume names the object storage volume of the cluster.
+	// Volume names the object storage volume of the cluster. Without effect on
+	// engine pebble (condition AsRequested).
 	Volume *string `json:"volume,omitempty"`
-	// Catalogs are the table catalogues the cluster publishes to.
+	// Catalogs are the table catalogues the cluster publishes to. Without effect on
+	// engine pebble (condition AsRequested).
 	Catalogs []string `json:"catalogs,omitempty"`
-	// TableFormat of what the cluster publishes.
+	// TableFormat of what the cluster publishes. Without effect on engine pebble
+	// (condition AsRequested).
 	TableFormat *string `json:"tableFormat,omitempty"`
 }
 

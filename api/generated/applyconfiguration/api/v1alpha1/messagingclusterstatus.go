@@ -21,7 +21,8 @@ type MessagingClusterStatusApplyConfiguration struct {
 	InstanceType *string `json:"instanceType,omitempty"`
 	// RBACStatus lists what of the roles could not be applied.
 	RBACStatus *RBACStatusApplyConfiguration `json:"rbacStatus,omitempty"`
-	// Conditions: one per component, then Ready.
+	// Conditions: one per component, then AsRequested (whether the cluster is all
+	// that its spec asks for, and what it is not), then Ready.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// Endpoints are the whole URLs of the cluster's services: service (what all
 	// the others begin with), messages, admin, topics and registry. They follow

@@ -19,7 +19,11 @@ type MessagingInstanceSpecApplyConfiguration struct {
 	// Type is standard (the default), dedicated, serverless, byoc, byoc-pro or
 	// free. Cannot be changed.
 	Type *string `json:"type,omitempty"`
-	// Auth says how clients of the instance authenticate; API keys by default.
+	// Auth says how clients of the instance's clusters authenticate; {apikey: {}} by
+	// default. Access tokens work on every instance. API keys work only where apikey
+	// is present: elsewhere they are answered with 401, also those that are good for
+	// the whole organization, and no key can be made for the instance. A change is in
+	// force when the call returns.
 	Auth *InstanceAuthApplyConfiguration `json:"auth,omitempty"`
 }
 

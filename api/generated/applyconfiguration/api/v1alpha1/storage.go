@@ -9,15 +9,20 @@ package v1alpha1
 //
 // Storage is the storage half of a cluster.
 type StorageApplyConfiguration struct {
-	// Replicas is the number of storage nodes, 3 to 15; 3 by default.
+	// Replicas is the number of storage nodes, 3 to 15; 3 by default, none with
+	// nodeType shared. Engine pebble stores in its 1 broker, whatever is asked for
+	// (condition AsRequested).
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Image is set by the service from the release channel.
 	Image *string `json:"image,omitempty"`
-	// Resources of each replica; 1 CPU and 4Gi by default.
+	// Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what
+	// the server's process has (condition AsRequested).
 	Resources *StorageResourcesApplyConfiguration `json:"resources,omitempty"`
-	// ResourceSpec picks resources by node type; resources win over it.
+	// ResourceSpec picks resources by node type; resources win over it. Engine
+	// pebble has the node type shared: the server's process.
 	ResourceSpec *StorageResourceSpecApplyConfiguration `json:"resourceSpec,omitempty"`
-	// AutoScalingPolicy lets the number of replicas follow the load.
+	// AutoScalingPolicy lets the number of replicas follow the load. Without effect
+	// on engine pebble (condition AsRequested).
 	AutoScalingPolicy *AutoScalingPolicyApplyConfiguration `json:"autoScalingPolicy,omitempty"`
 }
 

@@ -9,7 +9,7 @@ package v1alpha1
 //
 // StorageResourceSpec picks resources by node type.
 type StorageResourceSpecApplyConfiguration struct {
-	// NodeType names a size.
+	// NodeType names a size. Engine pebble has shared: the server's process.
 	NodeType *string `json:"nodeType,omitempty"`
 	// StorageSize names the size of the disks.
 	StorageSize *string `json:"storageSize,omitempty"`
