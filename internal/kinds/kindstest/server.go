@@ -99,11 +99,11 @@ func (s *Server) open() {
 // Forget removes a key from the store, behind the back of the API.
 func (s *Server) Forget(t testing.TB, key string) {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: s.etc.Endpoints().URLs})
+	client, err := s.etc.Endpoints().Client(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }() // the test is over
 	if res, err := client.Delete(t.Context(), key); err != nil || res.Deleted != 1 {
 		t.Fatalf("removing %s: %v, %v, want one key", key, res, err)
 	}
@@ -112,11 +112,11 @@ func (s *Server) Forget(t testing.TB, key string) {
 // Lease is how long a key of the store has left; 0 when it stays for ever.
 func (s *Server) Lease(t testing.TB, key string) time.Duration {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: s.etc.Endpoints().URLs})
+	client, err := s.etc.Endpoints().Client(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }() // the test is over
 	res, err := client.Get(t.Context(), key)
 	if err != nil || len(res.Kvs) != 1 {
 		t.Fatalf("reading %s: %v, %v, want one key", key, res, err)
