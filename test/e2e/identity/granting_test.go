@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ type gift struct {
 	name    string
 	body    map[string]any
 	conveys []access.Permission
+	path    string // the kind's when empty
 }
 
 // gifts are all ways of granting, by kind. A kind that grants nothing has none;
@@ -25,15 +27,18 @@ func gifts() map[string][]gift {
 		bindings = append(bindings, gift{"role " + role.Name, object("gift", map[string]any{
 			"roleRef":  map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ClusterRole", "name": role.Name},
 			"subjects": []any{map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount", "name": "victim"}},
-		}), role.Permissions()})
+		}), role.Permissions(), ""})
 	}
 	return map[string][]gift{
 		"rolebindings":    bindings,
-		"serviceaccounts": {{"an administrator", object("gift", nil, "annotations.cloud.vendor.io/service-account-role", "admin"), all}},
+		"serviceaccounts": {{"an administrator", object("gift", nil, "annotations.cloud.vendor.io/service-account-role", "admin"), all, ""}},
 		"apikeys": {
-			{"a key of an administrator", object("gift", map[string]any{"serviceAccountName": "boss"}), all},
-			{"a key of an account to come", object("gift", map[string]any{"serviceAccountName": "absent"}), all},
+			{"a key of an administrator", object("gift", map[string]any{"serviceAccountName": "boss"}), all, ""},
+			{"a key of an account to come", object("gift", map[string]any{"serviceAccountName": "absent"}), all, ""},
 		},
+		"serviceaccounts/token": {{"a token of an administrator", map[string]any{
+			"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{},
+		}, all, "serviceaccounts/boss/token"}},
 		"serviceaccountbindings": nil, // where an account may be used, not what it may do
 		"users":                  nil,
 		"messaginginstances":     nil,
@@ -65,7 +70,7 @@ func TestAttackGrantingByResources(t *testing.T) {
 		for kind, list := range known {
 			for _, g := range list {
 				attempts++
-				r := w.do(call{method: http.MethodPost, path: kind + "?dryRun=All", as: token, body: g.body, secret: true})
+				r := w.do(call{method: http.MethodPost, path: cmp.Or(g.path, kind) + "?dryRun=All", as: token, body: g.body, secret: true})
 				if r.status == http.StatusCreated && !holdsAll(held, g.conveys) {
 					successes++
 					t.Errorf("%s could create %s: %.200s", role.Name, g.name, r.body)

@@ -1,13 +1,22 @@
 package operate_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"freshet/test/pages"
 	"freshet/test/testserver"
@@ -58,15 +67,30 @@ func TestDocumentedConfigurations(t *testing.T) {
 	}
 }
 
-// certificate makes tls.crt and tls.key with the authority of a first start.
+// certificate makes tls.crt and tls.key for the loopback address.
 func certificate(t *testing.T, dir string) {
 	t.Helper()
-	first, port := filepath.Join(dir, "first"), freePort(t)
-	p := start(t, nil, "serve", "--data-dir", first, "--http", "off", "--https", "127.0.0.1:"+port, "--ops", "off")
-	p.await("https://127.0.0.1:" + port + "/readyz")
-	p.stop()
-	for from, to := range map[string]string{"server.crt": "tls.crt", "server.key": "tls.key"} {
-		if err := os.Rename(filepath.Join(first, "tls", from), filepath.Join(dir, to)); err != nil {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "127.0.0.1"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		"tls.crt": {Type: "CERTIFICATE", Bytes: der}, "tls.key": {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
