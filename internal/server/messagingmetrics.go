@@ -10,8 +10,8 @@ import (
 	"freshet/internal/messaging"
 )
 
-// figuresTimeout bounds how long one cluster may take to answer a scrape.
-const figuresTimeout = 5 * time.Second
+// usageTimeout bounds how long one cluster may take to answer a scrape.
+const usageTimeout = 5 * time.Second
 
 // messagingMetrics describes what clusters know about their messages. The cost
 // of asking grows with the topics in use.
@@ -21,7 +21,7 @@ type messagingMetrics struct {
 	byNamespace, byTopic                 flowMetrics
 }
 
-// flowMetrics are the same figures of namespaces, or of topics.
+// flowMetrics are the same usage of namespaces, or of topics.
 type flowMetrics struct {
 	produced, producedBytes, delivered, deliveredBytes, acknowledged, dead *prometheus.Desc
 	stored, backlog, leased, age                                           *prometheus.Desc
@@ -65,7 +65,7 @@ func newFlowMetrics(prefix, of string, labels ...string) flowMetrics {
 
 // collect asks one cluster.
 func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *dataplane.Cluster, byTopic bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), usageTimeout)
 	defer cancel()
 	gauge := func(desc *prometheus.Desc, value float64) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, cluster.Organization, cluster.Name)
@@ -77,29 +77,29 @@ func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *datapla
 			gauge(desc, float64(value))
 		}
 	}
-	figures, err := cluster.Broker.Figures(ctx, byTopic)
-	gauge(m.tenants, float64(figures.Tenants))
-	gauge(m.namespaces, float64(figures.Namespaces))
-	gauge(m.topics, float64(figures.Topics))
-	gauge(m.waiting, float64(figures.Waiting))
+	usage, err := cluster.Broker.Usage(ctx, byTopic)
+	gauge(m.tenants, float64(usage.Tenants))
+	gauge(m.namespaces, float64(usage.Namespaces))
+	gauge(m.topics, float64(usage.Topics))
+	gauge(m.waiting, float64(usage.Waiting))
 	if err != nil {
 		return // the cluster is closed or has failed, which freshet_clusters tells
 	}
 	now := time.Now()
-	for i := range figures.ByNamespace {
-		f := &figures.ByNamespace[i]
+	for i := range usage.ByNamespace {
+		f := &usage.ByNamespace[i]
 		name := "other"
 		if f.Name.Name != "" {
 			name = f.Name.String()
 		}
 		m.byNamespace.collect(ch, &f.Counts, &f.Holdings, now, cluster.Organization, cluster.Name, name)
 	}
-	for i := range figures.ByTopic {
-		f := &figures.ByTopic[i]
+	for i := range usage.ByTopic {
+		f := &usage.ByTopic[i]
 		m.byTopic.collect(ch, &f.Counts, &f.Holdings, now, cluster.Organization, cluster.Name, f.Name.Namespace.String(), f.Name.Local)
 	}
 	if byTopic {
-		gauge(m.leftOut, float64(figures.LeftOut))
+		gauge(m.leftOut, float64(usage.LeftOut))
 	}
 }
 

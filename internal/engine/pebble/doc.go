@@ -20,7 +20,7 @@
 //   - timers.go: one heap and one goroutine for all leases and delays.
 //   - trim.go, trimmer.go: retention, TTL and quotas by range deletes, driven by
 //     a due index in the store, so that idle topics cost nothing.
-//   - figures.go: figures of all topics for an operator, at the cost of those in
+//   - usage.go: usage of all topics for an operator, at the cost of those in
 //     memory.
 //   - failstop.go: a failed write of the log stops the engine for good.
 //
@@ -66,7 +66,7 @@
 // Each row: the lock, what it guards, who holds it for long.
 //
 //	Engine.closeMu      that Close runs once; held until the store is closed.
-//	topicTable.mu       the loaded topics, the redelivery counts and figures of
+//	topicTable.mu       the loaded topics, the redelivery counts and usage of
 //	                    unloaded ones, and that no pin is added while a topic is unloaded.
 //	                    Loading happens outside it.
 //	topic.admin         one change of a topic's shape or move of its cursors at a

@@ -54,7 +54,7 @@ type topicTable struct {
 	mu          sync.RWMutex
 	m           map[engine.TopicID]*topic
 	redelivered map[redeliveredKey]uint64 // of subscriptions that were unloaded
-	figures     unloadedFigures           // of topics that were unloaded
+	usage       unloadedUsage             // of topics that were unloaded
 }
 
 type redeliveredKey struct {
@@ -66,7 +66,7 @@ func (tt *topicTable) start(e *Engine) {
 	tt.e = e
 	tt.m = make(map[engine.TopicID]*topic)
 	tt.redelivered = make(map[redeliveredKey]uint64)
-	tt.figures.of = make(map[engine.TopicID]engine.Figures)
+	tt.usage.of = make(map[engine.TopicID]engine.Usage)
 }
 
 // acquire returns the loaded topic, pinned; the caller must release it.
@@ -140,7 +140,7 @@ func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 		t = &topic{e: tt.e, id: id, ready: make(chan struct{})}
 		tt.m[id] = t
 		mine = true
-		tt.figures.forgetLocked(id)
+		tt.usage.forgetLocked(id)
 		if len(tt.m) > tt.e.opts.MaxLoaded {
 			tt.e.trimmer.requestEviction()
 		}
@@ -390,10 +390,10 @@ func (tt *topicTable) evict() {
 	}
 }
 
-// unload forgets a topic unless it is in use. Its figures are taken before: they
+// unload forgets a topic unless it is in use. Its usage are taken before: they
 // hold when nobody has used the topic since.
 func (tt *topicTable) unload(t *topic) {
-	figures, err := tt.lastFigures(t)
+	usage, err := tt.lastUsage(t)
 	if err != nil {
 		return // it is tried again at the next look
 	}
@@ -403,7 +403,7 @@ func (tt *topicTable) unload(t *topic) {
 		return
 	}
 	delete(tt.m, t.id)
-	tt.figures.keepLocked(figures)
+	tt.usage.keepLocked(usage)
 	for _, s := range t.subs {
 		if n := s.unload(); n > 0 {
 			tt.redelivered[redeliveredKey{t.id, s.id}] = n

@@ -10,10 +10,10 @@ import (
 	"freshet/internal/names"
 )
 
-// Bounds of what Figures tells apart.
+// Bounds of what Usage tells apart.
 const (
-	maxNamespaceFigures = 2_000
-	maxTopicFigures     = 10_000
+	maxNamespaceUsage = 2_000
+	maxTopicUsage     = 10_000
 )
 
 // Counts is what went through since the broker opened.
@@ -32,7 +32,7 @@ type Holdings struct {
 	Oldest  int64 // publish time of the oldest message in a backlog, epoch milliseconds; 0 for none
 }
 
-func (h *Holdings) add(f engine.Figures) {
+func (h *Holdings) add(f engine.Usage) {
 	h.Stored += f.Stored
 	h.Backlog += f.Backlog
 	h.Leased += f.Leased
@@ -41,39 +41,39 @@ func (h *Holdings) add(f engine.Figures) {
 	}
 }
 
-// NamespaceFigures are the figures of one namespace. The zero Name stands for
+// NamespaceUsage are the usage of one namespace. The zero Name stands for
 // all namespaces past the first few thousand that were used.
-type NamespaceFigures struct {
+type NamespaceUsage struct {
 	Name names.Namespace
 	Counts
 	Holdings
 }
 
-// TopicFigures are the figures of one topic.
-type TopicFigures struct {
+// TopicUsage are the usage of one topic.
+type TopicUsage struct {
 	Name names.Topic
 	Counts
 	Holdings
 }
 
-// Figures are the figures of the cluster.
-type Figures struct {
+// Usage are the usage of the cluster.
+type Usage struct {
 	Tenants, Namespaces, Topics int
-	Waiting                     int64              // consume calls and readers that wait for a message
-	ByNamespace                 []NamespaceFigures // of those that were used or store something
-	ByTopic                     []TopicFigures     // likewise; only when asked for
-	LeftOut                     int                // topics that there was no room for in ByTopic
+	Waiting                     int64            // consume calls and readers that wait for a message
+	ByNamespace                 []NamespaceUsage // of those that were used or store something
+	ByTopic                     []TopicUsage     // likewise; only when asked for
+	LeftOut                     int              // topics that there was no room for in ByTopic
 }
 
-// Figures returns the figures of the cluster, and of single topics when byTopic
+// Usage returns the usage of the cluster, and of single topics when byTopic
 // says so. Its cost grows with the topics in use, never with those that only
 // exist.
-func (b *Broker) Figures(ctx context.Context, byTopic bool) (Figures, error) {
+func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 	c := b.catalogue.View()
-	out := Figures{Tenants: c.tenants.Len(), Namespaces: c.namespaces.Len(), Topics: c.byID.Len(), Waiting: b.waiting.Load()}
+	out := Usage{Tenants: c.tenants.Len(), Namespaces: c.namespaces.Len(), Topics: c.byID.Len(), Waiting: b.waiting.Load()}
 	holdings := map[*namespaceMeter]*Holdings{}
-	topics := map[engine.TopicID]*TopicFigures{}
-	err := b.engine.Figures(ctx, func(f engine.Figures) {
+	topics := map[engine.TopicID]*TopicUsage{}
+	err := b.engine.Usage(ctx, func(f engine.Usage) {
 		t, ok := c.byID.Get(f.Topic)
 		if !ok {
 			return // created or dropped a moment ago
@@ -84,7 +84,7 @@ func (b *Broker) Figures(ctx context.Context, byTopic bool) (Figures, error) {
 		}
 		holdings[space].add(f)
 		if byTopic {
-			topics[f.Topic] = &TopicFigures{Name: t.name}
+			topics[f.Topic] = &TopicUsage{Name: t.name}
 			topics[f.Topic].add(f)
 		}
 	})
@@ -92,24 +92,24 @@ func (b *Broker) Figures(ctx context.Context, byTopic bool) (Figures, error) {
 		return out, err
 	}
 	b.spaces.each(c, func(name names.Namespace, space *namespaceMeter) {
-		f := NamespaceFigures{Name: name, Counts: space.counts()}
+		f := NamespaceUsage{Name: name, Counts: space.counts()}
 		if h := holdings[space]; h != nil {
 			f.Holdings = *h
 		}
-		if f == (NamespaceFigures{}) {
+		if f == (NamespaceUsage{}) {
 			return // nothing is past the bound
 		}
 		out.ByNamespace = append(out.ByNamespace, f)
 	})
 	if byTopic {
-		out.ByTopic, out.LeftOut = b.topicFigures(c, topics)
+		out.ByTopic, out.LeftOut = b.topicUsage(c, topics)
 	}
 	return out, nil
 }
 
-// topicFigures adds the counts of the topics that were used. When there are too
+// topicUsage adds the counts of the topics that were used. When there are too
 // many the oldest topics stay, so that it is always the same ones.
-func (b *Broker) topicFigures(c *catalogue, topics map[engine.TopicID]*TopicFigures) (list []TopicFigures, leftOut int) {
+func (b *Broker) topicUsage(c *catalogue, topics map[engine.TopicID]*TopicUsage) (list []TopicUsage, leftOut int) {
 	b.live.Range(func(key, value any) bool {
 		id, live := key.(engine.TopicID), value.(*liveTopic)
 		f := topics[id]
@@ -118,7 +118,7 @@ func (b *Broker) topicFigures(c *catalogue, topics map[engine.TopicID]*TopicFigu
 			if !ok {
 				return true
 			}
-			f = &TopicFigures{Name: t.name}
+			f = &TopicUsage{Name: t.name}
 			topics[id] = f
 		}
 		f.Counts = countsOf(&live.in, &live.out, &live.acks, &live.dead)
@@ -129,8 +129,8 @@ func (b *Broker) topicFigures(c *catalogue, topics map[engine.TopicID]*TopicFigu
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	if len(ids) > maxTopicFigures {
-		ids, leftOut = ids[:maxTopicFigures], len(ids)-maxTopicFigures
+	if len(ids) > maxTopicUsage {
+		ids, leftOut = ids[:maxTopicUsage], len(ids)-maxTopicUsage
 	}
 	for _, id := range ids {
 		list = append(list, *topics[id])
@@ -155,7 +155,7 @@ func countsOf(in, out, acks, dead *meter) Counts {
 type namespaceMeters struct {
 	byName sync.Map // names.Namespace → *namespaceMeter
 	n      atomic.Int64
-	others namespaceMeter // of namespaces past maxNamespaceFigures
+	others namespaceMeter // of namespaces past maxNamespaceUsage
 }
 
 // of returns the meter of a namespace.
@@ -163,7 +163,7 @@ func (m *namespaceMeters) of(name names.Namespace) *namespaceMeter {
 	if known, ok := m.byName.Load(name); ok {
 		return known.(*namespaceMeter)
 	}
-	if m.n.Add(1) > maxNamespaceFigures {
+	if m.n.Add(1) > maxNamespaceUsage {
 		m.n.Add(-1)
 		return &m.others
 	}

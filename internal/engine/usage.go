@@ -2,15 +2,15 @@ package engine
 
 import "context"
 
-// Statistics are figures for an operator, cheap enough to be asked for every
+// Statistics are usage for an operator, cheap enough to be asked for every
 // few seconds.
 type Statistics interface {
-	// Figures calls visit once for every topic that is in use or stores
+	// Usage calls visit once for every topic that is in use or stores
 	// something, in no particular order. It loads no topic: its cost grows with
 	// the topics in use, and those that nobody uses are remembered as they were
 	// when they were last used. What an engine stored before it was opened is
 	// looked through in the background, from the first call on.
-	Figures(ctx context.Context, visit func(Figures)) error
+	Usage(ctx context.Context, visit func(Usage)) error
 	// Disk returns what the store takes and what is left.
 	Disk() Disk
 	// OnDeadLetter has count called with the topic of every message that was
@@ -19,9 +19,9 @@ type Statistics interface {
 	OnDeadLetter(count func(TopicID))
 }
 
-// Figures are the figures of one topic over all its partitions and
+// Usage are the usage of one topic over all its partitions and
 // subscriptions.
-type Figures struct {
+type Usage struct {
 	Topic   TopicID
 	Stored  int64  // bytes
 	Backlog uint64 // messages not acknowledged, added up over the subscriptions
@@ -37,7 +37,7 @@ type Disk struct {
 }
 
 // Age notes a message of a backlog that was published then.
-func (f *Figures) Age(publish int64) {
+func (f *Usage) Age(publish int64) {
 	if f.Oldest == 0 || publish < f.Oldest {
 		f.Oldest = publish
 	}

@@ -9,16 +9,16 @@ import (
 	"freshet/internal/names"
 )
 
-func (c *cluster) figures(byTopic bool) messaging.Figures {
+func (c *cluster) usage(byTopic bool) messaging.Usage {
 	c.t.Helper()
-	f, err := c.Figures(c.t.Context(), byTopic)
+	f, err := c.Usage(c.t.Context(), byTopic)
 	c.do(err)
 	return f
 }
 
-// TestFigures checks the figures after produce, receive, acknowledge and dead
+// TestUsage checks the usage after produce, receive, acknowledge and dead
 // letters, by namespace and by topic.
-func TestFigures(t *testing.T) {
+func TestUsage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, messaging.Options{})
@@ -40,7 +40,7 @@ func TestFigures(t *testing.T) {
 			t.Fatalf("got %d messages, want 2", len(got))
 		}
 		c.do(c.Settle(ctx, orders, "s", messaging.Settlement{ID: got[0].ID, Action: messaging.Ack}))
-		f := c.figures(true)
+		f := c.usage(true)
 		if f.Tenants != 1 || f.Namespaces != 1 || f.Topics != 3 || len(f.ByNamespace) != 1 {
 			t.Fatalf("got %+v, want 1 tenant, 1 namespace and 3 topics", f)
 		}
@@ -69,15 +69,15 @@ func TestFigures(t *testing.T) {
 			id = again[0].ID
 		}
 		synctest.Wait()
-		if ns := c.figures(false).ByNamespace[0]; ns.DeadLetters != 1 || ns.Backlog != 1 {
+		if ns := c.usage(false).ByNamespace[0]; ns.DeadLetters != 1 || ns.Backlog != 1 {
 			t.Errorf("got %+v, want 1 dead letter and a backlog of 1", ns)
 		}
 	})
 }
 
-// TestFiguresOfDroppedNamespaces: what is gone has no figures, and its place is
+// TestUsageOfDroppedNamespaces: what is gone has no usage, and its place is
 // free again.
-func TestFiguresOfDroppedNamespaces(t *testing.T) {
+func TestUsageOfDroppedNamespaces(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
@@ -87,11 +87,11 @@ func TestFiguresOfDroppedNamespaces(t *testing.T) {
 	c.do(c.CreateTopic(ctx, name, 0, nil))
 	_, err := c.Produce(ctx, name, text("x"))
 	c.do(err)
-	if f := c.figures(false); len(f.ByNamespace) != 1 || f.ByNamespace[0].ProducedMessages != 1 {
+	if f := c.usage(false); len(f.ByNamespace) != 1 || f.ByNamespace[0].ProducedMessages != 1 {
 		t.Errorf("got %+v, want one message in one namespace", f.ByNamespace)
 	}
 	c.do(c.DeleteNamespace(ctx, space, true))
-	if f := c.figures(true); len(f.ByNamespace) != 0 || len(f.ByTopic) != 0 {
+	if f := c.usage(true); len(f.ByNamespace) != 0 || len(f.ByTopic) != 0 {
 		t.Errorf("got %+v, want nothing of a namespace that is gone", f)
 	}
 }

@@ -11,37 +11,37 @@ import (
 	"freshet/internal/engine"
 )
 
-// unloadedFigures are the figures of topics that are not in memory, as they were
+// unloadedUsage are the usage of topics that are not in memory, as they were
 // when they left it: nothing of such a topic can change. Topics that store
 // nothing take no room here. Guarded by topicTable.mu.
-type unloadedFigures struct {
-	wanted    atomic.Bool // somebody asked for figures, so unloading keeps them
-	of        map[engine.TopicID]engine.Figures
+type unloadedUsage struct {
+	wanted    atomic.Bool // somebody asked for usage, so unloading keeps them
+	of        map[engine.TopicID]engine.Usage
 	surveying engine.TopicID // read from the store right now; 0 when it was loaded meanwhile
 }
 
 // forgetLocked is called when a topic is loaded, or created.
-func (u *unloadedFigures) forgetLocked(id engine.TopicID) {
+func (u *unloadedUsage) forgetLocked(id engine.TopicID) {
 	delete(u.of, id)
 	if u.surveying == id {
 		u.surveying = 0
 	}
 }
 
-func (u *unloadedFigures) keepLocked(f engine.Figures) {
+func (u *unloadedUsage) keepLocked(f engine.Usage) {
 	if f.Stored != 0 || f.Backlog != 0 {
 		u.of[f.Topic] = f
 	}
 }
 
-// Figures implements engine.Statistics.
-func (e *Engine) Figures(ctx context.Context, visit func(engine.Figures)) error {
+// Usage implements engine.Statistics.
+func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 	if err := e.enter(ctx); err != nil {
 		return err
 	}
 	defer e.leave()
 	tt := &e.topics
-	if !tt.figures.wanted.Swap(true) {
+	if !tt.usage.wanted.Swap(true) {
 		go e.survey()
 	}
 	tt.mu.RLock()
@@ -55,7 +55,7 @@ func (e *Engine) Figures(ctx context.Context, visit func(engine.Figures)) error 
 		if !t.settled() {
 			continue
 		}
-		f, err := t.figures()
+		f, err := t.usage()
 		if err != nil {
 			continue // deleted or unloaded meanwhile, or damaged, which its users are told
 		}
@@ -63,8 +63,8 @@ func (e *Engine) Figures(ctx context.Context, visit func(engine.Figures)) error 
 		visit(f)
 	}
 	tt.mu.RLock()
-	unloaded := make([]engine.Figures, 0, len(tt.figures.of))
-	for _, f := range tt.figures.of {
+	unloaded := make([]engine.Usage, 0, len(tt.usage.of))
+	for _, f := range tt.usage.of {
 		unloaded = append(unloaded, f)
 	}
 	tt.mu.RUnlock()
@@ -86,17 +86,17 @@ func (t *topic) settled() bool {
 	return t.err == nil && !t.deleted.Load() && (t.createdBy == nil || t.createdBy.durable())
 }
 
-// lastFigures returns what is to be remembered of a topic that is unloaded.
-func (tt *topicTable) lastFigures(t *topic) (engine.Figures, error) {
-	if !tt.figures.wanted.Load() || !t.settled() {
-		return engine.Figures{}, nil
+// lastUsage returns what is to be remembered of a topic that is unloaded.
+func (tt *topicTable) lastUsage(t *topic) (engine.Usage, error) {
+	if !tt.usage.wanted.Load() || !t.settled() {
+		return engine.Usage{}, nil
 	}
-	return t.figures()
+	return t.usage()
 }
 
-// figures adds up the topic's figures. It does not count as a use of the topic.
-func (t *topic) figures() (engine.Figures, error) {
-	f := engine.Figures{Topic: t.id}
+// usage adds up the topic's usage. It does not count as a use of the topic.
+func (t *topic) usage() (engine.Usage, error) {
+	f := engine.Usage{Topic: t.id}
 	t.e.commit.mu.Lock()
 	f.Stored = t.stored
 	t.e.commit.mu.Unlock()
@@ -110,7 +110,7 @@ func (t *topic) figures() (engine.Figures, error) {
 		if s.createdBy != nil && !s.createdBy.durable() {
 			continue
 		}
-		if err := s.addFigures(&f); err != nil {
+		if err := s.addUsage(&f); err != nil {
 			return f, err
 		}
 	}
@@ -123,9 +123,9 @@ type oldest struct {
 	publish int64
 }
 
-// addFigures adds a subscription's. Messages are read outside of its lock, and
+// addUsage adds a subscription's. Messages are read outside of its lock, and
 // only when a cursor has moved since the last call.
-func (s *subscription) addFigures(f *engine.Figures) error {
+func (s *subscription) addUsage(f *engine.Usage) error {
 	if err := s.lockLoaded(); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (e *Engine) survey() {
 	}
 }
 
-// surveyTopic reads the figures of a topic that is not in memory. It returns an
+// surveyTopic reads the usage of a topic that is not in memory. It returns an
 // error only when the engine is closed or has failed.
 func (e *Engine) surveyTopic(ctx context.Context, id engine.TopicID) error {
 	if err := e.enter(ctx); err != nil {
@@ -207,25 +207,25 @@ func (e *Engine) surveyTopic(ctx context.Context, id engine.TopicID) error {
 	tt := &e.topics
 	tt.mu.Lock()
 	_, loaded := tt.m[id]
-	_, known := tt.figures.of[id]
+	_, known := tt.usage.of[id]
 	if loaded || known {
 		tt.mu.Unlock()
 		return nil
 	}
-	tt.figures.surveying = id
+	tt.usage.surveying = id
 	tt.mu.Unlock()
 	t := &topic{e: e, id: id} // of our own, which nobody else sees
 	err := t.restore()
-	var f engine.Figures
+	var f engine.Usage
 	if err == nil && t.parts.Load() != nil {
-		f, err = t.figures()
+		f, err = t.usage()
 	}
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
-	if err == nil && tt.figures.surveying == id { // else it was loaded meanwhile
-		tt.figures.keepLocked(f)
+	if err == nil && tt.usage.surveying == id { // else it was loaded meanwhile
+		tt.usage.keepLocked(f)
 	}
-	tt.figures.surveying = 0
+	tt.usage.surveying = 0
 	return nil // what is damaged is told to those who use it
 }
 

@@ -13,11 +13,11 @@ import (
 	"freshet/internal/engine"
 )
 
-// figuresOf asks for all figures, without the times of messages.
-func figuresOf(t testing.TB, e *Engine) map[engine.TopicID]engine.Figures {
+// usageOf asks for all usage, without the times of messages.
+func usageOf(t testing.TB, e *Engine) map[engine.TopicID]engine.Usage {
 	t.Helper()
-	all := map[engine.TopicID]engine.Figures{}
-	if err := e.Figures(t.Context(), func(f engine.Figures) {
+	all := map[engine.TopicID]engine.Usage{}
+	if err := e.Usage(t.Context(), func(f engine.Usage) {
 		if _, twice := all[f.Topic]; twice {
 			t.Errorf("topic %d is counted twice", f.Topic)
 		}
@@ -28,17 +28,17 @@ func figuresOf(t testing.TB, e *Engine) map[engine.TopicID]engine.Figures {
 	return all
 }
 
-func wantFigures(t *testing.T, e *Engine, when string, id engine.TopicID, backlog, leased uint64, oldest int64) {
+func wantUsage(t *testing.T, e *Engine, when string, id engine.TopicID, backlog, leased uint64, oldest int64) {
 	t.Helper()
-	f := figuresOf(t, e)[id]
+	f := usageOf(t, e)[id]
 	if f.Backlog != backlog || f.Leased != leased || f.Oldest != oldest || (f.Stored > 0) != (backlog > 0) {
 		t.Errorf("%s: topic %d has %+v, want backlog %d, leased %d, oldest %d and stored bytes to match", when, id, f, backlog, leased, oldest)
 	}
 }
 
-// TestFigures follows a topic through its life: in use, out of memory, found by
+// TestUsage follows a topic through its life: in use, out of memory, found by
 // the survey of the next start, and deleted.
-func TestFigures(t *testing.T) {
+func TestUsage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, fs := context.Background(), vfs.NewMem()
@@ -63,19 +63,19 @@ func TestFigures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantFigures(t, e, "produced", 1, 12, 0, start)
+		wantUsage(t, e, "produced", 1, 12, 0, start)
 		got, err := e.Receive(ctx, 1, "a", engine.ReceiveRequest{Max: 2, Partition: 0})
 		if err != nil || len(got) != 2 {
 			t.Fatalf("received %d, %v", len(got), err)
 		}
-		wantFigures(t, e, "leased", 1, 12, 2, start)
+		wantUsage(t, e, "leased", 1, 12, 2, start)
 		for _, sub := range []string{"a", "b"} {
 			err = errors.Join(err, e.Settle(ctx, 1, sub, []engine.Settlement{{ID: got[0].ID, Action: engine.Ack}}))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantFigures(t, e, "acknowledged", 1, 10, 1, start+1000)
+		wantUsage(t, e, "acknowledged", 1, 10, 1, start+1000)
 		if err := e.Settle(ctx, 1, "a", []engine.Settlement{{ID: got[1].ID, Action: engine.Ack}}); err != nil {
 			t.Fatal(err)
 		}
@@ -83,9 +83,9 @@ func TestFigures(t *testing.T) {
 		if n := e.topics.loaded(); n != 0 {
 			t.Fatalf("%d topics are loaded, want none", n)
 		}
-		wantFigures(t, e, "out of memory", 1, 9, 0, start+1000)
-		if n := len(figuresOf(t, e)); n != 1 || e.topics.loaded() != 0 {
-			t.Errorf("%d topics have figures and %d are loaded, want the one that stores something and none", n, e.topics.loaded())
+		wantUsage(t, e, "out of memory", 1, 9, 0, start+1000)
+		if n := len(usageOf(t, e)); n != 1 || e.topics.loaded() != 0 {
+			t.Errorf("%d topics have usage and %d are loaded, want the one that stores something and none", n, e.topics.loaded())
 		}
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
@@ -94,16 +94,16 @@ func TestFigures(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		figuresOf(t, e)
+		usageOf(t, e)
 		time.Sleep(time.Second) // of the survey
-		wantFigures(t, e, "after a restart", 1, 9, 0, start+1000)
+		wantUsage(t, e, "after a restart", 1, 9, 0, start+1000)
 		if n := e.topics.loaded(); n != 0 {
 			t.Errorf("the survey loaded %d topics, want none", n)
 		}
 		if err := e.DeleteTopic(ctx, 1); err != nil {
 			t.Fatal(err)
 		}
-		if all := figuresOf(t, e); len(all) != 0 {
+		if all := usageOf(t, e); len(all) != 0 {
 			t.Errorf("deleted: got %v, want none", all)
 		}
 	})
@@ -137,9 +137,9 @@ func TestDeadLettersAreCounted(t *testing.T) {
 	})
 }
 
-// BenchmarkFiguresIdle asks for the figures of a store with many topics that
+// BenchmarkUsageIdle asks for the usage of a store with many topics that
 // nobody uses.
-func BenchmarkFiguresIdle(b *testing.B) {
+func BenchmarkUsageIdle(b *testing.B) {
 	for _, topics := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(topics), func(b *testing.B) {
 			e := openLean(b)
@@ -147,7 +147,7 @@ func BenchmarkFiguresIdle(b *testing.B) {
 			e.topics.evict()
 			e.topics.evict()
 			for b.Loop() {
-				figuresOf(b, e)
+				usageOf(b, e)
 			}
 			if n := e.topics.loaded(); n != 0 {
 				b.Errorf("%d topics were loaded, want none", n)
