@@ -2,7 +2,7 @@ package engine
 
 import "context"
 
-// Statistics are usage for an operator, cheap enough to be asked for every
+// Statistics tell an operator how topics are used, cheap enough to be asked for every
 // few seconds.
 type Statistics interface {
 	// Usage calls visit once for every topic that is in use or stores
@@ -19,7 +19,7 @@ type Statistics interface {
 	OnDeadLetter(count func(TopicID))
 }
 
-// Usage are the usage of one topic over all its partitions and
+// Usage is how one topic is used, over all its partitions and
 // subscriptions.
 type Usage struct {
 	Topic   TopicID

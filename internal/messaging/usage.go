@@ -41,7 +41,7 @@ func (h *Holdings) add(f engine.Usage) {
 	}
 }
 
-// NamespaceUsage are the usage of one namespace. The zero Name stands for
+// NamespaceUsage is the usage of one namespace. The zero Name stands for
 // all namespaces past the first few thousand that were used.
 type NamespaceUsage struct {
 	Name names.Namespace
@@ -49,14 +49,14 @@ type NamespaceUsage struct {
 	Holdings
 }
 
-// TopicUsage are the usage of one topic.
+// TopicUsage is the usage of one topic.
 type TopicUsage struct {
 	Name names.Topic
 	Counts
 	Holdings
 }
 
-// Usage are the usage of the cluster.
+// Usage is the usage of the cluster.
 type Usage struct {
 	Tenants, Namespaces, Topics int
 	Waiting                     int64            // consume calls and readers that wait for a message

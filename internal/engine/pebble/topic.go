@@ -390,7 +390,7 @@ func (tt *topicTable) evict() {
 	}
 }
 
-// unload forgets a topic unless it is in use. Its usage are taken before: they
+// unload forgets a topic unless it is in use. Its usage is taken before: it
 // hold when nobody has used the topic since.
 func (tt *topicTable) unload(t *topic) {
 	usage, err := tt.lastUsage(t)

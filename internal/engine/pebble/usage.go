@@ -11,7 +11,7 @@ import (
 	"freshet/internal/engine"
 )
 
-// unloadedUsage are the usage of topics that are not in memory, as they were
+// unloadedUsage is the usage of topics that are not in memory, as it was
 // when they left it: nothing of such a topic can change. Topics that store
 // nothing take no room here. Guarded by topicTable.mu.
 type unloadedUsage struct {
