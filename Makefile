@@ -51,6 +51,14 @@ test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, 
 	FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
 	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
 
+.PHONY: test-attack
+test-attack: build ## Attack a running system for some minutes: attempts and successes
+	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh attack
+
+.PHONY: test-faults
+test-faults: build ## Break things under a running system for some minutes: lost, wrong, time to recover
+	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh fault
+
 .PHONY: race
 race: ## Run the suites of everything but the resource API under the race detector
 	@hack/need.sh gcc gcc libc6-dev

@@ -8,6 +8,7 @@ import (
 
 	"freshet/internal/access"
 	"freshet/internal/identity"
+	"freshet/test/tally"
 )
 
 // loopOver is an expression with a loop over n elements that compares with no
@@ -28,12 +29,15 @@ var mallory = &identity.Principal{Name: "mallory@acme", Organization: "acme", Se
 // TestAttackCostlyConditions makes bindings as costly as they can be made.
 func TestAttackCostlyConditions(t *testing.T) {
 	t.Parallel()
+	attempts, successes := 0, 0
 	for _, cel := range []string{
 		loopOver(1200), loopOver(400),
 		"srn.topic_name.matches('" + strings.Repeat("(a|b|c)*", 100) + "')",
 	} {
+		attempts++
 		b := conditional("costly", cel)
 		if err := b.Validate(); err == nil || !strings.Contains(err.Error(), "units to evaluate") {
+			successes++
 			t.Errorf("an expression of %d bytes: error %v, want that it costs too much", len(cel), err)
 		}
 	}
@@ -47,6 +51,7 @@ func TestAttackCostlyConditions(t *testing.T) {
 			t.Errorf("%.60s: error %v, want none", cel, err)
 		}
 	}
+	tally.Attack(t, "store a costly condition", attempts, successes)
 }
 
 func TestConditionsPerSubjectAreBounded(t *testing.T) {

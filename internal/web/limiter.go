@@ -13,7 +13,7 @@ import (
 )
 
 // Limiter bounds what requests may hold at the same time: how many there are,
-// and the memory of their bodies. A nil Limiter bounds nothinl.
+// and the memory of their bodies. A nil Limiter bounds nothing.
 type Limiter struct {
 	most     int64
 	inFlight atomic.Int64

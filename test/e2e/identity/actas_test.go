@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"freshet/test/tally"
 )
 
 // TestAttackActingAsAnAccount: an account without any role can be the
@@ -49,7 +51,7 @@ func TestAttackActingAsAnAccount(t *testing.T) {
 			t.Errorf("%s: the credentials are hidden from somebody who has all that the account has", name)
 		}
 	}
-	t.Logf("attempts %d, successes %d", attempts, successes)
+	tally.Attack(t, "act as another account", attempts, successes)
 }
 
 // named puts a principal into a call.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"freshet/internal/access"
+	"freshet/test/tally"
 )
 
 // gift is a way of granting by a resource: what to create, and what it conveys.
@@ -81,7 +82,7 @@ func TestAttackGrantingByResources(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("attempts %d, successes %d", attempts, successes)
+	tally.Attack(t, "grant by resources what one does not have", attempts, successes)
 }
 
 func holdsAll(held, wanted []access.Permission) bool {

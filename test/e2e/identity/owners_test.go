@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"freshet/test/tally"
 )
 
 const protection = "cloud.vendor.io/destroy-protected"
@@ -69,7 +71,7 @@ func TestAttackOwnerReferences(t *testing.T) {
 			t.Errorf("%s is being deleted", path)
 		}
 	}
-	t.Logf("attempts %d, successes %d", attempts, successes)
+	tally.Attack(t, "delete by a dead owner reference", attempts, successes)
 }
 
 // ownerWrites is every way to write the owners of an object.
@@ -120,13 +122,16 @@ func TestAttackOwnersOfTheProtected(t *testing.T) {
 	mallory := w.user("mallory", false)
 	w.bind("mallory-owns", "instance-owner", "mallory", nil)
 	dead := references(w, nil)[0]
+	attempts, successes := 0, 0
 	attempt := func(path, guard string) {
 		t.Helper()
 		before := ownersOf(w, path)
 		for _, c := range ownerWrites(w, path, dead)[:6] {
 			c.as = mallory
+			attempts++
 			w.do(c).want(409)
 			if after := ownersOf(w, path); !slices.Equal(after, before) {
+				successes++
 				t.Errorf("%s, which is guarded because %s, has the owners %v, want %v", path, guard, after, before)
 			}
 		}
@@ -134,6 +139,7 @@ func TestAttackOwnersOfTheProtected(t *testing.T) {
 	attempt("messaginginstances/prod", "it has clusters")
 	w.patch("messagingclusters/east", map[string]any{"metadata": map[string]any{"annotations": map[string]any{protection: "true"}}}).want(200)
 	attempt("messagingclusters/east", "it is protected")
+	tally.Attack(t, "get around a delete guard by an owner", attempts, successes)
 
 	// Nothing forbids what a deletion would not be refused for.
 	w.instance("empty")
