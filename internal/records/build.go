@@ -1,0 +1,103 @@
+package records
+
+import "encoding/binary"
+
+// Builder writes records into one batch that is not packed, behind what is in
+// a buffer already: the batches of messages that came without one.
+type Builder struct {
+	buf   []byte
+	start int // where the batch begins in buf
+	base  int64
+	first int64 // timestamp of the first record
+	max   int64
+	last  int32 // delta of the last record
+	count int32
+}
+
+// NewBuilder returns a builder that appends to buf a batch which begins at an
+// offset.
+func NewBuilder(buf []byte, baseOffset int64) *Builder {
+	b := &Builder{buf: buf, start: len(buf), base: baseOffset, max: -1}
+	var head [HeadSize]byte
+	b.buf = append(b.buf, head[:]...)
+	return b
+}
+
+// Add appends a record. Deltas must grow; Size is not looked at.
+func (b *Builder) Add(r *Record) {
+	if b.count == 0 {
+		b.first = r.Time
+	}
+	b.max = max(b.max, r.Time)
+	b.last = r.Delta
+	b.count++
+
+	timeDelta, delta := r.Time-b.first, int64(r.Delta)
+	size := 1 + varintSize(timeDelta) + varintSize(delta) + nullableSize(r.Key) + nullableSize(r.Value) + varintSize(int64(len(r.Headers)))
+	for i := range r.Headers {
+		size += varintSize(int64(len(r.Headers[i].Key))) + len(r.Headers[i].Key) + nullableSize(r.Headers[i].Value)
+	}
+	buf := binary.AppendVarint(b.buf, int64(size))
+	buf = append(buf, 0)
+	buf = binary.AppendVarint(buf, timeDelta)
+	buf = binary.AppendVarint(buf, delta)
+	buf = appendNullable(buf, r.Key)
+	buf = appendNullable(buf, r.Value)
+	buf = binary.AppendVarint(buf, int64(len(r.Headers)))
+	for i := range r.Headers {
+		buf = binary.AppendVarint(buf, int64(len(r.Headers[i].Key)))
+		buf = append(buf, r.Headers[i].Key...)
+		buf = appendNullable(buf, r.Headers[i].Value)
+	}
+	b.buf = buf
+}
+
+// Count returns how many records the batch has.
+func (b *Builder) Count() int { return int(b.count) }
+
+// Size returns how many bytes the batch has.
+func (b *Builder) Size() int { return len(b.buf) - b.start }
+
+// Finish completes the batch and returns the buffer with it. A batch without a
+// record leaves the buffer as it was.
+func (b *Builder) Finish() []byte {
+	if b.count == 0 {
+		return b.buf[:b.start]
+	}
+	batch := b.buf[b.start:]
+	putInt32(batch, atLength, int32(len(batch)-lengthFrom)) //nolint:gosec // callers end batches long before
+	batch[atMagic] = 2
+	putInt32(batch, atLastDelta, b.last)
+	putInt64(batch, atFirstTime, b.first)
+	putInt64(batch, atMaxTime, b.max)
+	putInt64(batch, atProducer, NoProducer)
+	binary.BigEndian.PutUint16(batch[atProducerEpoch:], 0xffff)
+	putInt32(batch, atSequence, -1)
+	putInt32(batch, atCount, b.count)
+	Place(batch, b.base, 0)
+	seal(batch)
+	return b.buf
+}
+
+func appendNullable(buf, data []byte) []byte {
+	if data == nil {
+		return binary.AppendVarint(buf, -1)
+	}
+	return append(binary.AppendVarint(buf, int64(len(data))), data...)
+}
+
+func nullableSize(data []byte) int {
+	if data == nil {
+		return 1
+	}
+	return varintSize(int64(len(data))) + len(data)
+}
+
+func varintSize(v int64) int {
+	zigzag := uint64(v<<1) ^ uint64(v>>63) //nolint:gosec // zigzag is about bits
+	n := 1
+	for ; zigzag >= 0x80; zigzag >>= 7 {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,247 @@
+package records
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Bounds of every batch (docs/spec/stream.md#limits).
+const (
+	// MaxUnpacked bounds the records of a batch in bytes once they are unpacked.
+	MaxUnpacked = 64 << 20
+	// MaxHeaders bounds the headers of a record.
+	MaxHeaders = 1000
+	// MaxHeaderBytes bounds the keys and values of a record's headers, added up.
+	MaxHeaderBytes = 1 << 20
+)
+
+// Header is one header of a record. A nil Value is null.
+type Header struct {
+	Key   []byte
+	Value []byte
+}
+
+// Record is one record of a batch. What it points to is valid only during the
+// call that it is handed to.
+type Record struct {
+	Delta   int32 // its offset less the batch's
+	Time    int64 // timestamp in epoch milliseconds, -1 for none
+	Key     []byte
+	Value   []byte // nil for null, as Key
+	Headers []Header
+	Size    int // bytes it takes, unpacked
+}
+
+// Limits bound the records of a batch further than the constants of this package.
+type Limits struct {
+	MaxRecord int // bytes of a record's key and value; 0 for no limit
+}
+
+// Check says whether a producer may store data: exactly one batch, undamaged,
+// with records that can be read, in the order and number that the head says.
+// For a record that is wrong the error is a *RecordError. Some clients write a
+// wrong largest timestamp, which look-ups by time rely on: Check mends it.
+func Check(data []byte, limits Limits) (Head, error) {
+	head, err := ReadHead(data)
+	if err != nil {
+		return Head{}, err
+	}
+	if head.Size != len(data) {
+		return Head{}, fmt.Errorf("%w: %d bytes follow the batch; send one batch for each partition", ErrInvalid, len(data)-head.Size)
+	}
+	if !intact(data) {
+		return Head{}, fmt.Errorf("%w: the checksum does not fit", ErrCorrupt)
+	}
+	if err := head.check(); err != nil {
+		return Head{}, err
+	}
+	largest := int64(-1)
+	err = walk(&head, data, func(i int32, r *Record) error {
+		if r.Delta != i {
+			return fmt.Errorf("%w: offset delta is %d, want %d", ErrInvalid, r.Delta, i)
+		}
+		if r.Time < -1 {
+			return fmt.Errorf("%w: %d", ErrTimestamp, r.Time)
+		}
+		if size := len(r.Key) + len(r.Value); limits.MaxRecord > 0 && size > limits.MaxRecord {
+			return fmt.Errorf("%w: key and value have %d bytes, at most %d are allowed", ErrTooLarge, size, limits.MaxRecord)
+		}
+		largest = max(largest, r.Time)
+		return nil
+	})
+	if err != nil {
+		return Head{}, err
+	}
+	if !head.AppendTime() && largest != head.MaxTime {
+		head.MaxTime = largest
+		putInt64(data, atMaxTime, largest)
+		seal(data)
+	}
+	return head, nil
+}
+
+// check looks at what a producer may not put into a head.
+func (h *Head) check() error {
+	switch {
+	case h.Attributes&^knownBits != 0:
+		return fmt.Errorf("%w: attributes %#x have bits without a meaning", ErrInvalid, h.Attributes)
+	case h.Control():
+		return fmt.Errorf("%w: producers do not write control batches", ErrInvalid)
+	case h.Codec() > Zstd:
+		return fmt.Errorf("%w: %d", ErrCodec, h.Codec())
+	case h.Count < 1:
+		return fmt.Errorf("%w: it has %d records", ErrInvalid, h.Count)
+	case h.LastDelta != h.Count-1:
+		return fmt.Errorf("%w: last offset delta is %d with %d records", ErrInvalid, h.LastDelta, h.Count)
+	case h.FirstTime < -1 || h.MaxTime < -1:
+		return fmt.Errorf("%w: %d to %d", ErrTimestamp, h.FirstTime, h.MaxTime)
+	case h.ProducerID < NoProducer:
+		return fmt.Errorf("%w: producer id is %d", ErrInvalid, h.ProducerID)
+	case h.ProducerID != NoProducer && (h.ProducerEpoch < 0 || h.Sequence < 0):
+		return fmt.Errorf("%w: producer %d has epoch %d and sequence %d", ErrInvalid, h.ProducerID, h.ProducerEpoch, h.Sequence)
+	}
+	return nil
+}
+
+// Walk calls each for every record of a whole batch, in order, until it returns
+// an error. It does not look at the checksum.
+func Walk(batch []byte, each func(i int32, r *Record) error) error {
+	head, err := ReadHead(batch)
+	if err != nil {
+		return err
+	}
+	return walk(&head, batch[:head.Size], each)
+}
+
+func walk(head *Head, batch []byte, each func(i int32, r *Record) error) error {
+	packed := batch[HeadSize:]
+	if head.Codec() == None {
+		return walkRecords(head, packed, each)
+	}
+	plain, release, err := unpack(head.Codec(), packed)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return walkRecords(head, plain, each)
+}
+
+// walkRecords goes through unpacked records.
+func walkRecords(head *Head, data []byte, each func(i int32, r *Record) error) error {
+	var record Record
+	for i := range head.Count {
+		rest, err := record.read(head, data)
+		if err == nil {
+			err = each(i, &record)
+		}
+		if err != nil {
+			return &RecordError{Index: i, Err: err}
+		}
+		data = rest
+	}
+	if len(data) > 0 {
+		return fmt.Errorf("%w: %d bytes follow the last record", ErrInvalid, len(data))
+	}
+	return nil
+}
+
+// read reads the first record of data and returns what follows it. It reuses
+// the space of r's headers.
+func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
+	fields := fields{data: data}
+	size := fields.length()
+	if fields.failed || size > len(fields.data) {
+		return nil, errShort
+	}
+	r.Size = len(data) - len(fields.data) + size
+	rest = fields.data[size:]
+	fields.data = fields.data[:size]
+
+	fields.skip(1) // attributes, without a meaning
+	timeDelta := fields.varint()
+	delta := fields.varint()
+	r.Key = fields.nullable()
+	r.Value = fields.nullable()
+	headers := fields.varint()
+	if fields.failed || headers < 0 {
+		return nil, errShort
+	}
+	if headers > MaxHeaders {
+		return nil, fmt.Errorf("%w: it has %d headers, at most %d are allowed", ErrTooLarge, headers, MaxHeaders)
+	}
+	r.Headers = r.Headers[:0]
+	bytes := 0
+	for range headers {
+		header := Header{Key: fields.nullable(), Value: fields.nullable()}
+		if header.Key == nil {
+			return nil, errShort // a header's key is never null
+		}
+		bytes += len(header.Key) + len(header.Value)
+		r.Headers = append(r.Headers, header)
+	}
+	switch {
+	case fields.failed || len(fields.data) > 0:
+		return nil, errShort
+	case bytes > MaxHeaderBytes:
+		return nil, fmt.Errorf("%w: its headers have %d bytes, at most %d are allowed", ErrTooLarge, bytes, MaxHeaderBytes)
+	case delta < 0 || delta > int64(head.LastDelta):
+		return nil, fmt.Errorf("%w: offset delta is %d, the last of the batch is %d", ErrInvalid, delta, head.LastDelta)
+	}
+	r.Delta = int32(delta) //nolint:gosec // bounded above
+	if r.Time = head.FirstTime + timeDelta; head.AppendTime() {
+		r.Time = head.MaxTime
+	}
+	return rest, nil
+}
+
+var errShort = fmt.Errorf("%w: its fields do not add up to its length", ErrInvalid)
+
+// fields takes the fields of a record off its bytes. After one that is not
+// there, failed is set and the others are empty.
+type fields struct {
+	data   []byte
+	failed bool
+}
+
+func (f *fields) varint() int64 {
+	v, n := binary.Varint(f.data)
+	if n <= 0 {
+		f.failed, f.data = true, nil
+		return 0
+	}
+	f.data = f.data[n:]
+	return v
+}
+
+// length takes a length that must not be negative.
+func (f *fields) length() int {
+	v := f.varint()
+	if v < 0 || v > MaxUnpacked {
+		f.failed, f.data = true, nil
+		return 0
+	}
+	return int(v)
+}
+
+func (f *fields) skip(n int) {
+	if len(f.data) < n {
+		f.failed, f.data = true, nil
+		return
+	}
+	f.data = f.data[n:]
+}
+
+// nullable takes bytes with their length before them; nil for a length of -1.
+func (f *fields) nullable() []byte {
+	n := f.varint()
+	if n == -1 {
+		return nil
+	}
+	if n < 0 || n > int64(len(f.data)) {
+		f.failed, f.data = true, nil
+		return nil
+	}
+	b := f.data[:n:n]
+	f.data = f.data[n:]
+	return b
+}
