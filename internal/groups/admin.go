@@ -1,0 +1,169 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// Description is a group as an administrator sees it.
+type Description struct {
+	Key          Key
+	State        string // the protocol's word
+	ProtocolType string
+	Protocol     string // "" unless stable
+	Generation   int32
+	Leader       string
+	Members      []Member
+}
+
+// Member is a member as an administrator sees it.
+type Member struct {
+	ID         string
+	InstanceID string
+	ClientID   string
+	ClientHost string
+	Metadata   []byte // of the protocol in force; nil unless stable
+	Assignment []byte // nil unless stable
+}
+
+// Describe returns a group, or ErrNoGroup.
+func (c *Coordinator) Describe(key Key) (Description, error) {
+	g, err := c.shard(key).lock(key, false)
+	if err != nil {
+		return Description{}, err
+	}
+	defer g.unlock()
+	d := Description{Key: key, State: g.phase.String(), ProtocolType: g.protocolType, Generation: g.number, Leader: g.leader}
+	if g.phase == stable {
+		d.Protocol = g.protocol
+	}
+	for _, m := range g.inOrderLocked() {
+		member := Member{ID: m.id, InstanceID: m.instance, ClientID: m.client, ClientHost: m.host}
+		if g.phase == stable {
+			member.Metadata, member.Assignment = m.metadata(g.protocol), m.assignment
+		}
+		d.Members = append(d.Members, member)
+	}
+	return d, nil
+}
+
+// Summary is a line of a list of groups.
+type Summary struct {
+	Key          Key
+	State        string
+	ProtocolType string
+}
+
+// List returns the groups of a tenant in order.
+func (c *Coordinator) List(tenant string) []Summary {
+	found := make(map[Key]bool)
+	for _, s := range c.shards {
+		s.machine.View().groups.Ascend(Key{Tenant: tenant}.path(), func(_ string, item groupItem) bool {
+			if item.key.Tenant != tenant {
+				return false
+			}
+			found[item.key] = true
+			return true
+		})
+		s.mu.Lock()
+		for key := range s.groups {
+			if key.Tenant == tenant {
+				found[key] = true
+			}
+		}
+		s.mu.Unlock()
+	}
+	all := make([]Summary, 0, len(found))
+	for key := range found {
+		if g, err := c.shard(key).lock(key, false); err == nil {
+			all = append(all, Summary{Key: key, State: g.phase.String(), ProtocolType: g.protocolType})
+			g.unlock()
+		}
+	}
+	slices.SortFunc(all, func(a, b Summary) int { return a.Key.compare(b.Key) })
+	return all
+}
+
+// Delete drops a group without members and its offsets, durably.
+func (c *Coordinator) Delete(ctx context.Context, key Key) error {
+	s := c.shard(key)
+	g, err := s.lock(key, false)
+	if err != nil {
+		return err
+	}
+	busy := len(g.members) > 0 || len(g.pending) > 0
+	g.unlock()
+	if busy {
+		return ErrNotEmpty
+	}
+	return s.drop(ctx, key, func(item groupItem) error {
+		if len(item.stored.members) > 0 {
+			return ErrNotEmpty
+		}
+		return nil
+	})
+}
+
+// drop removes a stored group unless may refuses.
+func (s *shard) drop(ctx context.Context, key Key, may func(groupItem) error) error {
+	_, err := s.machine.Update(ctx, func(st *state) ([][]byte, error) {
+		item, ok := st.groups.Get(key.path())
+		if !ok {
+			return nil, ErrNoGroup
+		}
+		if err := may(item); err != nil {
+			return nil, err
+		}
+		return [][]byte{newRecord(recordDrop, key).b}, nil
+	})
+	return err
+}
+
+var errInUse = errors.New("group is in use")
+
+// sweepLoop drops groups that nobody has used for long.
+func (c *Coordinator) sweepLoop() {
+	ticker := time.NewTicker(sweep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-ticker.C:
+			c.sweep(time.Now())
+		}
+	}
+}
+
+func (c *Coordinator) sweep(now time.Time) {
+	before := now.Add(-retention).UnixMilli()
+	expired := func(item groupItem) error {
+		if len(item.stored.members) > 0 || item.stored.emptySince > before {
+			return errInUse
+		}
+		return nil
+	}
+	for _, s := range c.shards {
+		var old []Key
+		s.machine.View().groups.Scan(func(_ string, item groupItem) bool {
+			if expired(item) == nil {
+				old = append(old, item.key)
+			}
+			return true
+		})
+		for _, key := range old {
+			s.mu.Lock()
+			used := s.groups[key] != nil
+			s.mu.Unlock()
+			if used {
+				continue
+			}
+			if err := s.drop(c.ctx, key, expired); err != nil && !errors.Is(err, errInUse) && c.ctx.Err() == nil {
+				c.log.LogAttrs(c.ctx, slog.LevelWarn, "consumer group past its retention is not dropped", slog.String("group", key.Group), slog.String("error", err.Error()))
+			}
+		}
+	}
+}

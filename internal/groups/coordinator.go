@@ -1,0 +1,215 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"time"
+
+	"freshet/internal/engine"
+	"freshet/internal/replica"
+)
+
+// shards is how many journals the groups of a cluster are spread over. It is
+// part of the format: a group is looked for in one of them only.
+const shards = 16
+
+// Options configures a coordinator.
+type Options struct {
+	// InitialDelay is how long the first member of a group waits for company;
+	// 0 means DefaultInitialDelay.
+	InitialDelay time.Duration
+	// Logger gets background failures; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// Coordinator coordinates the consumer groups of one cluster.
+type Coordinator struct {
+	shards [shards]*shard
+	opts   Options
+	log    *slog.Logger
+
+	ctx    context.Context // the life of the coordinator, ended by Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// shard is the groups of one journal.
+type shard struct {
+	c       *Coordinator
+	machine *replica.Machine[*state]
+
+	mu     sync.Mutex
+	groups map[Key]*group // those with members, or in use at this moment
+}
+
+// Journals opens journals by name; an engine.Engine is one.
+type Journals interface {
+	Journal(ctx context.Context, name string) (engine.Journal, error)
+}
+
+// Open reads the groups of a cluster and starts to coordinate them.
+func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, error) {
+	if opts.InitialDelay == 0 {
+		opts.InitialDelay = DefaultInitialDelay
+	}
+	c := &Coordinator{opts: opts, log: opts.Logger}
+	if c.log == nil {
+		c.log = slog.Default()
+	}
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	for i := range c.shards {
+		s, err := c.openShard(ctx, journals, fmt.Sprintf("groups-%02d", i))
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.shards[i] = s
+	}
+	for _, s := range c.shards {
+		s.wake()
+	}
+	c.wg.Go(c.sweepLoop)
+	return c, nil
+}
+
+func (c *Coordinator) openShard(ctx context.Context, journals Journals, name string) (*shard, error) {
+	journal, err := journals.Journal(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("opening journal %s: %w", name, err)
+	}
+	machine, err := replica.Open(ctx, journal, replica.Options[*state]{Empty: newState, Restore: restore, Name: name, Logger: c.log})
+	if err != nil {
+		return nil, err
+	}
+	return &shard{c: c, machine: machine, groups: make(map[Key]*group)}, nil
+}
+
+// wake puts the groups that had members before a restart back to work.
+func (s *shard) wake() {
+	s.machine.View().groups.Scan(func(_ string, item groupItem) bool {
+		if len(item.stored.members) > 0 {
+			if g, err := s.lock(item.key, false); err == nil {
+				g.unlock()
+			}
+		}
+		return true
+	})
+}
+
+// Close answers everybody who waits and stops. Stored groups go on at the next
+// Open.
+func (c *Coordinator) Close() error {
+	c.cancel()
+	var failed error
+	for _, s := range c.shards {
+		if s == nil {
+			continue
+		}
+		s.mu.Lock()
+		all := s.groups
+		s.groups = nil
+		s.mu.Unlock()
+		for _, g := range all {
+			g.mu.Lock()
+			g.closeLocked()
+			g.mu.Unlock()
+		}
+	}
+	c.wg.Wait()
+	for _, s := range c.shards {
+		if s != nil {
+			failed = errors.Join(failed, s.machine.Close())
+		}
+	}
+	return failed
+}
+
+// shard returns the shard of a group.
+func (c *Coordinator) shard(key Key) *shard {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key.path()))
+	return c.shards[h.Sum64()%shards]
+}
+
+// lock returns a group with its mutex locked; the caller must unlock it. With
+// create a group that does not exist is made; else ErrNoGroup.
+func (s *shard) lock(key Key, create bool) (*group, error) {
+	for {
+		g, err := s.find(key, create)
+		if err != nil {
+			return nil, err
+		}
+		g.mu.Lock()
+		if !g.gone {
+			return g, nil
+		}
+		g.mu.Unlock()
+		s.remove(g)
+	}
+}
+
+// find returns a group, made from what is stored if it is not in memory.
+func (s *shard) find(key Key, create bool) (*group, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.groups == nil {
+		return nil, ErrClosed
+	}
+	if g := s.groups[key]; g != nil {
+		return g, nil
+	}
+	item, stored := s.machine.View().groups.Get(key.path())
+	if !stored {
+		if !create {
+			return nil, ErrNoGroup
+		}
+		if s.c.count() >= maxGroups {
+			return nil, fmt.Errorf("%w: %d", ErrTooManyGroups, maxGroups)
+		}
+	}
+	g := newGroup(s, key)
+	if stored {
+		g.restoreLocked(item.stored) // nobody else has it yet
+	}
+	s.groups[key] = g
+	return g, nil
+}
+
+// remove takes a group out of memory that is gone.
+func (s *shard) remove(g *group) {
+	s.mu.Lock()
+	if s.groups[g.key] == g {
+		delete(s.groups, g.key)
+	}
+	s.mu.Unlock()
+}
+
+// count returns how many groups are stored.
+func (c *Coordinator) count() int {
+	n := 0
+	for _, s := range c.shards {
+		n += s.machine.View().groups.Len()
+	}
+	return n
+}
+
+// update appends records to the shard's journal and returns once they are
+// durable. It goes on when a caller leaves: others may wait for the outcome.
+func (s *shard) update(decide func(*state) ([][]byte, error)) error {
+	_, err := s.machine.Update(s.c.ctx, decide)
+	if errors.Is(err, context.Canceled) || errors.Is(err, replica.ErrClosed) {
+		return ErrClosed
+	}
+	return err
+}
+
+// check looks at what every call has.
+func (k Key) check() error {
+	if k.Group == "" || len(k.Group) > maxGroupID {
+		return ErrGroupID
+	}
+	return nil
+}

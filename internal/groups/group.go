@@ -1,0 +1,290 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// phase is where a group stands.
+type phase uint8
+
+const (
+	empty      phase = iota // no members
+	preparing               // waits for members to join
+	completing              // waits for the leader's assignments
+	stable                  // everybody has one
+)
+
+// String returns the protocol's word.
+func (p phase) String() string {
+	return [...]string{"Empty", "PreparingRebalance", "CompletingRebalance", "Stable"}[p]
+}
+
+// group is a group in memory.
+type group struct {
+	key   Key
+	shard *shard
+
+	mu    sync.Mutex
+	gone  bool // no longer in the shard's map
+	phase phase
+	// number is the generation's, counted up when all have joined.
+	number       int32
+	protocolType string
+	protocol     string // chosen for the generation
+	leader       string // a member's id
+	members      map[string]*member
+	static       map[string]string    // instance id → member id
+	pending      map[string]time.Time // ids given out for a join that has not come yet, and their ends
+	support      map[string]int       // members by protocol name
+	joined       uint64               // members so far, to number them
+
+	deadline time.Time // end of preparing or completing
+	// initial says that the first members wait for company: deadline is moved
+	// while more of them come, up to initialEnd.
+	initial    bool
+	initialEnd time.Time
+	company    bool // somebody came since the deadline was set
+	storing    bool // the leader's assignments are on their way to the journal
+	emptied    bool // the last member left, which is to be written down
+	writes     int  // records on their way to the journal
+
+	timer *time.Timer // set while there are deadlines
+}
+
+// member is a member of a group.
+type member struct {
+	id, instance, client, host string
+	seq                        uint64 // order of joining
+	session, rebalance         time.Duration
+	protocols                  []Protocol
+	assignment                 []byte
+	synced                     bool
+	expires                    time.Time // end of its session, unless it waits for an answer
+	join                       *waiter[JoinResult]
+	sync                       *waiter[SyncResult]
+}
+
+func newGroup(s *shard, key Key) *group {
+	return &group{
+		key: key, shard: s,
+		members: make(map[string]*member), static: make(map[string]string),
+		pending: make(map[string]time.Time), support: make(map[string]int),
+	}
+}
+
+// restoreLocked makes the group what it was when it was stored. Its members have
+// a whole session to be heard of.
+func (g *group) restoreLocked(stored *generation) {
+	g.number, g.protocolType, g.protocol, g.leader = stored.number, stored.protocolType, stored.protocol, stored.leader
+	if len(stored.members) == 0 {
+		return
+	}
+	g.phase = stable
+	now := time.Now()
+	for i := range stored.members {
+		s := &stored.members[i]
+		m := &member{
+			id: s.id, instance: s.instance, client: s.client, host: s.host,
+			session: time.Duration(s.sessionMillis) * time.Millisecond, rebalance: time.Duration(s.rebalanceMillis) * time.Millisecond,
+			protocols: []Protocol{{Name: stored.protocol, Metadata: s.metadata}}, assignment: s.assignment, synced: true,
+		}
+		m.expires = now.Add(m.session)
+		g.addLocked(m)
+	}
+	g.setTimerLocked()
+}
+
+// storedLocked returns the group as it is stored.
+func (g *group) storedLocked() *generation {
+	stored := &generation{number: g.number, protocolType: g.protocolType, protocol: g.protocol, leader: g.leader}
+	for _, m := range g.inOrderLocked() {
+		stored.members = append(stored.members, storedMember{
+			id: m.id, instance: m.instance, client: m.client, host: m.host,
+			sessionMillis: m.session.Milliseconds(), rebalanceMillis: m.rebalance.Milliseconds(),
+			metadata: m.metadata(g.protocol), assignment: m.assignment,
+		})
+	}
+	return stored
+}
+
+func (m *member) metadata(protocol string) []byte {
+	for _, p := range m.protocols {
+		if p.Name == protocol {
+			return p.Metadata
+		}
+	}
+	return nil
+}
+
+// inOrderLocked returns the members in the order in which they joined.
+func (g *group) inOrderLocked() []*member {
+	return slices.SortedFunc(maps.Values(g.members), func(a, b *member) int {
+		if a.seq < b.seq {
+			return -1
+		}
+		return 1
+	})
+}
+
+func (g *group) addLocked(m *member) {
+	g.joined++
+	m.seq = g.joined
+	g.members[m.id] = m
+	if m.instance != "" {
+		g.static[m.instance] = m.id
+	}
+	g.supportLocked(m, 1)
+	if g.leader == "" {
+		g.leader = m.id
+	}
+}
+
+// removeLocked takes a member out; whoever waits in its name is told why.
+func (g *group) removeLocked(m *member, why error) {
+	delete(g.members, m.id)
+	if m.instance != "" && g.static[m.instance] == m.id {
+		delete(g.static, m.instance)
+	}
+	g.supportLocked(m, -1)
+	if g.leader == m.id {
+		g.leader = ""
+		if rest := g.inOrderLocked(); len(rest) > 0 {
+			g.leader = rest[0].id
+		}
+	}
+	m.answerJoin(JoinResult{MemberID: m.id}, why)
+	m.answerSync(SyncResult{}, why)
+}
+
+// supportLocked counts the protocols of a member in or out.
+func (g *group) supportLocked(m *member, by int) {
+	for i, p := range m.protocols {
+		if slices.ContainsFunc(m.protocols[:i], func(q Protocol) bool { return q.Name == p.Name }) {
+			continue // named twice
+		}
+		if g.support[p.Name] += by; g.support[p.Name] == 0 {
+			delete(g.support, p.Name)
+		}
+	}
+}
+
+// unlock ends the caller's hold of a locked group. When the last member has left
+// that is written down first, and the group leaves memory.
+func (g *group) unlock() {
+	if g.emptied {
+		g.emptied = false
+		if err := g.writeLocked(g.emptyRecordLocked()); err != nil && !errors.Is(err, ErrClosed) {
+			g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn, "end of a consumer group's generation is not stored; after a restart its members are waited for again",
+				slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.String("error", err.Error()))
+		}
+	}
+	g.setTimerLocked()
+	idle := len(g.members) == 0 && len(g.pending) == 0 && g.writes == 0
+	g.gone = g.gone || idle
+	g.mu.Unlock()
+	if idle {
+		g.shard.remove(g)
+	}
+}
+
+// writeLocked lets the group's mutex go until records are durable, or not. The
+// group stays in memory meanwhile; everything else may have changed.
+func (g *group) writeLocked(decide func(*state) ([][]byte, error)) error {
+	g.writes++
+	g.setTimerLocked()
+	g.mu.Unlock()
+	err := g.shard.update(decide)
+	g.mu.Lock()
+	g.writes--
+	return err
+}
+
+// storeLocked writes the group down as it is. It lets the mutex go meanwhile.
+func (g *group) storeLocked() error {
+	w := newRecord(recordGeneration, g.key)
+	w.generation(g.storedLocked())
+	return g.writeLocked(func(*state) ([][]byte, error) { return [][]byte{w.b}, nil })
+}
+
+// emptyRecordLocked decides to write down that the last member has left, unless
+// a later generation is stored.
+func (g *group) emptyRecordLocked() func(*state) ([][]byte, error) {
+	number := g.number
+	w := newRecord(recordEmpty, g.key)
+	w.int(time.Now().UnixMilli())
+	w.int(int64(number))
+	return func(s *state) ([][]byte, error) {
+		item, ok := s.groups.Get(g.key.path())
+		if !ok || len(item.stored.members) == 0 || item.stored.number >= number {
+			return nil, nil
+		}
+		return [][]byte{w.b}, nil
+	}
+}
+
+// closeLocked answers everybody who waits.
+func (g *group) closeLocked() {
+	g.gone = true
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	for _, m := range g.members {
+		m.answerJoin(JoinResult{MemberID: m.id}, ErrClosed)
+		m.answerSync(SyncResult{}, ErrClosed)
+	}
+}
+
+// waiter is a caller that waits for an answer, which comes at most once.
+type waiter[T any] struct {
+	member string // in whose name
+	result chan answer[T]
+}
+
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+func newWaiter[T any](member string) *waiter[T] {
+	return &waiter[T]{member: member, result: make(chan answer[T], 1)}
+}
+
+// wait returns the answer. When ctx ends first it calls left and returns.
+func (w *waiter[T]) wait(ctx context.Context, left func()) (T, error) {
+	select {
+	case a := <-w.result:
+		return a.value, a.err
+	case <-ctx.Done():
+		left()
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+func (m *member) answerJoin(result JoinResult, err error) {
+	if m.join != nil {
+		m.join.result <- answer[JoinResult]{result, err}
+		m.join = nil
+		m.expires = time.Now().Add(m.session)
+	}
+}
+
+func (m *member) answerSync(result SyncResult, err error) {
+	if m.sync != nil {
+		m.sync.result <- answer[SyncResult]{result, err}
+		m.sync = nil
+		m.expires = time.Now().Add(m.session)
+	}
+}
+
+// waits says whether a caller waits in the member's name: it is alive then.
+func (m *member) waits() bool { return m.join != nil || m.sync != nil }
+
+// heard begins a member's session anew.
+func (m *member) heard() { m.expires = time.Now().Add(m.session) }

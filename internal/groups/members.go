@@ -1,0 +1,81 @@
+package groups
+
+import (
+	"errors"
+	"time"
+)
+
+// Heartbeat says that a member is alive. ErrRebalancing tells it to join again.
+func (c *Coordinator) Heartbeat(key Key, id, instance string, generation int32) error {
+	if err := key.check(); err != nil {
+		return err
+	}
+	g, m, err := c.lockMember(key, id, instance, generation)
+	if err != nil {
+		return err
+	}
+	defer g.unlock()
+	m.heard()
+	if g.phase == preparing {
+		return ErrRebalancing
+	}
+	return nil
+}
+
+// Leaver names a member that leaves: by its id, or by its instance id alone.
+type Leaver struct {
+	MemberID   string
+	InstanceID string
+}
+
+// Leave takes members out of a group, and returns for each what went wrong.
+func (c *Coordinator) Leave(key Key, leavers []Leaver) ([]error, error) {
+	if err := key.check(); err != nil {
+		return nil, err
+	}
+	g, err := c.shard(key).lock(key, false)
+	if errors.Is(err, ErrNoGroup) {
+		failed := make([]error, len(leavers))
+		for i := range failed {
+			failed[i] = ErrUnknownMember
+		}
+		return failed, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer g.unlock()
+	failed := make([]error, len(leavers))
+	changed := false
+	for i, l := range leavers {
+		failed[i] = g.leaveLocked(l)
+		changed = changed || failed[i] == nil
+	}
+	if changed {
+		g.changedLocked(time.Now())
+	}
+	return failed, nil
+}
+
+func (g *group) leaveLocked(l Leaver) error {
+	if l.InstanceID != "" {
+		current, ok := g.static[l.InstanceID]
+		if !ok {
+			return ErrUnknownMember
+		}
+		if l.MemberID != "" && l.MemberID != current {
+			return ErrFenced
+		}
+		l.MemberID = current
+	}
+	if _, ok := g.pending[l.MemberID]; ok {
+		delete(g.pending, l.MemberID)
+		return nil
+	}
+	m := g.members[l.MemberID]
+	if m == nil {
+		return ErrUnknownMember
+	}
+	g.removeLocked(m, ErrUnknownMember)
+	return nil
+}

@@ -1,0 +1,109 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// CommitRequest stores offsets for a group.
+type CommitRequest struct {
+	MemberID   string
+	InstanceID string
+	Generation int32 // below 0: the caller is no member, which only a group without members allows
+	Offsets    map[Partition]Offset
+}
+
+// Commit stores offsets and returns once they are durable. The time of the
+// commit is set here.
+func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) error {
+	if err := key.check(); err != nil {
+		return err
+	}
+	if len(req.Offsets) > maxOffsets {
+		return fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyOffsets, len(req.Offsets), maxOffsets)
+	}
+	for _, o := range req.Offsets {
+		if len(o.Metadata) > maxOffsetMetadata {
+			return ErrOffsetMetadata
+		}
+	}
+	if err := c.mayCommit(key, req); err != nil || len(req.Offsets) == 0 {
+		return err
+	}
+	now := time.Now().UnixMilli()
+	w := newRecord(recordOffsets, key)
+	w.uint(uint64(len(req.Offsets)))
+	for at, o := range req.Offsets {
+		o.Time = now
+		w.offset(at, o)
+	}
+	s := c.shard(key)
+	_, err := s.machine.Update(ctx, func(st *state) ([][]byte, error) {
+		if _, ok := st.groups.Get(key.path()); !ok && c.count() >= maxGroups {
+			return nil, ErrTooManyGroups
+		}
+		return [][]byte{w.b}, nil
+	})
+	return err
+}
+
+// mayCommit says whether the caller may commit for the group.
+func (c *Coordinator) mayCommit(key Key, req *CommitRequest) error {
+	if req.Generation < 0 {
+		g, err := c.shard(key).lock(key, false)
+		if errors.Is(err, ErrNoGroup) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer g.unlock()
+		if len(g.members) > 0 {
+			return ErrUnknownMember
+		}
+		return nil
+	}
+	g, m, err := c.lockMember(key, req.MemberID, req.InstanceID, req.Generation)
+	if err != nil {
+		return err
+	}
+	defer g.unlock()
+	m.heard()
+	if g.phase == completing {
+		return ErrRebalancing
+	}
+	return nil
+}
+
+// Offset returns what a group committed for a partition.
+func (c *Coordinator) Offset(key Key, at Partition) (Offset, bool) {
+	item, ok := c.shard(key).machine.View().offsets.Get(offsetItem{key: key, at: at})
+	return item.Offset, ok
+}
+
+// Offsets calls visit for everything that a group committed, in order.
+func (c *Coordinator) Offsets(key Key, visit func(Partition, Offset)) {
+	c.shard(key).machine.View().eachOffset(key, visit)
+}
+
+// Forget drops offsets that a group committed and returns once that is durable.
+func (c *Coordinator) Forget(ctx context.Context, key Key, gone []Partition) error {
+	if len(gone) > maxOffsets {
+		return fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyOffsets, len(gone), maxOffsets)
+	}
+	w := newRecord(recordForget, key)
+	w.uint(uint64(len(gone)))
+	for _, at := range gone {
+		w.uint(uint64(at.Topic))
+		w.int(int64(at.Partition))
+	}
+	_, err := c.shard(key).machine.Update(ctx, func(s *state) ([][]byte, error) {
+		if _, ok := s.groups.Get(key.path()); !ok {
+			return nil, ErrNoGroup
+		}
+		return [][]byte{w.b}, nil
+	})
+	return err
+}

@@ -1,0 +1,133 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// SyncRequest asks for the member's assignment; the leader's brings everybody's.
+type SyncRequest struct {
+	MemberID    string
+	InstanceID  string
+	Generation  int32
+	Type        string // "" to not compare
+	Protocol    string // "" to not compare
+	Assignments map[string][]byte
+}
+
+// SyncResult is a member's assignment.
+type SyncResult struct {
+	Type       string
+	Protocol   string
+	Assignment []byte
+}
+
+// Sync returns the assignment of a member, once the leader has made it and it is
+// durable.
+func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (SyncResult, error) {
+	if err := key.check(); err != nil {
+		return SyncResult{}, err
+	}
+	for _, assignment := range req.Assignments {
+		if len(assignment) > maxMemberBytes {
+			return SyncResult{}, fmt.Errorf("%w: %d bytes of an assignment, at most %d are allowed", ErrTooLarge, len(assignment), maxMemberBytes)
+		}
+	}
+	g, m, err := c.lockMember(key, req.MemberID, req.InstanceID, req.Generation)
+	if err != nil {
+		return SyncResult{}, err
+	}
+	w, result, err := g.syncLocked(m, req)
+	g.unlock()
+	if w == nil {
+		return result, err
+	}
+	return w.wait(ctx, func() { g.leftSync(m, w) })
+}
+
+// lockMember returns a group with its mutex locked and a member of its
+// generation.
+func (c *Coordinator) lockMember(key Key, id, instance string, generation int32) (*group, *member, error) {
+	g, err := c.shard(key).lock(key, false)
+	if errors.Is(err, ErrNoGroup) {
+		return nil, nil, ErrUnknownMember
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := g.memberLocked(id, instance)
+	if err == nil && generation != g.number {
+		err = ErrGeneration
+	}
+	if err != nil {
+		g.unlock()
+		return nil, nil, err
+	}
+	return g, m, nil
+}
+
+// syncLocked returns the waiter of a caller who has to wait, or the answer.
+func (g *group) syncLocked(m *member, req *SyncRequest) (*waiter[SyncResult], SyncResult, error) {
+	if req.Type != "" && req.Type != g.protocolType || req.Protocol != "" && req.Protocol != g.protocol {
+		return nil, SyncResult{}, ErrProtocol
+	}
+	switch g.phase {
+	case preparing:
+		return nil, SyncResult{}, ErrRebalancing
+	case stable:
+		m.heard()
+		return nil, g.assignmentLocked(m), nil
+	case empty:
+		return nil, SyncResult{}, ErrUnknownMember
+	case completing:
+	}
+	m.synced = true
+	m.answerSync(SyncResult{}, ErrRebalancing) // it asked twice
+	w := newWaiter[SyncResult](m.id)
+	m.sync = w
+	if m.id == g.leader && !g.storing {
+		g.assignLocked(req.Assignments)
+	}
+	return w, SyncResult{}, nil
+}
+
+func (g *group) assignmentLocked(m *member) SyncResult {
+	return SyncResult{Type: g.protocolType, Protocol: g.protocol, Assignment: m.assignment}
+}
+
+// assignLocked writes the leader's assignments down and makes the group stable.
+// It lets the mutex go meanwhile.
+func (g *group) assignLocked(assignments map[string][]byte) {
+	for _, m := range g.members {
+		m.assignment = assignments[m.id]
+	}
+	number := g.number
+	g.storing = true
+	err := g.storeLocked()
+	if g.phase != completing || g.number != number {
+		return // another rebalance began meanwhile and has told everybody
+	}
+	g.storing = false
+	if err != nil {
+		for _, m := range g.members {
+			m.answerSync(SyncResult{}, err)
+		}
+		return // the leader may try again until the time is over
+	}
+	g.phase = stable
+	for _, m := range g.members {
+		m.answerSync(g.assignmentLocked(m), nil)
+	}
+}
+
+// syncTimeLocked drops those who did not ask for their assignment in time.
+func (g *group) syncTimeLocked(now time.Time) {
+	for _, m := range g.inOrderLocked() {
+		if !m.synced {
+			g.removeLocked(m, ErrUnknownMember)
+		}
+	}
+	g.changedLocked(now)
+}
