@@ -1,0 +1,48 @@
+package streamapi
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// software is what a client may say it is.
+var software = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
+
+func takeAPIVersions(_ context.Context, c *call) answer {
+	request, _ := c.request.(*kmsg.ApiVersionsRequest)
+	response, _ := request.ResponseKind().(*kmsg.ApiVersionsResponse)
+	if c.version >= 3 && (!software.MatchString(request.ClientSoftwareName) || !software.MatchString(request.ClientSoftwareVersion)) {
+		response.ErrorCode = codeInvalidRequest
+	} else {
+		if c.version >= 3 {
+			c.conn.software = cut(request.ClientSoftwareName, 64) + " " + cut(request.ClientSoftwareVersion, 64)
+		}
+		response.ApiKeys = versions()
+	}
+	return now(func(context.Context) (kmsg.Response, error) { return response, nil })
+}
+
+func cut(s string, n int) string { return s[:min(len(s), n)] }
+
+// versions lists everything that is served.
+func versions() []kmsg.ApiVersionsResponseApiKey {
+	var list []kmsg.ApiVersionsResponseApiKey
+	for _, key := range slices.Sorted(maps.Keys(apis)) {
+		list = append(list, kmsg.ApiVersionsResponseApiKey{ApiKey: key, MinVersion: apis[key].min, MaxVersion: apis[key].max})
+	}
+	return list
+}
+
+// newerVersion answers a client that asks for a version of this API above ours,
+// in the form that every client can read.
+func newerVersion() kmsg.Response {
+	own := apis[keyAPIVersions]
+	return &kmsg.ApiVersionsResponse{
+		Version: 0, ErrorCode: codeUnsupportedVersion,
+		ApiKeys: []kmsg.ApiVersionsResponseApiKey{{ApiKey: keyAPIVersions, MinVersion: own.min, MaxVersion: own.max}},
+	}
+}

@@ -1,0 +1,287 @@
+package streamapi
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/semaphore"
+)
+
+// conn is one connection of a client.
+type conn struct {
+	server   *Server
+	listener Listener
+	socket   net.Conn
+	in       *bufio.Reader
+	address  string // of the client, without the port
+	sni      string // the name that the client sent with TLS
+	room     *semaphore.Weighted
+	software string // what the client says it is
+
+	answers chan answer
+	cancel  context.CancelFunc
+	closing atomic.Bool
+
+	auth auth // the reader's
+}
+
+// answer is a response that is due. It is made when those before it are sent.
+type answer struct {
+	header
+	flexible bool // the response's header has tags
+	held     int64
+	session  *session // that the request was taken in; nil before there is one
+	make     func(ctx context.Context) (kmsg.Response, error)
+	raw      func() []byte // instead of make: a bare frame
+	last     bool          // the connection ends behind it
+}
+
+// errSilent is what an answer's make returns when nothing is to be sent.
+var errSilent = errors.New("no answer is wanted")
+
+func newConn(s *Server, socket net.Conn, l Listener) *conn {
+	address, _, err := net.SplitHostPort(socket.RemoteAddr().String())
+	if err != nil {
+		address = socket.RemoteAddr().String()
+	}
+	return &conn{
+		server: s, listener: l, socket: socket, address: address,
+		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4),
+		answers: make(chan answer, pendingAnswers),
+	}
+}
+
+// serve runs the connection until it ends.
+func (c *conn) serve() {
+	ctx, cancel := context.WithCancel(c.server.ctx)
+	c.cancel = cancel
+	defer cancel()
+	log := c.server.opts.Logger.With(slog.String("client", c.socket.RemoteAddr().String()))
+	if err := c.handshake(ctx); err != nil {
+		_ = c.socket.Close()
+		log.Debug("TLS handshake of a stream connection failed", slog.String("error", err.Error()))
+		return
+	}
+	c.in = bufio.NewReaderSize(c.socket, 16<<10)
+	written := make(chan error, 1)
+	go func() { written <- c.write(ctx) }()
+	err := c.read(ctx)
+	if !quiet(err) {
+		cancel() // nobody waits for what is not sent yet
+	}
+	close(c.answers)
+	err = errors.Join(err, <-written)
+	_ = c.socket.Close()
+	if !quiet(err) {
+		log.Info("stream connection ended", slog.String("reason", err.Error()), slog.String("software", c.software))
+	}
+}
+
+// quiet says that an end of a connection needs no words.
+func quiet(err error) bool {
+	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, context.Canceled)
+}
+
+// handshake speaks TLS where the listener does.
+func (c *conn) handshake(ctx context.Context) error {
+	if c.listener.TLS == nil {
+		return nil
+	}
+	secured := tls.Server(c.socket, c.listener.TLS)
+	ctx, cancel := context.WithTimeout(ctx, authTimeout)
+	defer cancel()
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	c.socket, c.sni = secured, secured.ConnectionState().ServerName
+	return nil
+}
+
+// drain makes the connection take no more requests; those that were taken are
+// answered.
+func (c *conn) drain() {
+	c.closing.Store(true)
+	_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+}
+
+// read takes requests until the connection ends.
+func (c *conn) read(ctx context.Context) error {
+	started := time.Now()
+	for {
+		limit, patience := c.server.opts.Limits.Frame, idleTimeout
+		if c.auth.session == nil {
+			limit, patience = frameBeforeAuth, time.Until(started.Add(authTimeout))
+		}
+		frame, held, err := c.readFrame(ctx, limit, patience)
+		if c.closing.Load() {
+			return io.EOF
+		}
+		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) && c.auth.session != nil {
+				return io.EOF // idle
+			}
+			return err
+		}
+		a, err := c.take(ctx, frame)
+		a.held = held
+		if err != nil {
+			c.release(held)
+			return err
+		}
+		select {
+		case c.answers <- a:
+		case <-ctx.Done():
+			c.release(held)
+			return ctx.Err()
+		}
+		if a.last {
+			return nil
+		}
+	}
+}
+
+// take decodes a request and begins it.
+func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
+	if c.auth.raw {
+		return c.auth.takeRaw(ctx, c, frame)
+	}
+	h, body, err := readHeader(frame)
+	if err != nil {
+		return answer{}, err
+	}
+	api, known := apis[h.key]
+	switch {
+	case !known:
+		return answer{}, fmt.Errorf("client asks for API %d, which is not served", h.key)
+	case h.key == keyAPIVersions && h.version > api.max:
+		return answer{header: h, make: func(context.Context) (kmsg.Response, error) { return newerVersion(), nil }}, nil
+	case h.version < api.served || h.version > api.max:
+		return answer{}, fmt.Errorf("client asks for version %d of %s; %d to %d are served", h.version, api.name, api.served, api.max)
+	}
+	request := kmsg.RequestForKey(h.key)
+	request.SetVersion(h.version)
+	if request.IsFlexible() {
+		if body, err = skipTags(body); err != nil {
+			return answer{}, err
+		}
+	}
+	if err := decode(request, body); err != nil {
+		return answer{}, fmt.Errorf("request %s version %d: %w", api.name, h.version, err)
+	}
+	if err := c.auth.admits(c, &h); err != nil {
+		return answer{}, err
+	}
+	call := &call{conn: c, session: c.auth.session, header: h, request: request}
+	a := api.take(ctx, call)
+	a.header, a.session = h, c.auth.session
+	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
+	return a, nil
+}
+
+var errLeftOver = errors.New("bytes follow its last field")
+
+// decode reads a body, all of it.
+func decode(request kmsg.Request, body []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("body cannot be read: %v", p)
+		}
+	}()
+	// The codec does not mind bytes behind the last field. A body that can be
+	// read without its last byte has some.
+	if len(body) > 0 && request.ReadFrom(body[:len(body)-1]) == nil {
+		return errLeftOver
+	}
+	if err := request.ReadFrom(body); err != nil {
+		return fmt.Errorf("body cannot be read: %w", err)
+	}
+	return nil
+}
+
+// write sends answers in the order of their requests.
+func (c *conn) write(ctx context.Context) error {
+	var failed error
+	for a := range c.answers {
+		if failed == nil {
+			if failed = c.send(ctx, &a); failed != nil {
+				c.cancel() // the reader need not go on
+				_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+			}
+		}
+		c.release(a.held)
+	}
+	return failed
+}
+
+var errRevoked = errors.New("credential is no longer good")
+
+// send makes an answer and writes it.
+func (c *conn) send(ctx context.Context, a *answer) error {
+	var out []byte
+	if a.raw != nil {
+		body := a.raw()
+		if body == nil {
+			return io.EOF
+		}
+		out = append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...) //nolint:gosec // a few bytes
+	} else {
+		response, err := a.make(ctx)
+		if errors.Is(err, errSilent) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if a.session != nil && !a.session.who.Live() {
+			return errRevoked
+		}
+		out = encode(a, response)
+	}
+	var held int64
+	if len(out) > smallFrame {
+		var err error
+		if held, err = c.hold(ctx, int64(len(out))); err != nil {
+			return err
+		}
+	}
+	defer c.release(held)
+	return c.writeAll(out)
+}
+
+// encode makes the frame of a response.
+func encode(a *answer, response kmsg.Response) []byte {
+	out := make([]byte, 4, 256)
+	out = binary.BigEndian.AppendUint32(out, uint32(a.correlation)) //nolint:gosec // the wire's numbers are signed
+	if a.flexible {
+		out = append(out, 0) // no tags
+	}
+	out = response.AppendTo(out)
+	binary.BigEndian.PutUint32(out, uint32(len(out)-4)) //nolint:gosec // bounded far below
+	return out
+}
+
+// writeAll writes in parts, so that a slow reader has to show progress.
+func (c *conn) writeAll(out []byte) error {
+	for len(out) > 0 {
+		part := out[:min(len(out), smallFrame)]
+		if err := c.socket.SetWriteDeadline(time.Now().Add(c.server.opts.Limits.WriteStall)); err != nil {
+			return err
+		}
+		if _, err := c.socket.Write(part); err != nil {
+			return err
+		}
+		out = out[len(part):]
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package streamapi
+
+import (
+	"log/slog"
+	"time"
+
+	"freshet/internal/access"
+	"freshet/internal/groups"
+	"freshet/internal/messaging"
+	"freshet/internal/surface"
+)
+
+// Surface is what audit records call this surface.
+const Surface = "stream"
+
+// Cluster is a cluster as this surface needs to know it.
+type Cluster struct {
+	Organization string
+	Name         string
+	UID          string
+	Location     string // shown as the rack of its broker
+	Scope        access.Scope
+	Audiences    []string
+	Broker       *messaging.Broker
+	Groups       *groups.Coordinator
+}
+
+// Clusters finds clusters; its errors say in one sentence why there is none.
+type Clusters interface {
+	// AtHost returns the cluster of a name that a client sent with TLS.
+	AtHost(name string) (*Cluster, error)
+	// Named returns the cluster with a name in an organization.
+	Named(organization, name string) (*Cluster, error)
+	// Default returns the cluster of clients that name none.
+	Default() (*Cluster, error)
+}
+
+// Limits bound what clients can hold.
+type Limits struct {
+	Frame       int           // bytes of one request
+	Memory      int64         // bytes of requests and answers of all connections
+	Connections int           // of a listener
+	WriteStall  time.Duration // without progress of a slow reader
+}
+
+// Options configure a server. Authenticator, Authorizer and Clusters are
+// required.
+type Options struct {
+	surface.Options
+	Clusters Clusters
+	Limits   Limits
+	Logger   *slog.Logger // nil discards
+}
+
+// Fixed bounds (docs/spec/stream.md#limits).
+const (
+	frameBeforeAuth      = 512 << 10
+	pendingAnswers       = 64
+	connectionsByAddress = 1000
+	idleTimeout          = 10 * time.Minute
+	authTimeout          = 10 * time.Second
+	failureDelay         = 100 * time.Millisecond
+	smallFrame           = 64 << 10
+)
+
+func (o *Options) complete() {
+	o.Complete("streamapi")
+	if o.Clusters == nil {
+		panic("streamapi: Clusters are required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Limits.Frame == 0 {
+		o.Limits.Frame = 100 << 20
+	}
+	if o.Limits.Memory == 0 {
+		o.Limits.Memory = 256 << 20
+	}
+	if o.Limits.Connections == 0 {
+		o.Limits.Connections = 10_000
+	}
+	if o.Limits.WriteStall == 0 {
+		o.Limits.WriteStall = 30 * time.Second
+	}
+}

@@ -1,0 +1,220 @@
+package streamapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/audit"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/names"
+)
+
+// The mechanisms, in the order in which clients are told of them.
+const (
+	mechanismPlain = "PLAIN"
+	mechanismOAuth = "OAUTHBEARER"
+)
+
+var mechanisms = []string{mechanismPlain, mechanismOAuth}
+
+// session is a caller that was recognized, and where.
+type session struct {
+	who       *identity.Principal
+	cluster   *Cluster
+	namespace names.Namespace // of topics whose names have no other
+	mechanism string
+}
+
+// auth is how far the authentication of a connection is.
+type auth struct {
+	mechanism string   // of a handshake that was not followed by credentials yet
+	raw       bool     // credentials come as bare frames, as after a handshake of version 0
+	session   *session // nil before the first success
+}
+
+// admits says whether a request may come now; an error ends the connection.
+func (a *auth) admits(c *conn, h *header) error {
+	switch h.key {
+	case keyAPIVersions, keySASLHandshake:
+		return nil
+	case keySASLAuthenticate:
+		return nil // its own answer says when it came too early
+	}
+	if a.session == nil {
+		c.audit(nil, "request before authentication")
+		return fmt.Errorf("client sends %s before it has authenticated; set security.protocol to SASL_PLAINTEXT or SASL_SSL and sasl.mechanism to PLAIN or OAUTHBEARER", apis[h.key].name)
+	}
+	if end := a.session.who.ExpiresAt; !end.IsZero() && time.Now().After(end) {
+		return errors.New("session is over; the client should have authenticated again")
+	}
+	if !a.session.who.Live() {
+		return errRevoked
+	}
+	return nil
+}
+
+func takeSASLHandshake(_ context.Context, c *call) answer {
+	request, _ := c.request.(*kmsg.SASLHandshakeRequest)
+	response, _ := request.ResponseKind().(*kmsg.SASLHandshakeResponse)
+	response.SupportedMechanisms = mechanisms
+	a := now(func(context.Context) (kmsg.Response, error) { return response, nil })
+	if !slices.Contains(mechanisms, request.Mechanism) {
+		response.ErrorCode = codeUnsupportedSASLMechanism
+		a.last = true
+		return a
+	}
+	c.conn.auth.mechanism = request.Mechanism
+	c.conn.auth.raw = c.version == 0
+	return a
+}
+
+func takeSASLAuthenticate(ctx context.Context, c *call) answer {
+	request, _ := c.request.(*kmsg.SASLAuthenticateRequest)
+	response, _ := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+	auth := &c.conn.auth
+	if auth.mechanism == "" {
+		response.ErrorCode, response.ErrorMessage = codeIllegalSASLState, text("SaslHandshake comes first")
+		return answer{make: func(context.Context) (kmsg.Response, error) { return response, nil }, last: true}
+	}
+	next, err := auth.verify(ctx, c.conn, request.SASLAuthBytes)
+	auth.mechanism = ""
+	if err != nil {
+		response.ErrorCode, response.ErrorMessage = codeSASLAuthenticationFailed, text(err.Error())
+		return answer{make: func(ctx context.Context) (kmsg.Response, error) {
+			pause(ctx)
+			return response, nil
+		}, last: true}
+	}
+	auth.session = next
+	if end := next.who.ExpiresAt; !end.IsZero() {
+		response.SessionLifetimeMillis = max(time.Until(end).Milliseconds(), 1)
+	}
+	return now(func(context.Context) (kmsg.Response, error) { return response, nil })
+}
+
+// takeRaw takes credentials without a header around them.
+func (a *auth) takeRaw(ctx context.Context, c *conn, frame []byte) (answer, error) {
+	next, err := a.verify(ctx, c, frame)
+	a.mechanism, a.raw = "", false
+	if err != nil {
+		pause(ctx)
+		return answer{}, err
+	}
+	a.session = next
+	return answer{raw: func() []byte { return []byte{} }}, nil
+}
+
+// pause makes guessing slow.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(failureDelay):
+	case <-ctx.Done():
+	}
+}
+
+// verify turns credentials into a session. Its errors are what the client sees.
+func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, error) {
+	given, err := parseCredentials(a.mechanism, data)
+	if err != nil {
+		c.audit(nil, err.Error())
+		return nil, err
+	}
+	next, err := c.begin(ctx, given)
+	if err == nil && a.session != nil {
+		err = a.session.same(next)
+	}
+	if err != nil {
+		c.audit(nil, err.Error())
+		return nil, err
+	}
+	next.mechanism = a.mechanism
+	return next, nil
+}
+
+// same says whether a client that authenticates again is who it was.
+func (s *session) same(next *session) error {
+	if s.who.Name != next.who.Name || s.cluster.UID != next.cluster.UID || s.namespace != next.namespace {
+		return errors.New("authenticating again must be for the same account, cluster and namespace; open another connection for others")
+	}
+	return nil
+}
+
+// begin makes the session of credentials.
+func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
+	cluster, err := c.cluster(given)
+	if err != nil {
+		return nil, err
+	}
+	who, err := c.server.opts.Authenticator.Authenticate(ctx, given.token, cluster.Audiences...)
+	if err != nil {
+		if errs.KindOf(err) != errs.Unauthenticated {
+			return nil, errors.New("credentials cannot be checked at the moment; try again")
+		}
+		return nil, err
+	}
+	ns := names.Namespace{Tenant: "public", Name: "default"}
+	if given.namespace != (names.Namespace{}) {
+		ns = given.namespace
+		exists, err := cluster.Broker.HasNamespace(ctx, ns)
+		if err != nil {
+			return nil, errors.New("namespaces cannot be looked up at the moment; try again")
+		}
+		if !exists {
+			return nil, fmt.Errorf("namespace %s does not exist", ns)
+		}
+	}
+	return &session{who: who, cluster: cluster, namespace: ns}, nil
+}
+
+// cluster finds the cluster that a client means: by the name it sent with TLS, by
+// what stands in its credentials, else the default one.
+func (c *conn) cluster(given credentials) (*Cluster, error) {
+	clusters := c.server.opts.Clusters
+	named := given.organization != ""
+	var byName *Cluster
+	if named {
+		var err error
+		if byName, err = clusters.Named(given.organization, given.cluster); err != nil {
+			return nil, err
+		}
+	}
+	if c.sni == "" {
+		if named {
+			return byName, nil
+		}
+		return clusters.Default()
+	}
+	byHost, err := clusters.AtHost(c.sni)
+	if err != nil {
+		return nil, err
+	}
+	if named && byHost.UID != byName.UID {
+		// A name that is no cluster's own leads to the default cluster.
+		if fallback, err := clusters.Default(); err == nil && fallback.UID == byHost.UID {
+			return byName, nil
+		}
+		return nil, fmt.Errorf("address %s belongs to another cluster than %s/%s", c.sni, given.organization, given.cluster)
+	}
+	return byHost, nil
+}
+
+// audit records that a client was turned away.
+func (c *conn) audit(who *identity.Principal, reason string) {
+	record := audit.Record{
+		Time: time.Now(), Surface: Surface, Verb: "connect", Resource: "stream", Decision: audit.Denied,
+		Source: c.socket.RemoteAddr().String(), UserAgent: c.software, Scope: reason,
+	}
+	if who != nil {
+		record.Principal, record.KeyID = who.Name, who.KeyID
+	}
+	c.server.opts.Auditor.Record(record)
+}
+
+// text is a string that may be null on the wire.
+func text(s string) *string { return &s }

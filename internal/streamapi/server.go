@@ -1,0 +1,146 @@
+package streamapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Server serves the stream protocol on any number of listeners.
+type Server struct {
+	opts   Options
+	memory *semaphore.Weighted
+
+	ctx    context.Context // the life of all connections
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	listeners map[net.Listener]int // and how many connections it has
+	conns     map[*conn]struct{}
+	addresses map[string]int // connections by the client's address
+}
+
+// NewServer makes a server that listens nowhere yet.
+func NewServer(opts Options) *Server {
+	opts.complete()
+	s := &Server{
+		opts: opts, memory: semaphore.NewWeighted(opts.Limits.Memory),
+		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// ErrServerClosed is what Serve returns after Shutdown.
+var ErrServerClosed = errors.New("stream server is closed")
+
+// A Listener is where a server takes connections, and what it tells clients of
+// itself there.
+type Listener struct {
+	net.Listener
+	TLS        *tls.Config // nil for plain text
+	Advertised string      // host[:port] that clients are sent to; "" for the address they came to
+}
+
+// Serve takes connections until the server is shut down.
+func (s *Server) Serve(l Listener) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return ErrServerClosed
+	}
+	s.listeners[l.Listener] = 0
+	s.mu.Unlock()
+	for failures := 0; ; {
+		socket, err := l.Accept()
+		if err != nil {
+			if s.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return ErrServerClosed
+			}
+			// Out of file handles, most likely: connections that end help.
+			failures++
+			if failures == 1 {
+				s.opts.Logger.Warn("a stream connection could not be accepted", slog.String("error", err.Error()))
+			}
+			select {
+			case <-time.After(min(time.Duration(failures)*10*time.Millisecond, time.Second)):
+			case <-s.ctx.Done():
+			}
+			continue
+		}
+		failures = 0
+		c := newConn(s, socket, l)
+		if !s.admit(c) {
+			_ = socket.Close()
+			continue
+		}
+		s.wg.Go(func() {
+			defer s.forget(c)
+			c.serve()
+		})
+	}
+}
+
+// admit counts a connection in, unless there are too many.
+func (s *Server) admit(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.listeners[c.listener.Listener] >= s.opts.Limits.Connections || s.addresses[c.address] >= connectionsByAddress {
+		return false
+	}
+	s.listeners[c.listener.Listener]++
+	s.addresses[c.address]++
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	s.listeners[c.listener.Listener]--
+	if s.addresses[c.address]--; s.addresses[c.address] == 0 {
+		delete(s.addresses, c.address)
+	}
+}
+
+// Shutdown stops taking connections and requests, answers those that were taken,
+// and returns when all connections have ended. When ctx ends first they are cut.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	for l := range s.listeners {
+		_ = l.Close()
+	}
+	for c := range s.conns {
+		c.drain()
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		s.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		s.cancel()
+		return nil
+	case <-ctx.Done():
+	}
+	s.cancel()
+	s.mu.Lock()
+	for c := range s.conns {
+		_ = c.socket.Close()
+	}
+	s.mu.Unlock()
+	<-done
+	return ctx.Err()
+}
