@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/engine"
+	"freshet/internal/lru"
 )
 
 // Engine is an open store.
@@ -35,6 +36,7 @@ type Engine struct {
 	reclaim     reclaimer
 	disk        diskSpace
 	journal     journalTable
+	splits      *lru.Cache[splitKey, *splitRun]
 
 	opened  time.Time
 	ops     atomic.Int64  // calls inside
@@ -62,6 +64,11 @@ func Open(dir string, opts Options) (*Engine, error) {
 		drained: make(chan struct{}, 1),
 		closing: make(chan struct{}),
 		failed:  make(chan struct{}),
+	}
+	if opts.Cache != nil {
+		e.splits = opts.Cache.splits
+	} else {
+		e.splits = lru.New[splitKey, *splitRun](splitCacheBytes)
 	}
 	db, err := e.openStore()
 	if err != nil {

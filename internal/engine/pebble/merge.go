@@ -18,7 +18,12 @@ type walk struct {
 	part  *partition
 	iter  *cdb.Iterator
 	spans []span // still to be walked, after the one the iterator is in
-	head  recordHead
+	from  uint64 // entries before are not wanted
+	entry uint64 // where it is
+	last  uint64 // last entry of the value that the iterator is at
+	value recordHead
+	head  recordHead // of the entry
+	run   *splitRun  // the value taken apart, once somebody wanted a record of it
 	ok    bool
 }
 
@@ -40,7 +45,7 @@ func (t *topic) merge(parts []*partition, from func(*partition) (uint64, error))
 			m.close()
 			return nil, storeError(err)
 		}
-		w := &walk{part: p, iter: iter, spans: spans[1:]}
+		w := &walk{part: p, iter: iter, spans: spans[1:], from: entry}
 		m.walks = append(m.walks, w)
 		m.load(w, iter.First())
 	}
@@ -76,9 +81,18 @@ func (m *merger) load(w *walk, ok bool) {
 		return
 	}
 	// A damaged record keeps its place; whoever wants it gets the error.
-	if w.head, err = verify(w.iter.Key(), value); err != nil {
-		w.head.size = int64(len(value))
+	w.last, w.run = messageEntry(w.iter.Key()), nil
+	if w.value, err = verify(w.iter.Key(), value); err != nil {
+		w.value = recordHead{size: int64(len(value)), count: 1}
 	}
+	first := w.last + 1 - w.value.count
+	w.goTo(max(first, w.from))
+}
+
+// goTo moves a walk to an entry of the value that its iterator is at.
+func (w *walk) goTo(entry uint64) {
+	w.entry = entry
+	w.head = w.value.at(entry - (w.last + 1 - w.value.count))
 }
 
 func (m *merger) fail(err error) {
@@ -90,7 +104,11 @@ func (m *merger) fail(err error) {
 // next goes to the next record and returns where it is.
 func (m *merger) next() (*partition, uint64, bool) {
 	if m.cur != nil {
-		m.load(m.cur, m.cur.iter.Next())
+		if w := m.cur; w.entry < w.last {
+			w.goTo(w.entry + 1)
+		} else {
+			m.load(w, w.iter.Next())
+		}
 		m.cur = nil
 	}
 	if m.err != nil {
@@ -104,7 +122,7 @@ func (m *merger) next() (*partition, uint64, bool) {
 	if m.cur == nil {
 		return nil, 0, false
 	}
-	return m.cur.part, messageEntry(m.cur.iter.Key()), true
+	return m.cur.part, m.cur.entry, true
 }
 
 // record decodes the record that next went to.
@@ -114,8 +132,19 @@ func (m *merger) record() (engine.Record, error) {
 	if err != nil {
 		return engine.Record{}, storeError(err)
 	}
-	id := engine.MessageID{Topic: w.part.topic.id, Partition: w.part.index, Entry: messageEntry(w.iter.Key())}
-	return decode(w.iter.Key(), value, id)
+	if !w.value.run {
+		return decode(w.iter.Key(), value, engine.MessageID{Topic: w.part.topic.id, Partition: w.part.index, Entry: w.entry})
+	}
+	if w.run == nil {
+		if w.run, err = w.part.split(w.last, w.value, value[w.value.body:]); err != nil {
+			return engine.Record{}, err
+		}
+	}
+	r, _, ok := w.run.record(w.entry)
+	if !ok {
+		return engine.Record{}, cdb.ErrNotFound
+	}
+	return r, nil
 }
 
 func (m *merger) close() {

@@ -14,19 +14,24 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/engine"
+	"freshet/internal/lru"
 )
 
 // formatVersion is the layout of keys and values that this package writes. It
 // reads all earlier ones:
 //
 //   - 1: a message is deduplicated by its producer and sequence;
-//   - 2: a record may have a deduplication key of its own (record.go).
-const formatVersion = 2
+//   - 2: a record may have a deduplication key of its own (record.go);
+//   - 3: a value may be a run of messages, and has more head (record.go, runs.go).
+const formatVersion = 3
 
 // Options say how to open a store. The zero value is a good one.
 type Options struct {
 	// FS is where the store lives; nil is the disk.
 	FS vfs.FS
+	// Splitter takes runs of messages apart; nil can only be used where there are
+	// none.
+	Splitter engine.Splitter
 	// Cache is shared between stores; nil gives the store a small one of its own.
 	Cache *Cache
 	// Logger gets what an operator should know; nil discards it.
@@ -67,6 +72,7 @@ const slowDisk = 5 * time.Second
 type Cache struct {
 	blocks *cdb.Cache
 	tables *cdb.FileCache
+	splits *lru.Cache[splitKey, *splitRun]
 }
 
 // NewCache makes a cache for blocks of so many bytes and for so many open
@@ -77,6 +83,7 @@ func NewCache(bytes int64, tables int) *Cache {
 	return &Cache{
 		blocks: cdb.NewCache(bytes + writeBuffers(defaultMemTable)),
 		tables: cdb.NewFileCache(runtime.GOMAXPROCS(0), tables),
+		splits: lru.New[splitKey, *splitRun](splitCacheBytes),
 	}
 }
 

@@ -24,6 +24,8 @@ const iterateFrom = 4
 type reader struct {
 	e    *Engine
 	iter *cdb.Iterator
+	part *partition // that run is of
+	run  *splitRun  // the last one that was read from
 }
 
 // iterate makes the reader use an iterator.
@@ -42,6 +44,9 @@ func (r *reader) close() {
 
 // read returns a record and its stored size.
 func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) {
+	if p.hasRuns.Load() {
+		return r.readRun(p, entry)
+	}
 	if r.iter == nil {
 		return p.read(entry)
 	}
@@ -65,6 +70,11 @@ func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) 
 
 // read returns a record and its stored size.
 func (p *partition) read(entry uint64) (engine.Record, int64, error) {
+	if p.hasRuns.Load() {
+		r := reader{e: p.topic.e}
+		defer r.close()
+		return r.readRun(p, entry)
+	}
 	var key [messageKeyLen]byte
 	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
 	value, closer, err := p.topic.e.db.Get(key[:])
@@ -78,6 +88,9 @@ func (p *partition) read(entry uint64) (engine.Record, int64, error) {
 
 // head returns what searches need of a record; of a damaged one the size.
 func (p *partition) head(entry uint64) (recordHead, error) {
+	if p.hasRuns.Load() {
+		return p.runHead(entry)
+	}
 	var key [messageKeyLen]byte
 	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
 	value, closer, err := p.topic.e.db.Get(key[:])
