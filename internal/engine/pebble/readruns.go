@@ -89,7 +89,7 @@ func (w *storedWalk) show(key, value []byte) error {
 	stored := engine.Stored{First: last - head.count + 1, PublishTime: head.publish}
 	switch {
 	case !head.run:
-		if stored.Record, err = decode(key, value, engine.MessageID{Topic: w.p.topic.id, Partition: w.p.index, Entry: last}); err != nil {
+		if stored.Record, err = decode(key, value, w.p.id(last)); err != nil {
 			return err
 		}
 	case head.format == neutralRun:

@@ -59,7 +59,7 @@ func (r *reader) readRun(p *partition, entry uint64) (engine.Record, int64, erro
 			return engine.Record{}, 0, cdb.ErrNotFound
 		}
 		if !head.run {
-			rec, err := decode(key, value, engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry})
+			rec, err := decode(key, value, p.id(entry))
 			return rec, int64(len(value)), err
 		}
 		run, err := p.split(last, head, value[head.body:])
@@ -112,4 +112,3 @@ func damagedHead(value []byte, before uint64) recordHead {
 	}
 	return recordHead{size: int64(len(value))}
 }
-

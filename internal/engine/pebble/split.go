@@ -47,7 +47,7 @@ func (p *partition) split(last uint64, head recordHead, body []byte) (*splitRun,
 		}
 		run.records[i] = &engine.Record{
 			Message: *m, PublishTime: head.publish,
-			ID: engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: run.first + uint64(i)},
+			ID: p.id(run.first + uint64(i)),
 		}
 		return nil
 	})
