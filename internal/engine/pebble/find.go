@@ -17,15 +17,34 @@ func (e *Engine) Find(ctx context.Context, id engine.TopicID, index int32, milli
 
 // FindNewest implements engine.Runs.
 func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, index int32) (engine.Found, error) {
-	return e.find(ctx, id, index, func(p *partition) (int64, error) {
+	newest := func(p *partition) (int64, error) {
 		if p.first.Load() == p.durable.Load() {
 			return 0, nil
 		}
-		// The largest of all times is the running maximum of the last record;
-		// the message that has it may be gone.
 		head, err := p.head(p.durable.Load() - 1)
 		return head.maxTime, err
-	})
+	}
+	found, err := e.find(ctx, id, index, newest)
+	if err != nil || found.OK {
+		return found, err
+	}
+	// The message that has the largest time of all is gone.
+	return e.find(ctx, id, index, (*partition).largestTime)
+}
+
+// largestTime looks for the largest timestamp of all messages that are left.
+func (p *partition) largestTime() (int64, error) {
+	largest := int64(-1)
+	w := storedWalk{p: p, visit: func(s *engine.Stored) (bool, error) {
+		time := s.Run.MaxTime
+		if s.Run.Count == 0 {
+			time = s.Record.Timestamp(s.PublishTime)
+		}
+		largest = max(largest, time)
+		return true, nil
+	}}
+	err := w.run(context.Background(), p.first.Load(), p.durable.Load())
+	return largest, err
 }
 
 // find looks for the first message that is not older than a time.

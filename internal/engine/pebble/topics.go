@@ -129,6 +129,7 @@ func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
 	t.tail.send()
 	for _, p := range *t.parts.Load() {
 		p.tail.send()
+		p.watchers.wake()
 	}
 	return g.wait(ctx)
 }
