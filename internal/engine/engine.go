@@ -24,6 +24,7 @@ import (
 type Engine interface {
 	Topics
 	Log
+	Runs
 	Subscriptions
 	Statistics
 

@@ -11,6 +11,9 @@ type Statistics interface {
 	// when they were last used. What an engine stored before it was opened is
 	// looked through in the background, from the first call on.
 	Usage(ctx context.Context, visit func(Usage)) error
+	// DamagedMessages returns how many messages were found damaged, and how often
+	// one of them was acknowledged all the same, since the engine was opened.
+	DamagedMessages() (found, skipped int64)
 	// Disk returns what the store takes and what is left.
 	Disk() Disk
 	// OnDeadLetter has count called with the topic of every message that was

@@ -24,7 +24,9 @@ const NoSchema int64 = -1
 // Message is what a producer hands over.
 type Message struct {
 	Payload       []byte
+	NullPayload   bool   // there is none at all, which is not the same as an empty one
 	Key           string // partition key, "" for none
+	EmptyKey      bool   // Key is "" and there is one
 	Properties    []Property
 	EventTime     int64  // epoch milliseconds, 0 for none
 	SchemaVersion int64  // version of the topic's schema, or NoSchema

@@ -41,7 +41,11 @@ func (p *producer) step(rng *rand.Rand) {
 	for range 1 + rng.IntN(3) {
 		payload := fmt.Sprintf("%s/%d/%s", p.name, p.next, strings.Repeat("x", rng.IntN(600)))
 		names = append(names, payload)
-		msgs = append(msgs, engine.Message{Payload: []byte(payload), Dedup: engine.DedupKey{Producer: p.name, Sequence: p.next}})
+		m := engine.Message{Payload: []byte(payload)}
+		if topic == logTopic {
+			m.Dedup = engine.DedupKey{Producer: p.name, Sequence: p.next}
+		}
+		msgs = append(msgs, m)
 		p.next++
 	}
 	b := p.h.noteSent(topic, names...)

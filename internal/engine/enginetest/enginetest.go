@@ -42,6 +42,7 @@ func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 	}{
 		{"topics", topicTests},
 		{"log", logTests},
+		{"runs", runTests},
 		{"subscriptions", subscriptionTests},
 		{"receive", receiveTests},
 		{"leases", leaseTests},

@@ -41,7 +41,7 @@ func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
 	all := []client{
 		newProducer(h, 0), newProducer(h, 1),
 		newConsumer(h, logTopic, "s"), newConsumer(h, queueTopic, "q"),
-		newDeadLetterConsumer(h), newJournalWriter(h, 0), newJournalWriter(h, 1), newTopicAdmin(h), newTailReader(h),
+		newDeadLetterConsumer(h), newJournalWriter(h, 0), newJournalWriter(h, 1), newTopicAdmin(h), newTailReader(h), newStreamer(h),
 	}
 	// Not everybody in every history: other mixtures, other races.
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

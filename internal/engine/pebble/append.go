@@ -61,6 +61,7 @@ func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []dr
 		return e.appendOnce(ctx, t, p, drafts, total)
 	}
 	now := time.Now().UnixMilli()
+	runs := together(drafts, now)
 	g, err := e.commit.lockWithRoom(ctx, total)
 	if err != nil {
 		return nil, err
@@ -70,8 +71,12 @@ func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []dr
 		return nil, err
 	}
 	out := make([]engine.Appended, len(drafts))
-	for i := range drafts {
-		out[i].ID = p.appendLocked(g, &drafts[i], now)
+	if len(runs) > 0 {
+		p.appendTogetherLocked(g, runs, out, now)
+	} else {
+		for i := range drafts {
+			out[i].ID = p.appendLocked(g, &drafts[i], now)
+		}
 	}
 	t.scheduleAfterAppendLocked(g, now)
 	e.commit.unlockAndCommit()

@@ -33,6 +33,8 @@ type group struct {
 	batch    *cdb.Batch
 	bytes    int
 	slots    []slot
+	sides    []sideWrite
+	sideAt   map[string]int // where in sides a key is
 	touched  []touch
 	topics   []*topic
 	journals []journalTouch
@@ -282,6 +284,7 @@ func (c *committer) apply(g *group) (err error) {
 	for i := range g.slots {
 		g.slots[i].emit(g.batch)
 	}
+	g.emitSides()
 	if err := c.e.db.ApplyNoSyncWait(g.batch, cdb.Sync); err != nil {
 		return fmt.Errorf("apply a group of writes: %w", err)
 	}
@@ -355,6 +358,7 @@ func (c *committer) complete(g *group) {
 	}
 	// Cursors and partitions still point here; let them keep little.
 	g.slots, g.touched, g.topics, g.journals, g.after = nil, nil, nil, nil, nil
+	g.sides, g.sideAt = nil, nil
 }
 
 // fail ends every group, now and for ever.

@@ -29,6 +29,7 @@ func (s *memoryStore) Open(t testing.TB) engine.Engine {
 	opts := s.opts
 	opts.EraBytes = 1 << 10 // many eras
 	opts.FS = s.fs
+	opts.Splitter = enginetest.Lines{}
 	if opts.MemTableBytes == 0 {
 		opts.MemTableBytes = 1 << 20
 	}

@@ -43,6 +43,7 @@ func (s *powerStore) Open(t testing.TB) engine.Engine {
 		EraBytes:      1 << (10 + s.rng.IntN(6)),
 		TrimDelay:     time.Duration(s.rng.IntN(5)+1) * time.Millisecond,
 		DedupWindow:   time.Hour,
+		Splitter:      enginetest.Lines{},
 	})
 	if err != nil {
 		t.Fatalf("open: %v", err)

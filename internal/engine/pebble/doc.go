@@ -22,6 +22,8 @@
 //     a due index in the store, so that idle topics cost nothing.
 //   - usage.go: usage of all topics for an operator, at the cost of those in
 //     memory.
+//   - intact.go, logscan.go: what is missing from a store is found before it is
+//     opened; damage.go: what cannot be read of an open one.
 //   - failstop.go: a failed write of the log stops the engine for good.
 //
 // # The commit pipeline
@@ -100,6 +102,7 @@
 //	journal.snapMu      which snapshot is the latest, and which group replaces it.
 //	reclaimer.mu        how much was deleted in which eras.
 //	broadcast.mu        the channel that waiting readers share.
+//	damage.mu           which messages and tables were found damaged.
 //
 // Locks are taken from left to right and never the other way:
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/engine"
+	"freshet/internal/lru"
 )
 
 // Engine is an open store.
@@ -35,6 +36,8 @@ type Engine struct {
 	reclaim     reclaimer
 	disk        diskSpace
 	journal     journalTable
+	splits      *lru.Cache[splitKey, *splitRun]
+	damage      damage
 
 	opened  time.Time
 	ops     atomic.Int64  // calls inside
@@ -63,6 +66,11 @@ func Open(dir string, opts Options) (*Engine, error) {
 		closing: make(chan struct{}),
 		failed:  make(chan struct{}),
 	}
+	if opts.Cache != nil {
+		e.splits = opts.Cache.splits
+	} else {
+		e.splits = lru.New[splitKey, *splitRun](splitCacheBytes)
+	}
 	db, err := e.openStore()
 	if err != nil {
 		return nil, err
@@ -90,12 +98,12 @@ func (e *Engine) get(key []byte) ([]byte, error) {
 		if errors.Is(err, cdb.ErrNotFound) {
 			return nil, cdb.ErrNotFound
 		}
-		return nil, storeError(err)
+		return nil, e.damagedStore(storeError(err))
 	}
 	defer closer.Close()
 	body, err := checkChecksum(key, value)
 	if err != nil {
-		return nil, err
+		return nil, e.damagedStore(err)
 	}
 	return append([]byte(nil), body...), nil
 }
@@ -109,23 +117,23 @@ func (e *Engine) scan(prefix []byte, visit func(key, body []byte) error) error {
 func (e *Engine) scanRange(start, end []byte, visit func(key, body []byte) error) error {
 	iter, err := e.db.NewIter(&cdb.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
-		return storeError(err)
+		return e.damagedStore(storeError(err))
 	}
 	defer iter.Close()
 	for ok := iter.First(); ok; ok = iter.Next() {
 		value, err := iter.ValueAndErr()
 		if err != nil {
-			return storeError(err)
+			return e.damagedStore(storeError(err))
 		}
 		body, err := checkChecksum(iter.Key(), value)
 		if err != nil {
-			return err
+			return e.damagedStore(err)
 		}
 		if err := visit(iter.Key(), body); err != nil {
 			return err
 		}
 	}
-	return storeError(iter.Error())
+	return e.damagedStore(storeError(iter.Error()))
 }
 
 // storeError says in the seam's words what Pebble found damaged.
@@ -188,6 +196,9 @@ func (e *Engine) Health() error {
 	if err := e.fault(); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrFailed, err)
 	}
+	if p := e.damage.store.Load(); p != nil {
+		return *p
+	}
 	return nil
 }
 
@@ -230,7 +241,11 @@ func (e *Engine) closeStore() error {
 	if e.db.Metrics().MemTable.Size > replayWorthwhile {
 		err = e.db.Flush()
 	}
-	err = errors.Join(err, e.db.Close())
+	if err = errors.Join(err, e.db.Close()); err == nil {
+		if err := noteClose(e.fs, e.dir); err != nil { // a full disk, say; the store itself is whole
+			e.log.Warn("store is closed, and its files could not be noted", "dir", e.dir, "error", err)
+		}
+	}
 	if e.health != nil {
 		err = errors.Join(err, e.health.Close())
 	}

@@ -12,7 +12,7 @@ const (
 	keyFormat   = 'F' // format version of the store
 	keyEraNow   = 'E' // the era that is being written
 	keyTopic    = 't' // topic kind ...: everything of a topic but its messages
-	keyMessage  = 'm' // era topic partition entry → record
+	keyMessage  = 'm' // era topic partition entry → record; of a run its last entry
 	keyDue      = 'x' // time topic → nothing: when the topic has something to trim
 	keyJournal  = 'J' // name → journal number
 	keyRecord   = 'j' // journal position → record
@@ -30,9 +30,11 @@ const (
 	ofDue    = 'e' // → time under which the topic is listed in keyDue
 	ofSub    = 'f' // name → subscription
 	ofCursor = 'g' // subscription partition → floor
+	ofRuns   = 'h' // partition → nothing: it has, or had, runs
 	ofAcks   = 'p' // subscription partition block → bitmap
 	ofCount  = 'q' // subscription partition entry → deliveries so far
 	ofDedup  = 'r' // producer sequence → message id, for deduplication
+	ofSide   = 's' // partition key → side
 )
 
 // topicPrefixLen is the length of what all keys of a topic start with;

@@ -1,6 +1,8 @@
 package pebble
 
 import (
+	"errors"
+
 	cdb "github.com/cockroachdb/pebble/v2"
 
 	"freshet/internal/engine"
@@ -17,9 +19,17 @@ type merger struct {
 type walk struct {
 	part  *partition
 	iter  *cdb.Iterator
-	spans []span // still to be walked, after the one the iterator is in
-	head  recordHead
-	ok    bool
+	span  span   // the iterator is in it
+	spans []span // still to be walked, after that
+	entry uint64 // where it is: a partition has no gaps
+	bad   error  // why the entry cannot be read, when its block is damaged
+
+	last    uint64     // last entry of the value that the iterator is at
+	value   recordHead // of the value
+	corrupt error      // why the value cannot be used
+	head    recordHead // of the entry
+	run     *splitRun  // the value taken apart, once somebody wanted a record of it
+	ok      bool
 }
 
 // merge starts a walk over durable messages, from an entry in each partition.
@@ -40,7 +50,7 @@ func (t *topic) merge(parts []*partition, from func(*partition) (uint64, error))
 			m.close()
 			return nil, storeError(err)
 		}
-		w := &walk{part: p, iter: iter, spans: spans[1:]}
+		w := &walk{part: p, iter: iter, span: spans[0], spans: spans[1:], entry: spans[0].from}
 		m.walks = append(m.walks, w)
 		m.load(w, iter.First())
 	}
@@ -55,42 +65,74 @@ func (p *partition) bounds(s span) *cdb.IterOptions {
 }
 
 // load notes the record that a walk has come to, going on to the next era when
-// one has ended.
+// one has ended. A damaged record keeps its place; whoever wants it gets the
+// error.
 func (m *merger) load(w *walk, ok bool) {
 	for !ok {
-		if err := w.iter.Error(); err != nil || len(w.spans) == 0 {
-			m.fail(storeError(err))
+		if err := w.iter.Error(); err != nil {
+			m.loadDamaged(w, storeError(err))
+			return
+		}
+		if len(w.spans) == 0 {
 			w.ok = false
 			return
 		}
-		b := w.part.bounds(w.spans[0])
-		w.spans = w.spans[1:]
+		w.span, w.spans = w.spans[0], w.spans[1:]
+		w.entry = w.span.from
+		b := w.part.bounds(w.span)
 		w.iter.SetBounds(b.LowerBound, b.UpperBound)
 		ok = w.iter.First()
 	}
-	w.ok = true
 	value, err := w.iter.ValueAndErr()
 	if err != nil {
-		m.fail(storeError(err))
-		w.ok = false
+		m.loadDamaged(w, storeError(err))
 		return
 	}
-	// A damaged record keeps its place; whoever wants it gets the error.
-	if w.head, err = verify(w.iter.Key(), value); err != nil {
-		w.head.size = int64(len(value))
+	w.ok, w.run, w.last = true, nil, messageEntry(w.iter.Key())
+	if w.value, w.corrupt = verify(w.iter.Key(), value); w.corrupt != nil {
+		// It holds all from where the walk is, since there are no gaps.
+		w.value = recordHead{publish: w.head.publish, size: int64(len(value)), count: max(w.last+1, w.entry+1) - w.entry}
 	}
+	w.goTo(max(w.last+1-w.value.count, w.entry))
 }
 
-func (m *merger) fail(err error) {
-	if m.err == nil {
-		m.err = err
+// goTo moves a walk to an entry of the value that its iterator is at.
+func (w *walk) goTo(entry uint64) {
+	w.entry = entry
+	w.head = w.value.at(entry - (w.last + 1 - w.value.count))
+}
+
+// loadDamaged notes that the block with the walk's entry cannot be read. Other
+// errors than damage end the whole walk.
+func (m *merger) loadDamaged(w *walk, err error) {
+	if !errors.Is(err, engine.ErrCorrupt) {
+		m.err, w.ok = err, false
+		return
 	}
+	w.ok, w.bad, w.last = true, w.part.damaged(w.entry, err), w.entry
+	w.head.size = 0 // nobody knows; its time is like its neighbour's
+}
+
+// advance goes from a walk's entry to the next.
+func (m *merger) advance(w *walk) {
+	w.entry++
+	if w.bad == nil && w.entry <= w.last {
+		w.goTo(w.entry)
+		return
+	}
+	if w.bad == nil {
+		m.load(w, w.iter.Next())
+		return
+	}
+	w.bad = nil
+	ok := w.entry < w.span.to && w.iter.SeekGE(messageKey(w.span.era, w.part.topic.id, w.part.index, w.entry))
+	m.load(w, ok)
 }
 
 // next goes to the next record and returns where it is.
 func (m *merger) next() (*partition, uint64, bool) {
 	if m.cur != nil {
-		m.load(m.cur, m.cur.iter.Next())
+		m.advance(m.cur)
 		m.cur = nil
 	}
 	if m.err != nil {
@@ -104,18 +146,40 @@ func (m *merger) next() (*partition, uint64, bool) {
 	if m.cur == nil {
 		return nil, 0, false
 	}
-	return m.cur.part, messageEntry(m.cur.iter.Key()), true
+	return m.cur.part, m.cur.entry, true
 }
 
 // record decodes the record that next went to.
 func (m *merger) record() (engine.Record, error) {
 	w := m.cur
+	if w.bad != nil {
+		return engine.Record{}, w.bad
+	}
 	value, err := w.iter.ValueAndErr()
 	if err != nil {
-		return engine.Record{}, storeError(err)
+		return engine.Record{}, w.part.damaged(w.entry, storeError(err))
 	}
-	id := engine.MessageID{Topic: w.part.topic.id, Partition: w.part.index, Entry: messageEntry(w.iter.Key())}
-	return decode(w.iter.Key(), value, id)
+	if w.corrupt == nil && w.value.run {
+		return w.runRecord(value)
+	}
+	r, err := decode(w.iter.Key(), value, w.part.id(w.entry))
+	return r, w.part.damaged(w.entry, err)
+}
+
+// runRecord returns the message of a run that the walk is at.
+func (w *walk) runRecord(value []byte) (engine.Record, error) {
+	if w.run == nil {
+		run, err := w.part.split(w.last, w.value, value[w.value.body:])
+		if err != nil {
+			return engine.Record{}, w.part.damaged(w.entry, err)
+		}
+		w.run = run
+	}
+	r, _, ok := w.run.record(w.entry)
+	if !ok {
+		return engine.Record{}, cdb.ErrNotFound
+	}
+	return r, nil
 }
 
 func (m *merger) close() {

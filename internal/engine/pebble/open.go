@@ -13,20 +13,28 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/cleanclose"
 	"freshet/internal/engine"
+	"freshet/internal/lru"
 )
 
 // formatVersion is the layout of keys and values that this package writes. It
 // reads all earlier ones:
 //
 //   - 1: a message is deduplicated by its producer and sequence;
-//   - 2: a record may have a deduplication key of its own (record.go).
-const formatVersion = 2
+//   - 2: a record may have a deduplication key of its own (record.go);
+//   - 3: a value may be a run of messages, and has more head (record.go, runs.go).
+const formatVersion = 3
 
 // Options say how to open a store. The zero value is a good one.
 type Options struct {
 	// FS is where the store lives; nil is the disk.
 	FS vfs.FS
+	// Splitter takes runs of messages apart; nil can only be used where there are
+	// none.
+	Splitter engine.Splitter
+	// MustExist refuses to make a store where there is none.
+	MustExist bool
 	// Cache is shared between stores; nil gives the store a small one of its own.
 	Cache *Cache
 	// Logger gets what an operator should know; nil discards it.
@@ -67,6 +75,7 @@ const slowDisk = 5 * time.Second
 type Cache struct {
 	blocks *cdb.Cache
 	tables *cdb.FileCache
+	splits *lru.Cache[splitKey, *splitRun]
 }
 
 // NewCache makes a cache for blocks of so many bytes and for so many open
@@ -77,6 +86,7 @@ func NewCache(bytes int64, tables int) *Cache {
 	return &Cache{
 		blocks: cdb.NewCache(bytes + writeBuffers(defaultMemTable)),
 		tables: cdb.NewFileCache(runtime.GOMAXPROCS(0), tables),
+		splits: lru.New[splitKey, *splitRun](splitCacheBytes),
 	}
 }
 
@@ -122,6 +132,12 @@ func (o Options) withDefaults() Options {
 
 func (e *Engine) openStore() (*cdb.DB, error) {
 	fs := e.fs
+	if err := intact(fs, e.dir, e.opts.MustExist); err != nil {
+		return nil, fmt.Errorf("open %s: %w", e.dir, err)
+	}
+	if err := cleanclose.Forget(folder{fs, e.dir}); err != nil {
+		return nil, fmt.Errorf("open %s: %w", e.dir, err)
+	}
 	if fs == vfs.Default {
 		fs, e.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
 			e.log.Warn("store: the disk is slow", "detail", info.String())
@@ -157,6 +173,7 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 	if e.opts.Cache != nil {
 		opts.Cache, opts.FileCache = e.opts.Cache.blocks, e.opts.Cache.tables
 	}
+	before := formatOf(e.fs, e.dir)
 	db, err := openPebble(e.dir, opts)
 	if err != nil {
 		if strings.Contains(err.Error(), "unknown format major version") {
@@ -164,7 +181,24 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 		}
 		return nil, fmt.Errorf("open %s: %w", e.dir, storeError(err))
 	}
+	if before < opts.FormatMajorVersion {
+		// Pebble has begun its log in an older format, whose damage cannot be
+		// told from a crash (logscan.go). A flush begins another.
+		if err := db.Flush(); err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s: %w", e.dir, storeError(err)), db.Close())
+		}
+	}
 	return db, nil
+}
+
+// formatOf is the format that Pebble last wrote a store in, the oldest when there
+// is none.
+func formatOf(fs vfs.FS, dir string) cdb.FormatMajorVersion {
+	desc, err := cdb.Peek(dir, fs)
+	if err != nil {
+		return cdb.FormatMinSupported // opening it says what is wrong
+	}
+	return desc.FormatMajorVersion
 }
 
 // openPebble is Open without its panics, which some kinds of damage cause.

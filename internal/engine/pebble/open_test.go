@@ -9,6 +9,7 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/cleanclose"
 	"freshet/internal/engine"
 )
 
@@ -29,7 +30,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	var p packer
 	p.uint(formatVersion + 1)
 	key := []byte{keyFormat}
-	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close()); err != nil {
+	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close(), fs.Remove("store/"+cleanclose.Name)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -111,9 +112,13 @@ func FuzzDecode(f *testing.F) {
 	key := messageKey(1, 1, 0, 0)
 	d := prepare(&m, nil)
 	value := make([]byte, d.size())
-	d.put(key, value, 5, 6)
+	d.put(key, value, 0, 5, 6, 5)
 	f.Add(value)
 	f.Add(value[:recordHeaderLen])
+	run := packRun(&engine.Run{Format: engine.RecordBatch, Count: 3, MaxTime: 7, Body: []byte("body")})
+	value = make([]byte, run.size())
+	run.put(key, value, 5, 6, 7)
+	f.Add(value)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if r, err := decode(key, value, engine.MessageID{}); err != nil && !errors.Is(err, engine.ErrCorrupt) {
@@ -124,11 +129,12 @@ func FuzzDecode(f *testing.F) {
 			d := prepare(&flags, nil)
 			d.flags = value[4]
 			whole := make([]byte, d.size())
-			d.put(key, whole, 0, 0)
+			d.put(key, whole, 0, 0, 0, 0)
 			if _, err := decode(key, whole, engine.MessageID{}); err != nil && !errors.Is(err, engine.ErrCorrupt) {
 				t.Fatal(err)
 			}
 		}
+		_ = splitNeutral(value, func(int32, *engine.Message) error { return nil })
 		_, _ = unpackTopic(value)
 		_, _ = unpackHead(value)
 		_, _, _ = unpackSub(value)

@@ -26,10 +26,15 @@ type partition struct {
 	next           uint64 // entry the next append gets
 	cum            int64  // bytes ever written up to next
 	publish        int64  // publish time of the newest message, durable or not
+	maxTime        int64  // largest timestamp of a message, durable or not
 	durableCum     int64
 	durablePublish int64
 	group          *group // the last group appended to
 	touch          int    // index in group.touched
+
+	hasRuns  atomic.Bool // some values hold several messages; changed under committer.mu
+	lastRun  atomic.Pointer[runPlace]
+	watchers watchers
 
 	hasDelays atomic.Bool  // the store has an index of delayed entries for it
 	delayed   atomic.Int64 // len(delays)
@@ -77,19 +82,20 @@ func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 		for ; ok && bytes.Compare(iter.Key(), start) >= 0; ok = iter.Prev() {
 			value, err := iter.ValueAndErr()
 			if err != nil {
-				return storeError(err)
+				return p.topic.e.damagedStore(storeError(err))
 			}
 			if first {
 				p.next, first = messageEntry(iter.Key())+1, false
 			}
 			if rec, err := verify(iter.Key(), value); err == nil {
 				p.restored(rec.cum+damaged, rec.publish)
+				p.maxTime = rec.maxTime
 				return nil
 			}
 			damaged += int64(len(value)) // its neighbour knows the rest
 		}
 		if err := iter.Error(); err != nil {
-			return storeError(err)
+			return p.topic.e.damagedStore(storeError(err))
 		}
 	}
 	p.restored(p.cum+damaged, p.publish)
@@ -165,15 +171,21 @@ func (p *partition) countDelayed(now int64, match func(entry uint64) bool) (n ui
 
 // appendLocked writes one message into the group. The caller holds committer.mu.
 func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID {
-	entry, size := p.next, d.size()
+	entry := p.next
 	p.next++
+	p.publish = max(p.publish, now)
+	p.maxTime = max(p.maxTime, d.msg.Timestamp(p.publish))
+	extra := d.extra
+	if p.maxTime != p.publish {
+		extra |= extraMaxTime
+	}
+	size := d.size() + moreHead(extra)
 	p.cum += int64(size)
 	p.topic.stored += int64(size)
-	p.publish = max(p.publish, now)
 	era := p.enterEraLocked(g, entry, size)
 	op := g.batch.SetDeferred(messageKeyLen, size)
 	putMessageKey(op.Key, era, p.topic.id, p.index, entry)
-	d.put(op.Key, op.Value, p.publish, p.cum)
+	d.put(op.Key, op.Value, extra, p.publish, p.cum, p.maxTime)
 	_ = op.Finish()
 	g.bytes += messageKeyLen + size
 	if due := d.msg.DeliverAt; due > now {
@@ -183,18 +195,14 @@ func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID
 		p.hasDelays.Store(true)
 		p.delay(entry, due)
 	}
-	if p.group != g {
-		p.group, p.touch = g, len(g.touched)
-		g.touched = append(g.touched, touch{part: p})
-		g.pin(p.topic)
-	}
-	g.touched[p.touch] = touch{part: p, next: p.next, cum: p.cum, publish: p.publish}
+	p.touchLocked(g)
 	return engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry}
 }
 
 // announce wakes those who wait for messages of the partition.
 func (p *partition) announce() {
 	p.tail.send()
+	p.watchers.wake()
 	p.topic.tail.send()
 	p.topic.announce()
 }

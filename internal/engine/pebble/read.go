@@ -24,6 +24,8 @@ const iterateFrom = 4
 type reader struct {
 	e    *Engine
 	iter *cdb.Iterator
+	part *partition // that run is of
+	run  *splitRun  // the last one that was read from
 }
 
 // iterate makes the reader use an iterator.
@@ -42,6 +44,13 @@ func (r *reader) close() {
 
 // read returns a record and its stored size.
 func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) {
+	if err := r.e.damage.known(p.id(entry)); err != nil {
+		return engine.Record{}, 0, err
+	}
+	if p.hasRuns.Load() {
+		rec, size, err := r.readRun(p, entry)
+		return rec, size, p.damaged(entry, err)
+	}
 	if r.iter == nil {
 		return p.read(entry)
 	}
@@ -50,34 +59,42 @@ func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) 
 	if !r.iter.Valid() || !r.iter.Next() || !bytes.Equal(r.iter.Key(), key[:]) {
 		if !r.iter.SeekGE(key[:]) || !bytes.Equal(r.iter.Key(), key[:]) {
 			if err := r.iter.Error(); err != nil {
-				return engine.Record{}, 0, storeError(err)
+				return engine.Record{}, 0, p.damaged(entry, storeError(err))
 			}
 			return engine.Record{}, 0, cdb.ErrNotFound
 		}
 	}
 	value, err := r.iter.ValueAndErr()
 	if err != nil {
-		return engine.Record{}, 0, storeError(err)
+		return engine.Record{}, 0, p.damaged(entry, storeError(err))
 	}
-	rec, err := decode(key[:], value, engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry})
-	return rec, int64(len(value)), err
+	rec, err := decode(key[:], value, p.id(entry))
+	return rec, int64(len(value)), p.damaged(entry, err)
 }
 
 // read returns a record and its stored size.
 func (p *partition) read(entry uint64) (engine.Record, int64, error) {
+	if p.hasRuns.Load() {
+		r := reader{e: p.topic.e}
+		defer r.close()
+		return r.read(p, entry)
+	}
 	var key [messageKeyLen]byte
 	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
 	value, closer, err := p.topic.e.db.Get(key[:])
 	if err != nil {
-		return engine.Record{}, 0, storeError(err)
+		return engine.Record{}, 0, p.damaged(entry, storeError(err))
 	}
 	defer closer.Close()
-	r, err := decode(key[:], value, engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry})
-	return r, int64(len(value)), err
+	r, err := decode(key[:], value, p.id(entry))
+	return r, int64(len(value)), p.damaged(entry, err)
 }
 
 // head returns what searches need of a record; of a damaged one the size.
 func (p *partition) head(entry uint64) (recordHead, error) {
+	if p.hasRuns.Load() {
+		return p.runHead(entry)
+	}
 	var key [messageKeyLen]byte
 	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
 	value, closer, err := p.topic.e.db.Get(key[:])
@@ -105,6 +122,9 @@ func (p *partition) cumBefore(entry uint64) (int64, error) {
 	if next, err := p.head(entry); err == nil { // the neighbour knows it too
 		return next.cum - next.size, nil
 	}
+	if errors.Is(err, engine.ErrCorrupt) {
+		return p.cumBeforeDamage(entry)
+	}
 	return 0, err
 }
 
@@ -113,7 +133,7 @@ func (p *partition) firstAt(millis int64) (uint64, error) {
 	lo, hi := p.first.Load(), p.durable.Load()
 	var failure error
 	n := sort.Search(int(hi-lo), func(i int) bool {
-		head, err := p.head(lo + uint64(i))
+		head, err := p.headNear(lo+uint64(i), hi)
 		if errors.Is(err, cdb.ErrNotFound) {
 			return false // trimmed meanwhile, so it is old
 		}
@@ -222,6 +242,9 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, req engine.ReadRequest) ([]engine.Record, error) {
 	m, err := t.merge(parts, func(p *partition) (uint64, error) {
 		from := max(readFrom(req, p), p.first.Load())
+		if err := t.e.damage.known(p.id(from)); err != nil && s == nil && len(parts) == 1 && req.Since.IsZero() {
+			return 0, err
+		}
 		if req.Since.IsZero() {
 			return from, nil
 		}
@@ -251,7 +274,8 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, r
 		}
 		r, err := m.record()
 		if err != nil {
-			return nil, err
+			m.err = err
+			break
 		}
 		if total += len(r.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
 			break
@@ -260,6 +284,9 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, r
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+	}
+	if len(out) > 0 && errors.Is(m.err, engine.ErrCorrupt) {
+		return out, nil // who reads on from here hears of the damage
 	}
 	return out, m.err
 }

@@ -27,9 +27,7 @@ func (e *Engine) events() *cdb.EventListener {
 		BackgroundError: func(err error) {
 			e.log.Error("store: a flush or compaction failed and is tried again", "error", err)
 		},
-		DataCorruption: func(info cdb.DataCorruptionInfo) {
-			e.log.Error("store: a file is damaged", "detail", info.String())
-		},
+		DataCorruption: e.corruptTable,
 		WriteStallBegin: func(info cdb.WriteStallBeginInfo) {
 			e.log.Warn("store: writes wait until flushes and compactions catch up", "detail", info.String())
 		},

@@ -260,6 +260,9 @@ func (r *topicRestorer) take(t *topic, key, body []byte) error {
 		return corrupt(key, fmt.Sprintf("key is for partition %d of a topic with %d partitions", n, len(r.parts)))
 	}
 	switch p := r.parts[n]; kind {
+	case ofRuns:
+		p.hasRuns.Store(true)
+		return nil
 	case ofHead:
 		return p.restoreHead(body)
 	case ofEra:
@@ -312,7 +315,7 @@ func (t *topic) restoreEnds(parts []*partition) error {
 			prefix := []byte{keyMessage}
 			var err error
 			if iter, err = t.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)}); err != nil {
-				return storeError(err)
+				return t.e.damagedStore(storeError(err))
 			}
 		}
 		if err := p.restoreEnd(iter); err != nil {
@@ -391,7 +394,7 @@ func (tt *topicTable) evict() {
 }
 
 // unload forgets a topic unless it is in use. Its usage is taken before: it
-// hold when nobody has used the topic since.
+// holds when nobody has used the topic since.
 func (tt *topicTable) unload(t *topic) {
 	usage, err := tt.lastUsage(t)
 	if err != nil {
