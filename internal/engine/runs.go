@@ -44,8 +44,10 @@ type Ticket interface {
 type Runs interface {
 	// AppendRun gives the run its place behind everything placed before and
 	// returns at once. It is durable, and visible, when Wait of the ticket
-	// returns nil. Runs placed by one goroutine keep their order.
-	AppendRun(ctx context.Context, id TopicID, partition int32, run Run, sides ...Side) (Ticket, error)
+	// returns nil. Runs placed by one goroutine keep their order. sides, which may
+	// be nil, is called with the entry of the run's first message and returns what
+	// is to be written with it; it must be quick and must not call the engine.
+	AppendRun(ctx context.Context, id TopicID, partition int32, run Run, sides func(first uint64) []Side) (Ticket, error)
 	// ReadRuns calls visit for what is durable from an entry on, in order: runs
 	// as they are, single messages as records. The first run may begin before
 	// the entry. It stops when visit says so, and returns the partition's extent
@@ -60,7 +62,8 @@ type Runs interface {
 	// FindNewest returns the entry with the largest timestamp.
 	FindNewest(ctx context.Context, id TopicID, partition int32) (Found, error)
 	// Sides calls visit for a partition's sides whose keys have a prefix, in
-	// order. What it is shown is valid during the call.
+	// order, as they are with everything that was placed before; it waits until
+	// that is durable. What it is shown is valid during the call.
 	Sides(ctx context.Context, id TopicID, partition int32, prefix []byte, visit func(Side) error) error
 }
 

@@ -63,7 +63,7 @@ func run(payloads ...string) engine.Run {
 // putRun appends a run to partition 0, waits for it and returns its first entry.
 func (v *env) putRun(id engine.TopicID, r engine.Run, sides ...engine.Side) uint64 {
 	v.Helper()
-	ticket, err := v.AppendRun(v.ctx, id, 0, r, sides...)
+	ticket, err := v.AppendRun(v.ctx, id, 0, r, func(uint64) []engine.Side { return sides })
 	v.ok(err)
 	v.ok(ticket.Wait(v.ctx))
 	return ticket.First()
@@ -220,7 +220,7 @@ var runTests = []testCase{
 		v.topic(1, keep)
 		var tickets []engine.Ticket
 		for i := range 50 {
-			t, err := v.AppendRun(v.ctx, 1, 0, run(fmt.Sprint(i), "x"))
+			t, err := v.AppendRun(v.ctx, 1, 0, run(fmt.Sprint(i), "x"), nil)
 			v.ok(err)
 			tickets = append(tickets, t)
 		}
@@ -235,6 +235,11 @@ var runTests = []testCase{
 		v.topic(1, keepParts(2))
 		side := func(key, value string) engine.Side { return engine.Side{Key: []byte(key), Value: []byte(value)} }
 		v.putRun(1, run("a"), side("p1", "one"), side("p2", "two"))
+		if _, err := v.AppendRun(v.ctx, 1, 0, run("x", "y"), func(first uint64) []engine.Side {
+			return []engine.Side{side("first", fmt.Sprint(first))}
+		}); err != nil || v.side(1, "first") != "1" {
+			v.Fatalf("got %v and the first entry %q, want 1", err, v.side(1, "first"))
+		}
 		v.putRun(1, run("b"), side("p1", "three"), engine.Side{Key: []byte("p2")})
 		for range 2 {
 			if v.side(1, "p1") != "three" || v.side(1, "p2") != "" {
@@ -248,7 +253,8 @@ var runTests = []testCase{
 			return nil
 		}))
 		v.same(other, []string{})
-		_, err := v.AppendRun(v.ctx, 1, 0, run("c"), side("p", strings.Repeat("x", engine.MaxSide+1)))
+		large := side("p", strings.Repeat("x", engine.MaxSide+1))
+		_, err := v.AppendRun(v.ctx, 1, 0, run("c"), func(uint64) []engine.Side { return []engine.Side{large} })
 		v.want(err, engine.ErrTooLarge)
 		v.ok(v.DeleteTopic(v.ctx, 1))
 		v.topic(2, keep)
@@ -326,20 +332,20 @@ var runTests = []testCase{
 			{"no format", engine.Run{Count: 1}, engine.ErrInvalid},
 			{"too large", engine.Run{Format: engine.RecordBatch, Count: 1, Body: make([]byte, 65<<20)}, engine.ErrTooLarge},
 		} {
-			if _, err := v.AppendRun(v.ctx, 1, 0, c.run); err == nil {
+			if _, err := v.AppendRun(v.ctx, 1, 0, c.run, nil); err == nil {
 				v.Fatalf("%s: got no error, want %v", c.name, c.want)
 			} else {
 				v.want(err, c.want)
 			}
 		}
-		_, err := v.AppendRun(v.ctx, 1, 7, run("a"))
+		_, err := v.AppendRun(v.ctx, 1, 7, run("a"), nil)
 		v.want(err, engine.ErrNoPartition)
-		_, err = v.AppendRun(v.ctx, 7, 0, run("a"))
+		_, err = v.AppendRun(v.ctx, 7, 0, run("a"), nil)
 		v.want(err, engine.ErrNoTopic)
 		terminated := keep
 		terminated.Terminated = true
 		v.ok(v.ConfigureTopic(v.ctx, 1, terminated))
-		_, err = v.AppendRun(v.ctx, 1, 0, run("a"))
+		_, err = v.AppendRun(v.ctx, 1, 0, run("a"), nil)
 		v.want(err, engine.ErrTerminated)
 		v.same(v.read(1, 0), []string{})
 	}},

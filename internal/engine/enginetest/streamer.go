@@ -41,7 +41,9 @@ func (s *streamer) step(rng *rand.Rand) {
 		b := s.h.noteSent(logTopic, names...)
 		side := fmt.Sprint(s.next)
 		s.sent = append(s.sent, streamedRun{b, side})
-		ticket, err := s.h.e.AppendRun(s.h.ctx, logTopic, streamedPart, run(names...), engine.Side{Key: []byte("streamer"), Value: []byte(side)})
+		ticket, err := s.h.e.AppendRun(s.h.ctx, logTopic, streamedPart, run(names...), func(uint64) []engine.Side {
+			return []engine.Side{{Key: []byte("streamer"), Value: []byte(side)}}
+		})
 		if err != nil {
 			if s.h.alive() {
 				s.h.Errorf("append a run: got error %v, want none", err)

@@ -42,33 +42,40 @@ type storedWalk struct {
 
 // run visits what is stored of the entries [from, to).
 func (w *storedWalk) run(ctx context.Context, from, to uint64) error {
+	w.from = from
+	return w.p.eachValue(from, to, func(key, value []byte) (bool, error) {
+		if err := w.show(key, value); err != nil {
+			return false, err
+		}
+		return !w.ended, ctx.Err()
+	})
+}
+
+// eachValue calls visit for everything that is stored of the entries [from, to),
+// until it says no.
+func (p *partition) eachValue(from, to uint64, visit func(key, value []byte) (more bool, err error)) error {
 	var iter *cdb.Iterator
 	defer func() {
 		if iter != nil {
 			_ = iter.Close()
 		}
 	}()
-	w.from = from
-	for _, s := range w.p.spans(from, to) {
-		var err error
+	for _, s := range p.spans(from, to) {
+		b := p.bounds(s)
 		if iter == nil {
-			iter, err = w.p.topic.e.db.NewIter(w.p.bounds(s))
+			var err error
+			if iter, err = p.topic.e.db.NewIter(b); err != nil {
+				return storeError(err)
+			}
 		} else {
-			b := w.p.bounds(s)
 			iter.SetBounds(b.LowerBound, b.UpperBound)
-		}
-		if err != nil {
-			return storeError(err)
 		}
 		for ok := iter.First(); ok; ok = iter.Next() {
 			value, err := iter.ValueAndErr()
 			if err != nil {
 				return storeError(err)
 			}
-			if err := w.show(iter.Key(), value); err != nil || w.ended {
-				return err
-			}
-			if err := ctx.Err(); err != nil {
+			if more, err := visit(iter.Key(), value); err != nil || !more {
 				return err
 			}
 		}

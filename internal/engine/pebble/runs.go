@@ -57,12 +57,12 @@ func (t *ticket) PublishTime() int64             { return t.publish }
 func (t *ticket) Wait(ctx context.Context) error { return t.group.wait(ctx) }
 
 // AppendRun implements engine.Runs.
-func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run, sides ...engine.Side) (engine.Ticket, error) {
+func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run, sides func(first uint64) []engine.Side) (engine.Ticket, error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.leave()
-	if err := checkRun(&run, sides); err != nil {
+	if err := checkRun(&run); err != nil {
 		return nil, err
 	}
 	if e.disk.full() {
@@ -83,9 +83,6 @@ func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int
 		return nil, err
 	}
 	need := size + messageKeyLen + 32
-	for i := range sides {
-		need += len(sides[i].Key) + len(sides[i].Value) + 64
-	}
 	now := time.Now().UnixMilli()
 	g, err := e.commit.lockWithRoom(ctx, need)
 	if err != nil {
@@ -95,9 +92,16 @@ func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int
 		e.commit.unlock()
 		return nil, err
 	}
+	var written []engine.Side
+	if sides != nil {
+		if written, err = checkSides(sides(p.next)); err != nil {
+			e.commit.unlock()
+			return nil, err
+		}
+	}
 	first := p.appendRunLocked(g, &packed, now)
-	for i := range sides {
-		g.setSide(sideKey(id, partition, sides[i].Key), sides[i].Value)
+	for i := range written {
+		g.setSide(sideKey(id, partition, written[i].Key), written[i].Value)
 	}
 	t.scheduleAfterAppendLocked(g, now)
 	placed := &ticket{first: first, publish: p.publish, group: g}
@@ -105,7 +109,7 @@ func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int
 	return placed, nil
 }
 
-func checkRun(run *engine.Run, sides []engine.Side) error {
+func checkRun(run *engine.Run) error {
 	switch {
 	case run.Count < 1:
 		return fmt.Errorf("%w: a run has at least one message", engine.ErrInvalid)
@@ -114,12 +118,16 @@ func checkRun(run *engine.Run, sides []engine.Side) error {
 	case len(run.Body) > maxAppendBytes:
 		return fmt.Errorf("%w: %d bytes in one run, at most %d", engine.ErrTooLarge, len(run.Body), maxAppendBytes)
 	}
+	return nil
+}
+
+func checkSides(sides []engine.Side) ([]engine.Side, error) {
 	for i := range sides {
 		if len(sides[i].Key) > engine.MaxSide || len(sides[i].Value) > engine.MaxSide {
-			return fmt.Errorf("%w: side has %d and %d bytes, at most %d are kept", engine.ErrTooLarge, len(sides[i].Key), len(sides[i].Value), engine.MaxSide)
+			return nil, fmt.Errorf("%w: side has %d and %d bytes, at most %d are kept", engine.ErrTooLarge, len(sides[i].Key), len(sides[i].Value), engine.MaxSide)
 		}
 	}
-	return nil
+	return sides, nil
 }
 
 // appendRunLocked writes a run into the group and returns its first entry. The

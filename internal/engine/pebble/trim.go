@@ -270,24 +270,30 @@ func (t *topic) planDedupLocked(plan *trimPlan, c *cut, first, to uint64, now ti
 		}
 		to = max(old, first)
 	}
-	if to > first+dedupRound {
-		to = first + dedupRound
-		plan.again(now.UnixMilli())
-	}
-	for entry := first; entry < to; entry++ {
-		r, _, err := c.part.read(entry)
-		if errors.Is(err, engine.ErrCorrupt) || errors.Is(err, cdb.ErrNotFound) {
-			continue
+	// Only single messages can be duplicates; of runs nothing is indexed.
+	looked := 0
+	err = c.part.eachValue(first, to, func(key, value []byte) (bool, error) {
+		head, err := verify(key, value)
+		if err != nil || head.run {
+			return true, nil // a damaged one is let go with its place
 		}
-		if err != nil {
-			return first, err
+		entry := messageEntry(key)
+		if looked++; looked > dedupRound {
+			to = entry
+			plan.again(now.UnixMilli())
+			return false, nil
 		}
-		if r.Dedup.IsZero() {
-			continue
+		r, err := decode(key, value, c.part.id(entry))
+		if err != nil || r.Dedup.IsZero() {
+			return true, nil
 		}
 		if id, found, err := t.original(r.Dedup); err == nil && found && id == r.ID {
 			c.dedupKeys = append(c.dedupKeys, dedupKey(t.id, r.Dedup))
 		}
+		return true, nil
+	})
+	if err != nil && !errors.Is(err, engine.ErrCorrupt) {
+		return first, err
 	}
 	return to, nil
 }
