@@ -16,6 +16,7 @@ type MessageID struct {
 type Property struct {
 	Key   string
 	Value string
+	Null  bool // Value is "" and there is none
 }
 
 // NoSchema is the SchemaVersion of a message without one.
@@ -59,7 +60,8 @@ type Appended struct {
 type Record struct {
 	Message
 	ID          MessageID
-	PublishTime int64 // epoch milliseconds, set by the engine
+	PublishTime int64     // epoch milliseconds, set by the engine
+	Run         RunFormat // format of the run it was split out of; 0 for a message that was appended as one
 }
 
 // OriginProperty is the property that names the message a dead letter is a

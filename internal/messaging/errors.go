@@ -44,6 +44,11 @@ var (
 	ErrNoRegistry  = errs.New(errs.Unavailable, "topic takes only records with a registered schema id, and this cluster has no schema registry")
 	ErrTooMuchData = errs.New(errs.TooLarge, "properties, permissions or schema text are too large")
 
+	ErrConfig        = errs.New(errs.Invalid, "topic configuration is not valid")
+	ErrTransaction   = errs.New(errs.Precondition, "transactions are not available on this cluster")
+	ErrProducerEpoch = errs.New(errs.Conflict, "epoch of the producer is over; another process took its place")
+	ErrSequence      = errs.New(errs.Conflict, "sequence of the producer's batch does not follow the last one")
+
 	ErrDamagedMessage = errs.New(errs.Unavailable, "stored message is damaged and cannot be delivered")
 )
 

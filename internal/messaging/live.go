@@ -16,8 +16,10 @@ type liveTopic struct {
 	in    meter
 	out   meter
 	acks  meter
-	dead  meter    // messages moved to a dead letter topic
-	subs  sync.Map // subscription name → *liveSubscription, for those that were used
+	dead  meter // messages moved to a dead letter topic
+	// producers are the idempotent producers of the stream protocol, by partition.
+	producers sync.Map // int32 → *producerTable
+	subs      sync.Map // subscription name → *liveSubscription, for those that were used
 }
 
 // rulesAt are a topic's rules by one state of the catalogue, which is named and
@@ -39,6 +41,9 @@ func (b *Broker) rulesOf(t *topic, live *liveTopic) *rules {
 	}
 	return &at.rules
 }
+
+// murmur2 says whether keys are routed as the clients of the stream protocol do.
+func (*liveTopic) murmur2(t *topic) bool { return t.policies.Stream[configRouting] == routingMurmur2 }
 
 type liveSubscription struct {
 	out  meter
@@ -106,6 +111,14 @@ type meter struct {
 func (m *meter) add(bytes int) {
 	for ; m != nil; m = m.sum {
 		m.messages.Add(1)
+		m.bytes.Add(int64(bytes))
+	}
+}
+
+// addMany counts several messages.
+func (m *meter) addMany(messages, bytes int) {
+	for ; m != nil; m = m.sum {
+		m.messages.Add(int64(messages))
 		m.bytes.Add(int64(bytes))
 	}
 }

@@ -20,7 +20,9 @@ const NoSchema = engine.NoSchema
 // Message is what producers hand over and consumers get.
 type Message struct {
 	Payload       []byte
+	NullPayload   bool   // there is none at all, which is not the same as an empty one
 	Key           string // decides the partition; "" for none
+	EmptyKey      bool   // Key is "" and there is one
 	Properties    []Property
 	EventTime     int64 // epoch milliseconds; 0 for none
 	SchemaVersion int64 // NoSchema from a producer means the latest
@@ -92,7 +94,7 @@ func hasControl(s string) bool {
 // toEngine makes the engine's form of a message.
 func (m *Message) toEngine(version int64, deduplicate bool) engine.Message {
 	return engine.Message{
-		Payload: m.Payload, Key: m.Key, Properties: m.Properties, EventTime: m.EventTime,
+		Payload: m.Payload, NullPayload: m.NullPayload, Key: m.Key, EmptyKey: m.EmptyKey, Properties: m.Properties, EventTime: m.EventTime,
 		SchemaVersion: version, DeliverAt: m.DeliverAt,
 		Producer: m.Producer, Sequence: m.Sequence, HasSequence: m.HasSequence,
 		Dedup: m.dedupKey(deduplicate),
@@ -146,14 +148,16 @@ func (b *Broker) origin(name string) string {
 func (t *topic) received(r *engine.Record) Received {
 	out := Received{
 		Message: Message{
-			Payload: r.Payload, Key: r.Key, Properties: r.Properties, EventTime: r.EventTime,
+			Payload: r.Payload, NullPayload: r.NullPayload, Key: r.Key, EmptyKey: r.EmptyKey, Properties: r.Properties, EventTime: r.EventTime,
 			SchemaVersion: r.SchemaVersion, DeliverAt: r.DeliverAt,
 			Producer: r.Producer, Sequence: r.Sequence, HasSequence: r.HasSequence,
 		},
 		ID:          t.messageID(r.ID),
 		PublishTime: r.PublishTime,
 	}
-	out.readFormat1()
+	if r.Run == 0 { // a record of the stream protocol may have properties of any name
+		out.readFormat1()
+	}
 	if !out.HasSequence {
 		// Pulsar's producers number their messages from 0 when the caller does
 		// not; the place in the partition is exactly that.

@@ -95,6 +95,7 @@ type Policies struct {
 	Clusters           []string            `json:"clusters,omitempty"`           // namespaces only; informational
 	Permissions        map[string][]Action `json:"permissions,omitempty"`
 	Properties         map[string]string   `json:"properties,omitempty"`
+	Stream             map[string]string   `json:"stream,omitempty"` // topics only: configuration in the stream protocol's words
 }
 
 // DefaultPolicies are in force where neither a topic nor its namespace says
@@ -132,6 +133,7 @@ func inForce[T any](set, byDefault *T) T {
 func (p Policies) clone() Policies {
 	p.Permissions = maps.Clone(p.Permissions)
 	p.Properties = maps.Clone(p.Properties)
+	p.Stream = maps.Clone(p.Stream)
 	p.Clusters = slices.Clone(p.Clusters)
 	return p
 }
@@ -183,6 +185,11 @@ func (p *Policies) validate(limits *Limits) error {
 	if err := checkPermissions(p.Permissions); err != nil {
 		return err
 	}
+	for name, value := range p.Stream {
+		if err := checkStreamConfig(name, value, limits); err != nil {
+			return err
+		}
+	}
 	return checkProperties(p.Properties)
 }
 
@@ -228,6 +235,7 @@ type rules struct {
 	delay        bool
 	strategy     Strategy
 	validate     bool
+	stream       streamRules
 }
 
 func (l *Limits) rules(namespace, topic *Policies) rules {
@@ -268,6 +276,7 @@ func (r *rules) override(p *Policies) {
 	if p.ValidatePayload != nil {
 		r.validate = *p.ValidatePayload
 	}
+	r.stream.override(p.Stream)
 }
 
 // config is what the engine has to know of the rules.
@@ -289,6 +298,7 @@ func (r *rules) config(t *topic) engine.TopicConfig {
 	if r.retention.Megabytes < 0 {
 		c.RetainBytes = -1
 	}
+	r.stream.configure(&c)
 	if r.quota.Bytes > 0 {
 		c.BacklogBytes, c.BacklogEvict = r.quota.Bytes, r.quota.Action == QuotaEvict
 	}

@@ -74,6 +74,8 @@ func (t target) choose(live *liveTopic, m *Message) int32 {
 		return 0
 	case t.partition >= 0:
 		return t.partition
+	case (m.Key != "" || m.EmptyKey) && live.murmur2(t.topic):
+		return names.RouteMurmur2(m.Key, t.partitions)
 	case m.Key != "":
 		return names.Route(m.Key, t.partitions)
 	case m.IdempotencyKey != "":

@@ -12,6 +12,46 @@ func Route(key string, n int32) int32 {
 	return int32(murmur3(key)&0x7fffffff) % n
 }
 
+// RouteMurmur2 is Route as the clients of the stream protocol do it: murmur2 with
+// the seed that they share.
+func RouteMurmur2(key string, n int32) int32 {
+	if n <= 1 {
+		return 0
+	}
+	return int32(murmur2(key)&0x7fffffff) % n
+}
+
+func murmur2(s string) uint32 {
+	const (
+		m    = 0x5bd1e995
+		seed = 0x9747b28c
+	)
+	h := uint32(seed) ^ uint32(len(s))
+	i := 0
+	for ; i+4 <= len(s); i += 4 {
+		k := uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24
+		k *= m
+		k ^= k >> 24
+		k *= m
+		h = h*m ^ k
+	}
+	switch len(s) - i {
+	case 3:
+		h ^= uint32(s[i+2]) << 16
+		fallthrough
+	case 2:
+		h ^= uint32(s[i+1]) << 8
+		fallthrough
+	case 1:
+		h ^= uint32(s[i])
+		h *= m
+	}
+	h ^= h >> 13
+	h *= m
+	h ^= h >> 15
+	return h
+}
+
 const (
 	murmurC1 = 0xcc9e2d51
 	murmurC2 = 0x1b873593

@@ -354,7 +354,7 @@ var runTests = []testCase{
 		v.sub(1, "s")
 		msgs := []engine.Message{
 			{Payload: []byte("a"), Key: "k", Properties: []engine.Property{{Key: "p", Value: "1"}}, EventTime: 7, SchemaVersion: 3, Producer: "me", Sequence: 4, HasSequence: true},
-			{NullPayload: true, EmptyKey: true, SchemaVersion: engine.NoSchema},
+			{NullPayload: true, EmptyKey: true, Properties: []engine.Property{{Key: "n", Null: true}, {Key: "e"}, {Key: "v", Value: "w"}}, SchemaVersion: engine.NoSchema},
 			{Payload: bytes.Repeat([]byte("x"), 300<<10), SchemaVersion: engine.NoSchema},
 			{Payload: []byte("d"), SchemaVersion: engine.NoSchema},
 		}

@@ -67,8 +67,7 @@ func splitNeutral(body []byte, each func(i int32, m *engine.Message) error) erro
 		start := 2 + n
 		end := start + int(length)
 		var m engine.Message
-		m.NullPayload, m.EmptyKey = extra&extraNullPayload != 0, extra&extraEmptyKey != 0
-		if !decodeMessage(&m, flags, body[start:end:end]) {
+		if !decodeMessage(&m, flags, extra, body[start:end:end]) {
 			return errNeutral
 		}
 		if err := each(i, &m); err != nil {

@@ -3,6 +3,7 @@ package pebble
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 
 	"freshet/internal/engine"
 )
@@ -40,7 +41,8 @@ const (
 	extraMaxTime     = 1 << 1
 	extraNullPayload = 1 << 2
 	extraEmptyKey    = 1 << 3
-	extraKnown       = extraRun | extraMaxTime | extraNullPayload | extraEmptyKey
+	extraNullable    = 1 << 4 // property values have their length plus one before them, 0 for none
+	extraKnown       = extraRun | extraMaxTime | extraNullPayload | extraEmptyKey | extraNullable
 )
 
 // moreHead is the length of the head behind its fixed part.
@@ -94,9 +96,12 @@ func prepare(m *engine.Message, scratch []byte) draft {
 	if len(m.Properties) > 0 {
 		d.flags |= hasProperties
 		p.uint(uint64(len(m.Properties)))
+		if slices.ContainsFunc(m.Properties, func(p engine.Property) bool { return p.Null }) {
+			d.extra |= extraNullable
+		}
 		for i := range m.Properties {
 			p.str(m.Properties[i].Key)
-			p.str(m.Properties[i].Value)
+			p.value(&m.Properties[i], d.extra)
 		}
 	}
 	if m.EventTime != 0 {
@@ -155,6 +160,38 @@ func putHead(value []byte, extra byte, publish, cum, maxTime int64) (body int) {
 func seal(key, value []byte, body int, sum uint32) {
 	sum = crc32.Update(crc32.Update(sum, castagnoli, key), castagnoli, value[4:body])
 	binary.LittleEndian.PutUint32(value, sum)
+}
+
+// value writes the value of a property.
+func (p *packer) value(property *engine.Property, extra byte) {
+	if extra&extraNullable == 0 {
+		p.str(property.Value)
+		return
+	}
+	if property.Null {
+		p.uint(0)
+		return
+	}
+	p.uint(uint64(len(property.Value)) + 1)
+	*p = append(*p, property.Value...)
+}
+
+// value reads what packer.value wrote.
+func (u *unpacker) value(property *engine.Property, extra byte) {
+	if extra&extraNullable == 0 {
+		property.Value = u.str()
+		return
+	}
+	n := u.uint()
+	switch {
+	case n == 0:
+		property.Null = u.err == nil
+	case n-1 > uint64(len(u.rest)):
+		u.fail()
+	default:
+		property.Value = string(u.rest[:n-1])
+		u.rest = u.rest[n-1:]
+	}
 }
 
 // recordHead is the part of a record that searches need.
@@ -225,9 +262,8 @@ func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
 		return engine.Record{}, corrupt(key, "record is a run where one message was expected")
 	}
 	r := engine.Record{ID: id, PublishTime: head.publish}
-	r.NullPayload, r.EmptyKey = value[atExtra]&extraNullPayload != 0, value[atExtra]&extraEmptyKey != 0
 	body := append([]byte(nil), value[head.body:]...)
-	if !decodeMessage(&r.Message, value[4], body) {
+	if !decodeMessage(&r.Message, value[4], value[atExtra], body) {
 		return engine.Record{}, corrupt(key, "record ends before its last field")
 	}
 	return r, nil
@@ -235,7 +271,8 @@ func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
 
 // decodeMessage reads fields and payload, which it keeps references to. It says
 // whether all fields were there.
-func decodeMessage(r *engine.Message, flags byte, body []byte) bool {
+func decodeMessage(r *engine.Message, flags, extra byte, body []byte) bool {
+	r.NullPayload, r.EmptyKey = extra&extraNullPayload != 0, extra&extraEmptyKey != 0
 	r.SchemaVersion = engine.NoSchema
 	u := unpacker{rest: body}
 	if flags&hasKey != 0 {
@@ -249,7 +286,8 @@ func decodeMessage(r *engine.Message, flags byte, body []byte) bool {
 		}
 		r.Properties = make([]engine.Property, n)
 		for i := range r.Properties {
-			r.Properties[i] = engine.Property{Key: u.str(), Value: u.str()}
+			r.Properties[i].Key = u.str()
+			u.value(&r.Properties[i], extra)
 		}
 	}
 	if flags&hasEventTime != 0 {

@@ -46,7 +46,7 @@ func (p *partition) split(last uint64, head recordHead, body []byte) (*splitRun,
 			return errNeutral
 		}
 		run.records[i] = &engine.Record{
-			Message: *m, PublishTime: head.publish,
+			Message: *m, PublishTime: head.publish, Run: head.format,
 			ID: p.id(run.first + uint64(i)),
 		}
 		return nil
