@@ -28,9 +28,10 @@ type Options struct {
 
 // Coordinator coordinates the consumer groups of one cluster.
 type Coordinator struct {
-	shards [shards]*shard
-	opts   Options
-	log    *slog.Logger
+	shards    [shards]*shard
+	producers producerIDs
+	opts      Options
+	log       *slog.Logger
 
 	ctx    context.Context // the life of the coordinator, ended by Close
 	cancel context.CancelFunc
@@ -67,6 +68,9 @@ func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, e
 			return nil, errors.Join(err, c.Close())
 		}
 		c.shards[i] = s
+	}
+	if err := c.openProducerIDs(ctx, journals); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	for _, s := range c.shards {
 		s.wake()
@@ -123,6 +127,9 @@ func (c *Coordinator) Close() error {
 		if s != nil {
 			failed = errors.Join(failed, s.machine.Close())
 		}
+	}
+	if c.producers.machine != nil {
+		failed = errors.Join(failed, c.producers.machine.Close())
 	}
 	return failed
 }

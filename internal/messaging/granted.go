@@ -87,3 +87,25 @@ func (c *catalogue) grants() map[string][]access.ClusterGrant {
 	})
 	return byRole
 }
+
+// Granted says whether the cluster's own permissions give a role a permission on
+// a topic, as Pulsar's admin API sets them.
+func (b *Broker) Granted(role string, p access.Permission, topic names.Topic) bool {
+	for _, action := range []Action{ActionProduce, ActionConsume} {
+		if conveyed, ok := action.Conveys(); ok && conveyed == p {
+			return b.Grants(role, topic, action)
+		}
+	}
+	return slices.Contains(TenantAdminPermissions(), p) && b.Administers(role, topic.Namespace.Tenant)
+}
+
+// GrantedWithin says whether they give it on something of a tenant, or of the
+// whole cluster when none is named.
+func (b *Broker) GrantedWithin(role string, p access.Permission, tenant string) bool {
+	for _, g := range b.GrantsOf(role) {
+		if (tenant == "" || g.Scope.Tenant == tenant) && slices.Contains(g.Permissions, p) {
+			return true
+		}
+	}
+	return false
+}

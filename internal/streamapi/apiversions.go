@@ -42,7 +42,7 @@ func versions() []kmsg.ApiVersionsResponseApiKey {
 func newerVersion() kmsg.Response {
 	own := apis[keyAPIVersions]
 	return &kmsg.ApiVersionsResponse{
-		Version: 0, ErrorCode: codeUnsupportedVersion,
+		Version: 0, ErrorCode: codeVersion,
 		ApiKeys: []kmsg.ApiVersionsResponseApiKey{{ApiKey: keyAPIVersions, MinVersion: own.min, MaxVersion: own.max}},
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"freshet/internal/access"
 	"freshet/internal/groups"
+	"freshet/internal/identity"
 	"freshet/internal/messaging"
 	"freshet/internal/surface"
 )
@@ -47,6 +48,9 @@ type Limits struct {
 // required.
 type Options struct {
 	surface.Options
+	// Filter says which of the things in a scope a principal has a permission on.
+	// access.Policy has one.
+	Filter   func(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
 	Clusters Clusters
 	Limits   Limits
 	Logger   *slog.Logger // nil discards
@@ -65,8 +69,8 @@ const (
 
 func (o *Options) complete() {
 	o.Complete("streamapi")
-	if o.Clusters == nil {
-		panic("streamapi: Clusters are required")
+	if o.Clusters == nil || o.Filter == nil {
+		panic("streamapi: Clusters and Filter are required")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"freshet/internal/access"
 	"freshet/internal/audit"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
@@ -65,7 +67,7 @@ func takeSASLHandshake(_ context.Context, c *call) answer {
 	response.SupportedMechanisms = mechanisms
 	a := now(func(context.Context) (kmsg.Response, error) { return response, nil })
 	if !slices.Contains(mechanisms, request.Mechanism) {
-		response.ErrorCode = codeUnsupportedSASLMechanism
+		response.ErrorCode = codeMechanism
 		a.last = true
 		return a
 	}
@@ -79,13 +81,13 @@ func takeSASLAuthenticate(ctx context.Context, c *call) answer {
 	response, _ := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 	auth := &c.conn.auth
 	if auth.mechanism == "" {
-		response.ErrorCode, response.ErrorMessage = codeIllegalSASLState, text("SaslHandshake comes first")
+		response.ErrorCode, response.ErrorMessage = codeSASLState, text("SaslHandshake comes first")
 		return answer{make: func(context.Context) (kmsg.Response, error) { return response, nil }, last: true}
 	}
 	next, err := auth.verify(ctx, c.conn, request.SASLAuthBytes)
 	auth.mechanism = ""
 	if err != nil {
-		response.ErrorCode, response.ErrorMessage = codeSASLAuthenticationFailed, text(err.Error())
+		response.ErrorCode, response.ErrorMessage = codeAuthentication, text(err.Error())
 		return answer{make: func(ctx context.Context) (kmsg.Response, error) {
 			pause(ctx)
 			return response, nil
@@ -207,13 +209,27 @@ func (c *conn) cluster(given credentials) (*Cluster, error) {
 // audit records that a client was turned away.
 func (c *conn) audit(who *identity.Principal, reason string) {
 	record := audit.Record{
-		Time: time.Now(), Surface: Surface, Verb: "connect", Resource: "stream", Decision: audit.Denied,
+		Time: time.Now(), Surface: Surface, Verb: "connect", Resource: "stream", Decision: audit.Denied, Status: 401,
 		Source: c.socket.RemoteAddr().String(), UserAgent: c.software, Scope: reason,
 	}
 	if who != nil {
 		record.Principal, record.KeyID = who.Name, who.KeyID
 	}
 	c.server.opts.Auditor.Record(record)
+}
+
+// auditRecord makes the record of a call.
+func (c *call) auditRecord(permission access.Permission, scope string) audit.Record {
+	rec := audit.Record{
+		Time: time.Now(), Surface: Surface, Verb: apis[c.key].name, Resource: "stream", Permission: string(permission),
+		Organization: c.session.cluster.Organization, Scope: scope,
+		Principal: c.session.who.Name, KeyID: c.session.who.KeyID,
+		Source: c.conn.socket.RemoteAddr().String(), UserAgent: c.conn.software,
+	}
+	if parts := strings.Split(string(permission), "."); len(parts) == 3 {
+		rec.Resource, rec.Verb = parts[1], parts[2]
+	}
+	return rec
 }
 
 // text is a string that may be null on the wire.

@@ -5,10 +5,14 @@ package pebbletest
 import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/engine"
 	"freshet/internal/engine/pebble"
 )
 
 // OpenMemory opens an engine on an empty store in memory. The caller closes it.
-func OpenMemory() (*pebble.Engine, error) {
-	return pebble.Open("store", pebble.Options{FS: vfs.NewMem(), MemTableBytes: 4 << 20})
+func OpenMemory() (*pebble.Engine, error) { return OpenMemoryWith(nil) }
+
+// OpenMemoryWith does the same for tests that append runs.
+func OpenMemoryWith(splitter engine.Splitter) (*pebble.Engine, error) {
+	return pebble.Open("store", pebble.Options{FS: vfs.NewMem(), MemTableBytes: 4 << 20, Splitter: splitter})
 }

@@ -1,0 +1,99 @@
+package streamapi
+
+import (
+	"context"
+	"errors"
+
+	"freshet/internal/access"
+	"freshet/internal/errs"
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+)
+
+// What a caller was denied.
+var (
+	errTopicDenied   = errors.New("not allowed on this topic")
+	errGroupDenied   = errors.New("not allowed on this consumer group")
+	errClusterDenied = errors.New("not allowed on this cluster")
+)
+
+// The permissions that are asked for (docs/spec/stream.md#permissions).
+const (
+	permitProduce  = access.Permission("messaging.topics.produce")
+	permitConsume  = access.Permission("messaging.topics.consume")
+	permitDescribe = access.Permission("messaging.topics.describe")
+	permitCreate   = access.Permission("messaging.topics.create")
+	permitUpdate   = access.Permission("messaging.topics.update")
+	permitDelete   = access.Permission("messaging.topics.delete")
+
+	permitSubscriptions      = access.Permission("messaging.subscriptions.describe")
+	permitDeleteSubscription = access.Permission("messaging.subscriptions.delete")
+)
+
+// describing are the permissions of which each lets a caller know a topic.
+var describing = []access.Permission{permitDescribe, permitProduce, permitConsume}
+
+// role is how the cluster's own permissions call the caller.
+func (s *session) role() string {
+	if s.who.ServiceAccount != "" {
+		return messaging.RoleOf(s.who.ServiceAccount, s.who.Organization)
+	}
+	return s.who.Name
+}
+
+// insider says whether the cluster's own permissions are for the caller.
+func (s *session) insider() bool {
+	scope := &s.cluster.Scope
+	return s.who.Organization == scope.Organization && (s.who.Instance == "" || s.who.Instance == scope.Instance)
+}
+
+// mayTopic asks for permissions on a topic; any one will do.
+func (c *call) mayTopic(ctx context.Context, topic names.Topic, wanted ...access.Permission) error {
+	scope := c.session.cluster.Scope
+	scope.Tenant, scope.Namespace = topic.Namespace.Tenant, topic.Namespace.Name
+	scope.TopicDomain, scope.Topic = string(names.Persistent), topic.Local
+	for _, p := range wanted {
+		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, p, scope)
+		if err == nil {
+			return nil
+		}
+		if errs.KindOf(err) != errs.Denied {
+			return err
+		}
+		if c.session.insider() && c.session.cluster.Broker.Granted(c.session.role(), p, topic) {
+			return nil
+		}
+	}
+	c.denied(wanted[0], scope)
+	return errTopicDenied
+}
+
+// mayGroup asks for a permission on something of the tenant that a group with
+// this name could read.
+func (c *call) mayGroup(group string, wanted ...access.Permission) error {
+	scope := c.session.cluster.Scope
+	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
+	for _, p := range wanted {
+		if filter := c.conn.server.opts.Filter(c.session.who, p, scope); !filter.None() {
+			return nil
+		}
+		if c.session.insider() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, scope.Tenant) {
+			return nil
+		}
+	}
+	c.denied(wanted[0], scope)
+	return errGroupDenied
+}
+
+// mayCluster asks for a permission on something of the cluster.
+func (c *call) mayCluster(p access.Permission) error {
+	scope := c.session.cluster.Scope
+	if filter := c.conn.server.opts.Filter(c.session.who, p, scope); !filter.None() {
+		return nil
+	}
+	if c.session.insider() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, "") {
+		return nil
+	}
+	c.denied(p, scope)
+	return errClusterDenied
+}

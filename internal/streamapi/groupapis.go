@@ -1,0 +1,269 @@
+package streamapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/groups"
+)
+
+// key is the name of a group of the caller's tenant.
+func (c *call) group(name string) groups.Key {
+	return groups.Key{Tenant: c.session.namespace.Tenant, Group: name}
+}
+
+func (c *call) coordinator() *groups.Coordinator { return c.session.cluster.Groups }
+
+// What a coordinator is looked for.
+const (
+	coordinatesGroup       = 0
+	coordinatesTransaction = 1
+)
+
+func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRequest, response *kmsg.FindCoordinatorResponse) error {
+	host, port := c.conn.advertised()
+	keys := request.CoordinatorKeys
+	if c.version < 4 {
+		keys = []string{request.CoordinatorKey}
+	}
+	for _, key := range keys {
+		row := kmsg.NewFindCoordinatorResponseCoordinator()
+		row.Key, row.NodeID, row.Port = key, -1, -1
+		switch request.CoordinatorType {
+		case coordinatesGroup:
+			if err := c.mayGroup(key, permitConsume, permitSubscriptions); err != nil {
+				row.ErrorCode, row.ErrorMessage = c.fail(err)
+				break
+			}
+			row.NodeID, row.Host, row.Port = nodeID, host, port
+		case coordinatesTransaction:
+			// A code that clients try again after would have them ask for ever.
+			row.ErrorCode, row.ErrorMessage = codeTransactionDenied, text("transactions are not available on this cluster")
+		default:
+			row.ErrorCode, row.ErrorMessage = codeInvalidRequest, text("this kind of coordinator is not for clients")
+		}
+		response.Coordinators = append(response.Coordinators, row)
+	}
+	if c.version < 4 {
+		row := response.Coordinators[0]
+		response.ErrorCode, response.ErrorMessage = row.ErrorCode, row.ErrorMessage
+		response.NodeID, response.Host, response.Port = row.NodeID, row.Host, row.Port
+		response.Coordinators = nil
+	}
+	return nil
+}
+
+func joinGroup(ctx context.Context, c *call, request *kmsg.JoinGroupRequest, response *kmsg.JoinGroupResponse) error {
+	response.Generation, response.MemberID = -1, request.MemberID
+	err := c.mayGroup(request.Group, permitConsume)
+	if err == nil {
+		var result groups.JoinResult
+		result, err = c.coordinator().Join(ctx, c.group(request.Group), c.joinRequest(request))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if result.MemberID != "" {
+			response.MemberID = result.MemberID
+		}
+		if err == nil {
+			fillJoin(response, &result)
+			return nil
+		}
+	}
+	response.ErrorCode = c.codeOf(err)
+	if c.version >= 7 {
+		response.Protocol = nil
+	} else {
+		response.Protocol = text("")
+	}
+	return nil
+}
+
+func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
+	join := &groups.JoinRequest{
+		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), ClientID: c.client, ClientHost: "/" + c.conn.address,
+		Session:   time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
+		Rebalance: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
+		Type:      request.ProtocolType, NeedsID: c.version >= 4, MaySkip: c.version >= 9,
+	}
+	if c.version == 0 { // it had one timeout for both
+		join.Rebalance = join.Session
+	}
+	for i := range request.Protocols {
+		join.Protocols = append(join.Protocols, groups.Protocol{Name: request.Protocols[i].Name, Metadata: request.Protocols[i].Metadata})
+	}
+	return join
+}
+
+func fillJoin(response *kmsg.JoinGroupResponse, result *groups.JoinResult) {
+	response.Generation, response.LeaderID, response.MemberID = result.Generation, result.Leader, result.MemberID
+	response.ProtocolType, response.Protocol = text(result.Type), text(result.Protocol)
+	response.SkipAssignment = result.SkipAssignment
+	for _, m := range result.Members {
+		row := kmsg.NewJoinGroupResponseMember()
+		row.MemberID, row.ProtocolMetadata = m.ID, m.Metadata
+		if m.InstanceID != "" {
+			row.InstanceID = text(m.InstanceID)
+		}
+		response.Members = append(response.Members, row)
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, response *kmsg.SyncGroupResponse) error {
+	response.MemberAssignment = []byte{}
+	err := c.mayGroup(request.Group, permitConsume)
+	if err == nil {
+		sync := &groups.SyncRequest{
+			MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
+			Type: deref(request.ProtocolType), Protocol: deref(request.Protocol),
+		}
+		if len(request.GroupAssignment) > 0 {
+			sync.Assignments = make(map[string][]byte, len(request.GroupAssignment))
+		}
+		for i := range request.GroupAssignment {
+			sync.Assignments[request.GroupAssignment[i].MemberID] = request.GroupAssignment[i].MemberAssignment
+		}
+		var result groups.SyncResult
+		result, err = c.coordinator().Sync(ctx, c.group(request.Group), sync)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			response.ProtocolType, response.Protocol = text(result.Type), text(result.Protocol)
+			if result.Assignment != nil {
+				response.MemberAssignment = result.Assignment
+			}
+		}
+	}
+	response.ErrorCode = c.codeOf(err)
+	return nil
+}
+
+func heartbeat(_ context.Context, c *call, request *kmsg.HeartbeatRequest, response *kmsg.HeartbeatResponse) error {
+	err := c.mayGroup(request.Group, permitConsume)
+	if err == nil {
+		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, deref(request.InstanceID), request.Generation)
+	}
+	response.ErrorCode = c.codeOf(err)
+	return nil
+}
+
+func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, response *kmsg.LeaveGroupResponse) error {
+	if err := c.mayGroup(request.Group, permitConsume); err != nil {
+		response.ErrorCode = c.codeOf(err)
+		return nil
+	}
+	leavers := []groups.Leaver{{MemberID: request.MemberID}}
+	if c.version >= 3 {
+		leavers = leavers[:0]
+		for i := range request.Members {
+			leavers = append(leavers, groups.Leaver{MemberID: request.Members[i].MemberID, InstanceID: deref(request.Members[i].InstanceID)})
+		}
+	}
+	failed, err := c.coordinator().Leave(c.group(request.Group), leavers)
+	switch {
+	case err != nil:
+		response.ErrorCode = c.codeOf(err)
+	case c.version < 3:
+		response.ErrorCode = c.codeOf(failed[0])
+	default:
+		for i := range failed {
+			row := kmsg.NewLeaveGroupResponseMember()
+			row.MemberID, row.InstanceID, row.ErrorCode = request.Members[i].MemberID, request.Members[i].InstanceID, c.codeOf(failed[i])
+			response.Members = append(response.Members, row)
+		}
+	}
+	return nil
+}
+
+func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequest, response *kmsg.DescribeGroupsResponse) error {
+	for _, name := range request.Groups {
+		row := kmsg.NewDescribeGroupsResponseGroup()
+		row.Group, row.AuthorizedOperations = name, notAsked
+		err := c.mayGroup(name, permitConsume, permitSubscriptions)
+		if err == nil {
+			var d groups.Description
+			if d, err = c.coordinator().Describe(c.group(name)); err == nil {
+				fillDescription(&row, &d)
+			}
+		}
+		if errors.Is(err, groups.ErrNoGroup) && c.version < 6 {
+			row.State, err = "Dead", nil
+		}
+		if err != nil {
+			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.State = "Dead"
+		}
+		response.Groups = append(response.Groups, row)
+	}
+	return nil
+}
+
+func fillDescription(row *kmsg.DescribeGroupsResponseGroup, d *groups.Description) {
+	row.State, row.ProtocolType, row.Protocol = d.State, d.ProtocolType, d.Protocol
+	for _, m := range d.Members {
+		member := kmsg.NewDescribeGroupsResponseGroupMember()
+		member.MemberID, member.ClientID, member.ClientHost = m.ID, m.ClientID, m.ClientHost
+		member.ProtocolMetadata, member.MemberAssignment = orEmpty(m.Metadata), orEmpty(m.Assignment)
+		if m.InstanceID != "" {
+			member.InstanceID = text(m.InstanceID)
+		}
+		row.Members = append(row.Members, member)
+	}
+}
+
+func orEmpty(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, response *kmsg.ListGroupsResponse) error {
+	wants := func(filter []string, value string) bool {
+		if len(filter) == 0 {
+			return true
+		}
+		for _, f := range filter {
+			if f == value {
+				return true
+			}
+		}
+		return false
+	}
+	quiet := *c
+	quiet.unaudited = true
+	for _, g := range c.coordinator().List(c.session.namespace.Tenant) {
+		if !wants(request.StatesFilter, g.State) || !wants(request.TypesFilter, "classic") || quiet.mayGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
+			continue
+		}
+		row := kmsg.NewListGroupsResponseGroup()
+		row.Group, row.ProtocolType, row.GroupState, row.GroupType = g.Key.Group, g.ProtocolType, g.State, "classic"
+		response.Groups = append(response.Groups, row)
+	}
+	return nil
+}
+
+func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsRequest, response *kmsg.DeleteGroupsResponse) error {
+	for _, name := range request.Groups {
+		row := kmsg.NewDeleteGroupsResponseGroup()
+		row.Group = name
+		err := c.mayGroup(name, permitDeleteSubscription)
+		if err == nil {
+			err = c.coordinator().Delete(ctx, c.group(name))
+		}
+		row.ErrorCode = c.codeOf(err)
+		response.Groups = append(response.Groups, row)
+	}
+	return nil
+}

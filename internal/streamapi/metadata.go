@@ -1,0 +1,119 @@
+package streamapi
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+)
+
+const maxTopics = 10_000 // in one request
+
+func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
+	host, port := c.conn.advertised()
+	response.Brokers = []kmsg.MetadataResponseBroker{{NodeID: nodeID, Host: host, Port: port, Rack: c.rack()}}
+	response.ClusterID, response.ControllerID = text(c.session.cluster.clusterID()), nodeID
+	response.AuthorizedOperations = notAsked
+	if len(request.Topics) > maxTopics {
+		return errors.New("client asks for the metadata of more topics than the limit allows")
+	}
+	if request.Topics == nil || c.version == 0 && len(request.Topics) == 0 {
+		return c.allTopics(ctx, response)
+	}
+	for i := range request.Topics {
+		asked := &request.Topics[i]
+		said := ""
+		if asked.Topic != nil {
+			said = *asked.Topic
+		}
+		topic, err := c.topicBy(ctx, said, asked.TopicID, describing...)
+		if errors.Is(err, messaging.ErrNoTopic) && request.AllowAutoTopicCreation {
+			topic, err = c.autoCreate(ctx, said, err)
+		}
+		row := kmsg.NewMetadataResponseTopic()
+		row.Topic, row.TopicID = asked.Topic, asked.TopicID
+		row.AuthorizedOperations = notAsked
+		if row.ErrorCode = c.codeOf(err); err == nil {
+			c.describeTopic(&row, topic)
+			if asked.Topic == nil {
+				row.Topic = text(c.printed(topic.Name()))
+			}
+		}
+		response.Topics = append(response.Topics, row)
+	}
+	return nil
+}
+
+// autoCreate makes a topic that a client asks for, where the namespace lets it.
+func (c *call) autoCreate(ctx context.Context, said string, missing error) (*messaging.StreamTopic, error) {
+	name, err := c.topicName(ctx, said)
+	if err != nil {
+		return nil, err
+	}
+	broker := c.session.cluster.Broker
+	if !legal(said) || !broker.MayCreateTopics(name.Namespace) || c.mayTopic(ctx, name, permitCreate) != nil {
+		return nil, missing
+	}
+	topic, err := broker.CreateStreamTopic(ctx, name, 0, nil, false)
+	if errors.Is(err, messaging.ErrTopicExists) { // somebody was faster
+		return broker.StreamTopic(ctx, name)
+	}
+	return topic, err
+}
+
+// allTopics lists what the caller may see of the default namespace.
+func (c *call) allTopics(ctx context.Context, response *kmsg.MetadataResponse) error {
+	var found []*messaging.StreamTopic
+	err := c.session.cluster.Broker.StreamTopics(ctx, c.session.namespace, func(t *messaging.StreamTopic) bool {
+		if legal(t.Name().Local) {
+			found = append(found, t)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, topic := range found {
+		if !c.sees(ctx, topic.Name()) {
+			continue
+		}
+		row := kmsg.NewMetadataResponseTopic()
+		row.Topic, row.AuthorizedOperations = text(c.printed(topic.Name())), notAsked
+		c.describeTopic(&row, topic)
+		response.Topics = append(response.Topics, row)
+	}
+	return nil
+}
+
+// sees says whether a topic is listed for the caller; being left out of a list is
+// no denial.
+func (c *call) sees(ctx context.Context, name names.Topic) bool {
+	quiet := *c
+	quiet.unaudited = true
+	return quiet.mayTopic(ctx, name, describing...) == nil
+}
+
+func (c *call) describeTopic(row *kmsg.MetadataResponseTopic, topic *messaging.StreamTopic) {
+	row.TopicID = c.session.cluster.topicID(topic.ID())
+	row.IsInternal = topic.Name().Internal()
+	for i := range topic.Partitions() {
+		p := kmsg.NewMetadataResponseTopicPartition()
+		p.Partition, p.Leader, p.LeaderEpoch = i, nodeID, 0
+		p.Replicas, p.ISR = []int32{nodeID}, []int32{nodeID}
+		row.Partitions = append(row.Partitions, p)
+	}
+}
+
+func describeCluster(_ context.Context, c *call, _ *kmsg.DescribeClusterRequest, response *kmsg.DescribeClusterResponse) error {
+	host, port := c.conn.advertised()
+	broker := kmsg.NewDescribeClusterResponseBroker()
+	broker.NodeID, broker.Host, broker.Port, broker.Rack = nodeID, host, port, c.rack()
+	response.Brokers = []kmsg.DescribeClusterResponseBroker{broker}
+	response.ClusterID, response.ControllerID = c.session.cluster.clusterID(), nodeID
+	response.ClusterAuthorizedOperations = notAsked
+	response.EndpointType = 1
+	return nil
+}

@@ -1,0 +1,156 @@
+package streamapi
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/engine"
+	"freshet/internal/groups"
+)
+
+func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse) error {
+	err := c.mayGroup(request.Group, permitConsume)
+	commit := &groups.CommitRequest{
+		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
+		Offsets: make(map[groups.Partition]groups.Offset),
+	}
+	for i := range request.Topics {
+		asked := &request.Topics[i]
+		row := kmsg.NewOffsetCommitResponseTopic()
+		row.Topic, row.TopicID = asked.Topic, asked.TopicID
+		topic, topicErr := c.topicBy(ctx, asked.Topic, asked.TopicID, permitConsume)
+		for j := range asked.Partitions {
+			p := &asked.Partitions[j]
+			part := kmsg.NewOffsetCommitResponseTopicPartition()
+			part.Partition = p.Partition
+			switch {
+			case err != nil:
+			case topicErr != nil:
+				part.ErrorCode = c.codeOf(topicErr)
+			case p.Partition < 0 || p.Partition >= topic.Partitions():
+				part.ErrorCode = codeUnknownTopic
+			case len(deref(p.Metadata)) > maxOffsetMetadata:
+				part.ErrorCode = codeOffsetMetadata
+			default:
+				commit.Offsets[groups.Partition{Topic: engine.TopicID(topic.ID()), Partition: p.Partition}] = groups.Offset{
+					Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: deref(p.Metadata),
+				}
+			}
+			row.Partitions = append(row.Partitions, part)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+	if err == nil {
+		err = c.coordinator().Commit(ctx, c.group(request.Group), commit)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		failed := c.codeOf(err)
+		for i := range response.Topics {
+			for j := range response.Topics[i].Partitions {
+				response.Topics[i].Partitions[j].ErrorCode = failed
+			}
+		}
+	}
+	return nil
+}
+
+const maxOffsetMetadata = 4096
+
+func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest, response *kmsg.OffsetFetchResponse) error {
+	asked := request.Groups
+	if c.version < 8 {
+		one := kmsg.OffsetFetchRequestGroup{Group: request.Group}
+		if request.Topics != nil {
+			one.Topics = []kmsg.OffsetFetchRequestGroupTopic{}
+		}
+		for i := range request.Topics {
+			one.Topics = append(one.Topics, kmsg.OffsetFetchRequestGroupTopic{Topic: request.Topics[i].Topic, Partitions: request.Topics[i].Partitions})
+		}
+		asked = []kmsg.OffsetFetchRequestGroup{one}
+	}
+	for i := range asked {
+		row := kmsg.NewOffsetFetchResponseGroup()
+		row.Group = asked[i].Group
+		if err := c.mayGroup(row.Group, permitConsume, permitSubscriptions); err != nil {
+			row.ErrorCode = c.codeOf(err)
+		} else if asked[i].Topics == nil {
+			c.allOffsets(ctx, &row)
+		} else {
+			c.someOffsets(ctx, &row, asked[i].Topics)
+		}
+		response.Groups = append(response.Groups, row)
+	}
+	if c.version < 8 {
+		flatten(response)
+	}
+	return nil
+}
+
+// flatten gives the answer for one group its older form.
+func flatten(response *kmsg.OffsetFetchResponse) {
+	group := response.Groups[0]
+	response.Groups, response.ErrorCode = nil, group.ErrorCode
+	for _, t := range group.Topics {
+		row := kmsg.NewOffsetFetchResponseTopic()
+		row.Topic = t.Topic
+		for _, p := range t.Partitions {
+			part := kmsg.NewOffsetFetchResponseTopicPartition()
+			part.Partition, part.Offset, part.LeaderEpoch, part.Metadata, part.ErrorCode = p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, p.ErrorCode
+			row.Partitions = append(row.Partitions, part)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+}
+
+// someOffsets answers for the partitions that were named.
+func (c *call) someOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic) {
+	for i := range asked {
+		t := kmsg.NewOffsetFetchResponseGroupTopic()
+		t.Topic, t.TopicID = asked[i].Topic, asked[i].TopicID
+		topic, err := c.topicBy(ctx, asked[i].Topic, asked[i].TopicID, describing...)
+		for _, index := range asked[i].Partitions {
+			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+			p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = index, -1, -1, text("")
+			switch {
+			case errors.Is(err, errTopicDenied), errors.Is(err, errTopicID):
+				p.ErrorCode = c.codeOf(err)
+			case err == nil:
+				if o, ok := c.coordinator().Offset(c.group(row.Group), groups.Partition{Topic: engine.TopicID(topic.ID()), Partition: index}); ok {
+					p.Offset, p.LeaderEpoch, p.Metadata = o.Offset, o.LeaderEpoch, text(o.Metadata)
+				}
+			}
+			t.Partitions = append(t.Partitions, p)
+		}
+		row.Topics = append(row.Topics, t)
+	}
+}
+
+// allOffsets answers for everything that a group committed of topics that the
+// caller may see.
+func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup) {
+	byTopic := make(map[engine.TopicID]int) // where in row, -1 for those that are left out
+	c.coordinator().Offsets(c.group(row.Group), func(at groups.Partition, o groups.Offset) {
+		index, known := byTopic[at.Topic]
+		if !known {
+			index = -1
+			topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, uint64(at.Topic))
+			if err == nil && c.sees(ctx, topic.Name()) {
+				index = len(row.Topics)
+				t := kmsg.NewOffsetFetchResponseGroupTopic()
+				t.Topic, t.TopicID = c.printed(topic.Name()), c.session.cluster.topicID(topic.ID())
+				row.Topics = append(row.Topics, t)
+			}
+			byTopic[at.Topic] = index
+		}
+		if index >= 0 {
+			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+			p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = at.Partition, o.Offset, o.LeaderEpoch, text(o.Metadata)
+			row.Topics[index].Partitions = append(row.Topics[index].Partitions, p)
+		}
+	})
+}

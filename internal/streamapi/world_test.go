@@ -1,0 +1,154 @@
+package streamapi_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"freshet/internal/access"
+	"freshet/internal/engine/pebble/pebbletest"
+	"freshet/internal/groups"
+	"freshet/internal/identity"
+	"freshet/internal/identity/identitytest"
+	"freshet/internal/messaging"
+	"freshet/internal/streamapi"
+	"freshet/internal/surface"
+)
+
+const (
+	organization = "acme"
+	instance     = "main"
+)
+
+// world is a stream server over real parts.
+type world struct {
+	*testing.T
+	identity *identitytest.World
+	policy   *access.Policy
+	cluster  *streamapi.Cluster
+	server   *streamapi.Server
+	address  string
+	token    string // of the organization's administrator
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = eng.Close() })
+	quiet := slog.New(slog.DiscardHandler)
+	broker, err := messaging.Open(t.Context(), eng, messaging.Options{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	coordinator, err := groups.Open(t.Context(), eng, groups.Options{InitialDelay: 10 * time.Millisecond, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = coordinator.Close() })
+	w := &world{T: t, identity: identitytest.New(t), policy: access.NewPolicy()}
+	w.cluster = &streamapi.Cluster{
+		Organization: organization, Name: "prod", UID: "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+		Scope:     access.Scope{Organization: organization, Instance: instance, Cluster: "prod"},
+		Audiences: []string{identity.InstanceAudience(organization, instance)},
+		Broker:    broker, Groups: coordinator,
+	}
+	w.server = streamapi.NewServer(streamapi.Options{
+		Options:  surface.Options{Authenticator: w.identity.Verifier, Authorizer: w.policy},
+		Filter:   w.policy.Filter,
+		Clusters: w,
+	})
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.address = listener.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- w.server.Serve(streamapi.Listener{Listener: listener}) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := w.server.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: got %v, want all connections to end", err)
+		}
+		if err := <-served; !errors.Is(err, streamapi.ErrServerClosed) {
+			t.Errorf("serve: got %v, want %v", err, streamapi.ErrServerClosed)
+		}
+	})
+	w.token = w.account("boss", func(a *identity.Account) { a.Admin = true })
+	return w
+}
+
+// AtHost implements streamapi.Clusters.
+func (w *world) AtHost(string) (*streamapi.Cluster, error) { return w.cluster, nil }
+
+// Default implements streamapi.Clusters.
+func (w *world) Default() (*streamapi.Cluster, error) { return w.cluster, nil }
+
+// Named implements streamapi.Clusters.
+func (w *world) Named(org, name string) (*streamapi.Cluster, error) {
+	if org == organization && name == "prod" {
+		return w.cluster, nil
+	}
+	return nil, errors.New("no such cluster")
+}
+
+// account makes a service account and returns a token of it.
+func (w *world) account(name string, edit ...func(*identity.Account)) string {
+	w.Helper()
+	a, _ := w.identity.Account(organization, name, edit...)
+	return w.identity.Token(a, identity.InstanceAudience(organization, instance))
+}
+
+// bind gives an account a role.
+func (w *world) bind(account, role string) {
+	w.Helper()
+	err := w.policy.SetBinding(access.Binding{
+		Organization: organization, Name: account + "-" + role, RoleKind: "ClusterRole", Role: role,
+		Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: account}},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// client opens a Kafka client of the administrator.
+func (w *world) client(opts ...kgo.Opt) *kgo.Client {
+	w.Helper()
+	return w.clientAs(plain.Auth{User: "public/default", Pass: "token:" + w.token}.AsMechanism(), opts...)
+}
+
+// clientAs opens a Kafka client with credentials.
+func (w *world) clientAs(credentials sasl.Mechanism, opts ...kgo.Opt) *kgo.Client {
+	w.Helper()
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(w.address), kgo.SASL(credentials)}, opts...)...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(client.Close)
+	return client
+}
+
+func as(token string) sasl.Mechanism {
+	return plain.Auth{User: "user", Pass: token}.AsMechanism()
+}
+
+func bearer(token string) sasl.Mechanism { return oauth.Auth{Token: token}.AsMechanism() }
+
+func (w *world) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
