@@ -17,7 +17,9 @@ import (
 // fsync after a failure believes in data that is gone. A goroutine that waits
 // for ever harms nobody: callers were told of the failure by then.
 //
-// Tables are exempt: Pebble writes them anew when that fails.
+// Tables are exempt: Pebble writes them anew when that fails. So is everything
+// outside of the store's directory: a checkpoint that cannot be written harms the
+// checkpoint only.
 type failStopFS struct {
 	vfs.FS
 	e      *Engine
@@ -36,6 +38,9 @@ func (f *failStopFS) check(what, name string, err error) error {
 // mustNotFail says whether the engine fails with the file.
 func (f *failStopFS) mustNotFail(name string) bool {
 	base := f.PathBase(name)
+	if f.PathJoin(name) != f.PathJoin(f.e.dir, base) {
+		return false // a checkpoint's
+	}
 	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST") || strings.HasPrefix(base, "marker.")
 }
 
@@ -57,8 +62,8 @@ func (f *failStopFS) ReuseForWrite(oldname, newname string, category vfs.DiskWri
 // OpenDir implements vfs.FS.
 func (f *failStopFS) OpenDir(name string) (vfs.File, error) {
 	file, err := f.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
+	if err != nil || f.PathJoin(name) != f.PathJoin(f.e.dir) {
+		return file, err
 	}
 	return &failStopFile{file, f, name}, nil
 }
