@@ -40,6 +40,7 @@ var rules = []rule{
 	{[]string{"internal/errs", "internal/names", "internal/newest", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version", "internal/lru"}, nil, []string{"*"}},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
+	{[]string{"internal/backup", "internal/control"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/kubeconfig"}, nil, join(http, kube, engines, cobra)},
 	{[]string{"internal/config"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
@@ -111,7 +112,7 @@ var rules = []rule{
 
 	// Composition.
 	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli"}},
-	{[]string{"internal/cli"}, []string{"api/...", "internal/config", "internal/errs", "internal/identity", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
+	{[]string{"internal/cli"}, []string{"api/...", "internal/backup", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.

@@ -50,6 +50,7 @@ type Config struct {
 	Log           Log           `json:"log"`
 	Metrics       Metrics       `json:"metrics"`
 	Audit         Audit         `json:"audit"`
+	Backup        Backup        `json:"backup"`
 
 	// origins says where a setting was read: "line 3", or the name of an
 	// environment variable. By path, for messages.
@@ -230,4 +231,17 @@ type Audit struct {
 	Path    string `json:"path"`
 	MaxSize Size   `json:"maxSize"`
 	Keep    int    `json:"keep"`
+}
+
+// Backup sets the backups that the server takes of itself.
+type Backup struct {
+	// Directory is where they go, each in a folder of its own; "" takes none.
+	Directory string `json:"directory"`
+	// Every is how long after the newest one the next begins.
+	Every Duration `json:"every"`
+	// Keep is how many there are; the oldest go.
+	Keep int `json:"keep"`
+	// WithoutKeys leaves out the encryption keys, the operator's token and the
+	// certificate authority.
+	WithoutKeys bool `json:"withoutKeys"`
 }

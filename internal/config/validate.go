@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -63,6 +64,7 @@ func (c *Config) validate(p *problems) {
 	c.validatePools(p)
 	c.validateBounds(p)
 	c.validateAdmin(p)
+	c.validateBackup(p)
 	c.validateLog(p)
 }
 
@@ -234,6 +236,26 @@ func (c *Config) validateMember(p *problems, field string, member PoolMember) {
 	case c.Etcd.External() && !c.Etcd.SingleReplica:
 		p.addf(field+".engine", "pebble keeps a cluster's data on this machine only, so replicas that share "+
 			"an external etcd would not see the same data; set etcd.singleReplica: true if this is the only replica")
+	}
+}
+
+// validateBackup wants a place that does not depend on where the server was started
+// and does not go with the data directory.
+func (c *Config) validateBackup(p *problems) {
+	dir := c.Backup.Directory
+	if dir == "" {
+		return
+	}
+	if !filepath.IsAbs(dir) {
+		p.addf("backup.directory", "%q must be an absolute path", dir)
+		return
+	}
+	data, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		return // nobody knows where we are
+	}
+	if inside, err := filepath.Rel(data, dir); err == nil && filepath.IsLocal(inside) {
+		p.addf("backup.directory", "%s is in the data directory, and would be lost with it; use another place", dir)
 	}
 }
 

@@ -20,6 +20,8 @@ type collector struct {
 	keys     *prometheus.Desc
 	tokens   *prometheus.Desc
 	audited  *prometheus.Desc
+	backups  *prometheus.Desc
+	backedUp *prometheus.Desc
 	messages *messagingMetrics
 }
 
@@ -38,6 +40,8 @@ func newCollector(s *server) *collector {
 		keys:     desc("api_keys", "API keys that are known."),
 		tokens:   desc("verified_tokens", "Tokens whose signature need not be checked again."),
 		audited:  desc("audit_records_total", "Audit records, by what became of them.", "outcome"),
+		backups:  desc("backups_total", "Backups on schedule, by what became of them.", "outcome"),
+		backedUp: desc("backup_last_timestamp_seconds", "When the newest backup on schedule began."),
 		messages: newMessagingMetrics(),
 	}
 }
@@ -67,6 +71,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.accounts, float64(accounts))
 	gauge(c.keys, float64(keys))
 	gauge(c.tokens, float64(c.server.identity.verifier.Cached()))
+	if b := c.server.backups; b.cfg.Directory != "" {
+		gauge(c.backedUp, float64(b.last.Load()))
+		for outcome, n := range map[string]int64{"done": b.done.Load(), "failed": b.failed.Load()} {
+			ch <- prometheus.MustNewConstMetric(c.backups, prometheus.CounterValue, float64(n), outcome)
+		}
+	}
 	if c.server.audit != nil {
 		stats := c.server.audit.Stats()
 		for outcome, n := range map[string]int64{"written": stats.Written, "dropped": stats.Dropped, "failed": stats.Failed} {

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -60,6 +61,8 @@ type server struct {
 	certs     *certificates
 	front     frontHandler // what the ports serve
 	routes    http.Handler // what front serves once everything is there
+	staging   sync.Mutex   // held while the staged copy of a backup is there
+	backups   *backups
 
 	background context.CancelFunc
 	ended      chan struct{} // controllers have stopped
@@ -90,6 +93,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		ended:   make(chan struct{}),
 		closers: []func() error{logger.Close},
 	}
+	s.backups = s.newBackups()
 	loaded := *cfg // as it was read, before open ports are written into it
 	s.current.Store(&loaded)
 	if err := s.open(ctx); err != nil {
@@ -138,6 +142,7 @@ func (s *server) open(ctx context.Context) error {
 		{"surfaces", s.openSurfaces},
 		{"controllers", s.openControllers},
 		{"first start", s.firstStart},
+		{"control socket", s.openControl},
 	} {
 		began := time.Now()
 		if err := phase.open(ctx); err != nil {
@@ -156,6 +161,9 @@ func (s *server) openDirectory(context.Context) (err error) {
 		return err
 	}
 	s.closers = append(s.closers, s.lock.release)
+	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
+		return fmt.Errorf("the data directory %s is not complete, a restore to it did not finish: run freshet restore again", s.cfg.DataDir)
+	}
 	return nil
 }
 
