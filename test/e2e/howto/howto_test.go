@@ -4,6 +4,7 @@
 package howto_test
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +58,13 @@ func TestPages(t *testing.T) {
 			`{"id":1}`,
 			`["orders-value"]`,
 		},
+		"backup.md": {
+			"Z\n", // the folder of a backup
+			"with keys\n", "without keys\n",
+			"the backup is good: ",
+			"restored to ",
+			"\ndefault\n",
+		},
 		"schemas.md": {
 			`{"id":1}`,
 			`"is_compatible": false`,
@@ -69,8 +77,8 @@ func TestPages(t *testing.T) {
 	} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			out := run(t, server, page)
-			run(t, server, page) // a page can be followed again
+			out := run(t, binary, server, page)
+			run(t, binary, server, page) // a page can be followed again
 			for _, want := range wants {
 				if !strings.Contains(out, want) {
 					t.Errorf("%q is not in the output", want)
@@ -83,22 +91,41 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, server *testserver.Server, page string) string {
+func run(t *testing.T, binary string, server *testserver.Server, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../docs/howto", page))
 	if err != nil {
 		t.Fatal(err)
 	}
 	script := pages.Commands(string(text))
-	if strings.Count(script, "\n") < 20 {
+	if strings.Count(script, "\n") < 15 {
 		t.Fatalf("the page has hardly any commands:\n%s", script)
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir)
+	if err := os.Symlink(binary, filepath.Join(cmd.Dir, "freshet")); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir, "PATH="+cmd.Dir+":"+os.Getenv("PATH"),
+		"FRESHET_BACKUPS="+filepath.Join(cmd.Dir, "backups"), "FRESHET_DRILL_PORT="+freePort(t))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return string(out)
+}
+
+// freePort is one that nobody uses now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }() // only its address was wanted
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
