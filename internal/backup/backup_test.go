@@ -207,6 +207,30 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// TestAttackStagedLink has a link in the staged copy, which leads to a file of
+// whoever takes the backup.
+func TestAttackStagedLink(t *testing.T) {
+	t.Parallel()
+	staged, secret := stage(t, day(1), files), filepath.Join(t.TempDir(), "secret")
+	if err := errors.Join(os.WriteFile(secret, []byte("root's"), 0o600), os.Symlink(secret, filepath.Join(staged, "audit.log"))); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := backup.OpenFolder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	successes := 0
+	if path, err := folder.Write(t.Context(), staged, backup.Options{}); err == nil {
+		successes++
+		t.Errorf("got the backup %s, want an error", path)
+	}
+	if err := backup.WriteTar(t.Context(), staged, &bytes.Buffer{}, backup.Options{}); err == nil {
+		successes++
+		t.Error("got a stream, want an error")
+	}
+	tally.Attack(t, "have a backup read a file through a link", 2, successes)
+}
+
 // TestAttackStream restores streams that would write outside of the directory.
 func TestAttackStream(t *testing.T) {
 	t.Parallel()

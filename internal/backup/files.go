@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -18,6 +19,9 @@ func walk(dir string) ([]File, error) {
 	err := filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
+		}
+		if !d.Type().IsRegular() { // a link could lead anywhere, and root may be the one who reads
+			return fmt.Errorf("%s is not a regular file", at)
 		}
 		name, err := filepath.Rel(dir, at)
 		if err != nil {

@@ -177,7 +177,13 @@ func newBackupVerify() *cobra.Command {
 		Long: `Read a whole backup and compare every file to its checksum. BACKUP is the folder
 of a backup, the folder of several (the newest is meant), a file with a tar
 stream, or - for one on standard input.`,
-		Example: `  freshet backup verify /backup/freshet
+		Example: `  # the newest of a directory
+  freshet backup verify /backup/freshet
+
+  # a single one
+  freshet backup verify /backup/freshet/20260102T030405.000Z
+
+  # a stream
   freshet backup verify freshet.tar`,
 		Args: exactly(1, "a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -201,10 +207,17 @@ func describe(m *backup.Manifest) string {
 
 func newBackupList() *cobra.Command {
 	return &cobra.Command{
-		Use:     "list DIRECTORY",
-		Short:   "List the backups in a directory, oldest first",
-		Example: `  freshet backup list /backup/freshet`,
-		Args:    exactly(1, "a directory"),
+		Use:   "list DIRECTORY",
+		Short: "List the backups in a directory, oldest first",
+		Example: `  # when they began, and how much they hold
+  freshet backup list /backup/freshet
+
+  # the newest
+  freshet backup list /backup/freshet | tail -n 1
+
+  # how many there are
+  freshet backup list /backup/freshet | wc -l`,
+		Args: exactly(1, "a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := backup.List(args[0])
 			if err != nil {

@@ -30,7 +30,8 @@ Run it as the user of the server.`,
   freshet restore /backup/freshet --data-dir /var/lib/freshet
 
   # from another machine
-  ssh backup.example 'cat freshet.tar' | freshet restore - --data-dir /var/lib/freshet
+  ssh backup.example cat freshet.tar |
+  freshet restore - --data-dir /var/lib/freshet
 
   # one without keys
   freshet restore /backup/freshet --data-dir /var/lib/freshet --encryption-key /safe/encryption.key`,

@@ -64,6 +64,15 @@ func TestScheduledBackups(t *testing.T) {
 	}
 }
 
+func TestOneBackupAtATime(t *testing.T) {
+	t.Parallel()
+	s := &server{cfg: &config.Config{DataDir: t.TempDir()}}
+	s.staging.Lock()
+	if _, _, err := s.stage(t.Context(), func(string) {}); !errors.Is(err, errStaging) {
+		t.Errorf("a second backup: got %v, want %v", err, errStaging)
+	}
+}
+
 // TestRestoreThatWasCutShort finds what an earlier run left: no server starts on
 // it, and the next run begins anew.
 func TestRestoreThatWasCutShort(t *testing.T) {
