@@ -160,12 +160,8 @@ func (w *writer) link(ctx context.Context, f *File, from, to string) (linked boo
 			return true, nil
 		}
 	}
-	if !w.linkStage {
-		return false, nil
-	}
-	if err := os.Link(from, to); err != nil {
-		w.linkStage = false // another file system, or one that has no links
-		return false, nil
+	if w.linkStage = w.linkStage && os.Link(from, to) == nil; !w.linkStage {
+		return false, nil // another file system, or one that has no links
 	}
 	if f.SHA256, f.Size, err = sumFile(ctx, to); err != nil {
 		return false, err

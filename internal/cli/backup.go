@@ -49,7 +49,7 @@ Run it as the user of the server, or as root.`,
 
   # is it good?
   freshet backup verify /backup/freshet`,
-		Args: exactly(1, "a directory, or - for a tar stream"),
+		Args: one("a directory, or - for a tar stream"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.to, b.out, b.tell = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if b.to == "-" && b.keep > 0 {
@@ -66,12 +66,13 @@ Run it as the user of the server, or as root.`,
 	return cmd
 }
 
-func exactly(n int, what string) cobra.PositionalArgs {
+// one demands one argument, and says what it is.
+func one(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < n {
+		if len(args) == 0 {
 			return usagef(cmd, "say what to use: %s", what)
 		}
-		return atMost(n)(cmd, args)
+		return atMost(1)(cmd, args)
 	}
 }
 
@@ -185,7 +186,7 @@ stream, or - for one on standard input.`,
 
   # a stream
   freshet backup verify freshet.tar`,
-		Args: exactly(1, "a backup"),
+		Args: one("a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := backup.Verify(cmd.Context(), args[0], cmd.InOrStdin(), reporter(cmd.ErrOrStderr(), "read"))
 			if err != nil {
@@ -217,7 +218,7 @@ func newBackupList() *cobra.Command {
 
   # how many there are
   freshet backup list /backup/freshet | wc -l`,
-		Args: exactly(1, "a directory"),
+		Args: one("a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := backup.List(args[0])
 			if err != nil {

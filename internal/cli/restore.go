@@ -35,7 +35,7 @@ Run it as the user of the server.`,
 
   # one without keys
   freshet restore /backup/freshet --data-dir /var/lib/freshet --encryption-key /safe/encryption.key`,
-		Args: exactly(1, "a backup"),
+		Args: one("a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("data-dir") {
 				return usagef(cmd, "--data-dir is required: the data directory to make")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,7 +197,7 @@ func serverWhileStreaming(t *testing.T, w *cutting) (wrong int) {
 		t.Fatal(err)
 	}
 	archive := filepath.Join(t.TempDir(), "cut.tar")
-	if err := os.WriteFile(archive, append(first, rest...), 0o600); err != nil {
+	if err := os.WriteFile(archive, slices.Concat(first, rest), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil {
