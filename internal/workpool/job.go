@@ -61,9 +61,6 @@ func (j *Job) Locked() *Job {
 	return &Job{pool: j.pool, ctx: j.ctx, share: j.share, limit: j.limit, locked: true}
 }
 
-// Context is the one that the job ends with.
-func (j *Job) Context() context.Context { return j.ctx }
-
 // Do does one part of the job at a place in a lane. The part has to call Spend
 // now and then, as far as it can. Large parts that cannot are left behind when
 // the call ends or takes too long: they keep their place until they are done,

@@ -18,12 +18,12 @@ func as(t *testing.T, organization, principal string) context.Context {
 }
 
 // occupied is a pool with no free place in a lane until release is called.
-func occupied(t *testing.T, p *Pool, at Lane, by context.Context) (release func()) {
+func occupied(t *testing.T, p *Pool, at Lane) (release func()) {
 	t.Helper()
 	until := make(chan struct{})
 	for range p.lanes[at].free {
 		go func() {
-			if err := p.Job(by).Do(at, func() error { <-until; return nil }); err != nil {
+			if err := p.Job(as(t, "acme", "greedy")).Do(at, func() error { <-until; return nil }); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -39,7 +39,7 @@ func TestSmallWorkNeverWaitsBehindLarge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := New()
-		release := occupied(t, p, Large, as(t, "acme", "greedy"))
+		release := occupied(t, p, Large)
 		defer release()
 		for range p.lanes[Large].most {
 			go func() { _ = p.Job(as(t, "acme", "greedy")).Do(Large, func() error { return nil }) }()
@@ -56,7 +56,7 @@ func TestPlacesGoRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := New()
-		release := occupied(t, p, Huge, as(t, "acme", "greedy")) // which has one place
+		release := occupied(t, p, Huge) // which has one place
 		var served []string
 		ask := func(organization, principal string) {
 			go func() {
@@ -91,7 +91,7 @@ func TestWaitingIsBoundedAndEndsWithTheCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := New()
-		release := occupied(t, p, Large, as(t, "acme", "greedy"))
+		release := occupied(t, p, Large)
 		ctx, cancel := context.WithCancel(as(t, "acme", "greedy"))
 		failed := make(chan error, p.lanes[Large].most)
 		for range p.lanes[Large].most {
