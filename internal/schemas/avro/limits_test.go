@@ -169,3 +169,19 @@ func refusesToCompare(t *testing.T, reader, writer *avro.Schema) {
 		t.Errorf("got %d problems, %.300v, want one that says too large", len(problems), problems)
 	}
 }
+
+// Fields that are left out cost what they are, not what their unions have. Not
+// parallel: it looks at time and memory.
+func TestLeftOutFieldsCostLittle(t *testing.T) {
+	var branches strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&branches, `{"type":"fixed","name":"F%d","size":1},`, i)
+	}
+	s := mustParse(t, `{"type":"array","items":{"type":"record","name":"R","fields":[{"name":"f","type":[`+branches.String()+`"null"]}]}}`)
+	message := []byte("[" + strings.TrimSuffix(strings.Repeat("{},", 1_000_000), ",") + "]")
+	hurry(t, "validating a million empty records", func() {
+		if err := s.ValidateJSON(message); err != nil {
+			t.Error(err)
+		}
+	})
+}
