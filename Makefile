@@ -47,7 +47,8 @@ CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod))
 .PHONY: test
 test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, end to end
 	@hack/need.sh gcc gcc libc6-dev || echo "no C compiler: the registry client that needs one is not run" >&2
-	@hack/need.sh node nodejs npm || echo "no Node.js: the registry clients that need it are not run" >&2
+	@hack/need.sh node nodejs npm || echo "no Node.js: the registry and Kubernetes clients that need it are NOT TESTED" >&2
+	@hack/need.sh python3 python3 python3-venv || echo "no Python: the clients that need it are NOT TESTED" >&2
 	FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
 	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
 

@@ -43,6 +43,7 @@ var rules = []rule{
 	{[]string{"internal/backup", "internal/control"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/kubeconfig"}, nil, join(http, kube, engines, cobra)},
+	{[]string{"internal/workpool"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/config"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/telemetry"}, []string{"internal/version"}, join(apiserver, engines)},
 
@@ -60,19 +61,19 @@ var rules = []rule{
 	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names", "internal/schemas/jsontree"}, join(kube, engines, cobra)},
 	{
 		[]string{"internal/schemas"},
-		[]string{"internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica"},
+		[]string{"internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica", "internal/workpool"},
 		join(kube, engines, cobra),
 	},
 	{
 		[]string{"internal/messaging/..."},
-		[]string{"internal/messaging/...", "internal/schemas/avro", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica"},
+		[]string{"internal/messaging/...", "internal/schemas/avro", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica", "internal/workpool"},
 		join(kube, engines, cobra),
 	},
 
 	// Running clusters: the one place that opens engines.
 	{
 		[]string{"internal/dataplane/..."},
-		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/pebble", "internal/engine/jetstream", "internal/errs", "internal/identity", "internal/messaging", "internal/names", "internal/replica", "internal/schemas"},
+		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/pebble", "internal/engine/jetstream", "internal/errs", "internal/identity", "internal/messaging", "internal/names", "internal/replica", "internal/schemas", "internal/workpool"},
 		join(apiserver, cobra),
 	},
 
@@ -124,7 +125,7 @@ func join(lists ...[]string) []string { return slices.Concat(lists...) }
 
 // surface lists what an HTTP surface may import besides its own domain.
 func surface(own ...string) []string {
-	return append(own, "api/openapi", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/surface", "internal/web")
+	return append(own, "api/openapi", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/surface", "internal/web", "internal/workpool")
 }
 
 // exclusive lists libraries that only some packages may import themselves.

@@ -1,6 +1,7 @@
 package brokerhttp
 
 import (
+	"context"
 	"net/http"
 
 	"freshet/internal/access"
@@ -10,6 +11,7 @@ import (
 	"freshet/internal/names"
 	"freshet/internal/surface"
 	"freshet/internal/web"
+	"freshet/internal/workpool"
 )
 
 // Surface is the name of both surfaces in records and metrics: to their callers
@@ -53,6 +55,11 @@ type Call struct {
 
 // Broker is the cluster's.
 func (c *Call) Broker() *messaging.Broker { return c.Cluster.Broker }
+
+// Working is the context for calls that can cost much: it says who has to wait.
+func (c *Call) Working() context.Context {
+	return workpool.WithShare(c.R.Context(), workpool.Share{Organization: c.Principal.Organization, Principal: c.Principal.Name})
+}
 
 // Enter finds the cluster and the caller.
 func (c *Call) Enter(resolver Resolver) error {

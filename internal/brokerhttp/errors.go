@@ -11,6 +11,7 @@ import (
 	"freshet/internal/messaging"
 	"freshet/internal/surface"
 	"freshet/internal/web"
+	"freshet/internal/workpool"
 )
 
 // Column says whose status an error leaves with: message calls know one status
@@ -91,6 +92,8 @@ var wires = []wire{
 	{access.ErrDenied, 401, 403},
 	{access.ErrNoPrincipal, 401, 401},
 	{web.ErrBodyTooLarge, 413, 413},
+	{workpool.ErrTooCostly, 400, 422},
+	{workpool.ErrBusy, 503, 503},
 	{web.ErrBusy, 503, 503},
 	{context.DeadlineExceeded, 503, 503},
 	{context.Canceled, 503, 503},

@@ -39,12 +39,12 @@ func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provi
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the registry's journal: %w", err), store.Close())
 	}
-	registry, err := schemas.Open(ctx, journal, schemas.Options{Logger: log})
+	registry, err := schemas.Open(ctx, journal, schemas.Options{Logger: log, Pool: p.pool})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the schema registry: %w", err), store.Close())
 	}
 	report(provision.Metadata)
-	broker, err := messaging.Open(ctx, store, messaging.Options{Limits: p.opts.Limits, Schemas: schemaIDs{registry}, Logger: log})
+	broker, err := messaging.Open(ctx, store, messaging.Options{Limits: p.opts.Limits, Schemas: schemaIDs{registry}, Pool: p.pool, Logger: log})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the broker: %w", err), registry.Close(), store.Close())
 	}

@@ -31,6 +31,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
+	"freshet/internal/workpool"
 )
 
 // Options configure a plane.
@@ -69,6 +70,7 @@ var (
 type Plane struct {
 	opts  Options
 	cache *pebble.Cache
+	pool  *workpool.Pool // one for all clusters: they share the processor
 	log   *slog.Logger
 
 	mu      sync.Mutex // held while clusters are opened and closed
@@ -135,7 +137,7 @@ func Open(opts Options) (*Plane, error) {
 			return nil, fmt.Errorf("removing a deleted cluster: %w", err)
 		}
 	}
-	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), log: opts.Logger}
+	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), pool: workpool.New(), log: opts.Logger}
 	p.running.Store(newIndex())
 	return p, nil
 }

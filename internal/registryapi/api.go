@@ -15,6 +15,7 @@ import (
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
 	"freshet/internal/web"
+	"freshet/internal/workpool"
 )
 
 // surfaceName is the surface's in records and metrics.
@@ -150,11 +151,16 @@ func (c *call) serve() error {
 		return err
 	}
 	if !c.route.Value.quick {
-		ctx, cancel := context.WithTimeout(c.r.Context(), c.api.opts.Timeout)
+		ctx, cancel := context.WithTimeout(c.working(), c.api.opts.Timeout)
 		defer cancel()
 		c.r = c.r.WithContext(ctx)
 	}
 	return c.route.Value.serve(c)
+}
+
+// working is the context for calls that can cost much: it says who has to wait.
+func (c *call) working() context.Context {
+	return workpool.WithShare(c.r.Context(), workpool.Share{Organization: c.principal.Organization, Principal: c.principal.Name})
 }
 
 // param returns what the path says for a parameter of the route.

@@ -9,6 +9,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/schemas"
 	"freshet/internal/web"
+	"freshet/internal/workpool"
 )
 
 var (
@@ -64,6 +65,8 @@ var codes = []code{
 	{errNoCredentials, 401},
 	{errDenied, 403},
 	{web.ErrBodyTooLarge, 413},
+	{workpool.ErrTooCostly, 42201},
+	{workpool.ErrBusy, 503},
 	{web.ErrBusy, 503},
 	{web.ErrStarting, 503},
 }
