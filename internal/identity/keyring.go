@@ -180,6 +180,23 @@ func (k *Keyring) RotateWhenDue(ctx context.Context) error {
 	})
 }
 
+// Withdraw ends signing keys that may have leaked: every token that one of them
+// has signed is refused from now on, API keys too. A key that signs, or is the
+// next to do so, is replaced first.
+func (k *Keyring) Withdraw(ctx context.Context, ids ...string) error {
+	if err := k.Refresh(ctx); err != nil {
+		return err
+	}
+	return k.change(ctx, func(s *keyState) error {
+		for _, id := range ids {
+			if err := s.withdraw(id, time.Now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 func (k *Keyring) due(s *keyState) bool {
 	return time.Since(s.RotatedAt) >= k.rotation
 }

@@ -14,6 +14,7 @@ import (
 	"freshet/internal/kinds"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources"
+	"freshet/internal/resources/rotation"
 	"freshet/internal/resources/tokens"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
@@ -48,6 +49,9 @@ func (s *server) openResources(context.Context) (err error) {
 		Tokens: &tokens.Options{
 			Issuer: s.identity.issuer, Directory: s.identity.directory, Authorizer: s.identity.policy,
 			Audiences: identity.Audiences{Addresses: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std()},
+		},
+		Rotation: &rotation.Options{
+			Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Authorizer: s.identity.policy,
 		},
 
 		RefuseNewOrganizations: !s.cfg.Organizations.AutoCreate,
