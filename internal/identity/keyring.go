@@ -236,7 +236,7 @@ func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, 
 		return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
 	}
 	defer k.unlock()
-	if !k.knows(kid) && time.Since(k.missed) >= missReload {
+	if !k.Knows(kid) && time.Since(k.missed) >= missReload {
 		k.missed = time.Now()
 		if err := k.refreshLocked(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
@@ -248,8 +248,17 @@ func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, 
 	return nil, ErrInvalidToken
 }
 
-// knows reports whether tokens signed under kid are still good.
-func (k *Keyring) knows(kid string) bool {
+// IDs lists the signing keys.
+func (k *Keyring) IDs() []string {
+	var ids []string
+	for id := range k.current.Load().verify {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Knows reports whether tokens signed under kid are still good.
+func (k *Keyring) Knows(kid string) bool {
 	_, ok := k.current.Load().verify[kid]
 	return ok
 }

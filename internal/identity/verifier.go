@@ -120,7 +120,7 @@ func (e *entry) check(now time.Time) error {
 		return ErrClientEnded
 	case e.key != nil && e.key.revoked.Load():
 		return ErrKeyRevoked
-	case !account.same(e.accountWas) || e.keyChanged() || !e.keys.knows(e.kid):
+	case !account.same(e.accountWas) || e.keyChanged() || !e.keys.Knows(e.kid):
 		return ErrInvalidToken
 	case !e.principal.ExpiresAt.IsZero() && !now.Before(e.principal.ExpiresAt):
 		return ErrTokenExpired

@@ -76,6 +76,7 @@ func (s *server) openControllers(ctx context.Context) error {
 		return err
 	}
 	go s.identity.keys.Run(background, keyRotationCheck, s.log)
+	go s.withdrawer().run(background)
 	go telemetry.ReturnMemory(background)
 	resealed := make(chan struct{})
 	go func() {
