@@ -142,9 +142,12 @@ func (c *call) mayAutoCreate() error {
 	if err != nil || exists {
 		return err
 	}
+	subscription := c.Subscription
+	c.Subscription = "" // it is about the topic
 	if err := c.Authorize(need("topics", "create")...); err != nil {
 		return fmt.Errorf("topic %s does not exist, and creating it by this call: %w", c.Topic, err)
 	}
+	c.Subscription = subscription
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A server that stops loses no answer (docs/reference/shutdown.md):
+// A server that stops loses no answer (docs/howto/operate.md):
 //
 //  1. From the first moment on every response ends its connection: with
 //     Connection: close over HTTP/1.1, with GOAWAY over HTTP/2. Calls that wait get

@@ -198,13 +198,16 @@ func TestFaultStopUnderLoad(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Error("the load does not get anywhere")
 		}
+		t.Logf("%d requests", l.answered.Load())
 		l.stopping.Store(true)
 		began := time.Now()
 		if err := server.Stop(40 * time.Second); err != nil {
 			t.Error(err)
 		}
 		fault.Recovery = max(fault.Recovery, time.Since(began)) // until it has stopped
+		t.Logf("stopped after %s", time.Since(began))
 		workers.Wait()
+		t.Logf("all clients have noticed after %s", time.Since(began))
 		if l.refused.Load() == 0 {
 			t.Error("no client noticed that the server is gone")
 		}
