@@ -9,7 +9,8 @@ import (
 const (
 	// ReadCredentials lets a caller see status.privateKeyData of service
 	// accounts. It is apart from reading accounts: who may look at an
-	// administrator's account must not thereby become it.
+	// administrator's account must not thereby become it, and who holds a key of
+	// an account must not thereby keep it for ever.
 	ReadCredentials Permission = "cloud.credentials.describe"
 	// ReadAudit lets a caller read audit records of the organization.
 	ReadAudit Permission = "cloud.auditrecords.list"
@@ -107,6 +108,9 @@ func ForVerb(resource, subresource, verb string) (Permission, bool) {
 	}
 	if resource == "serviceaccounts" && subresource == "token" && verb == "create" {
 		return "cloud.apikeys.create", true // a token is a key with a short life
+	}
+	if resource == "serviceaccounts" && subresource == "rotate" && verb == "create" {
+		return "cloud.serviceaccounts.update", true
 	}
 	if subresource != "" && v != "describe" && v != "list" {
 		v = "manage"

@@ -35,6 +35,9 @@ func (c *call) addSchema() error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayAutoCreate(); err != nil {
+		return err
+	}
 	// Where only administrators may add versions, managing is what it takes.
 	v, err := c.Broker().AddSchema(c.Working(), c.Topic, s, c.Has("messaging.schemas.manage"))
 	if err != nil {

@@ -67,6 +67,8 @@ type Stats struct {
 	Dropped int64 // not written because the queue was full
 	Failed  int64 // not written because the file failed
 	Queued  int   // waiting now
+
+	Suppressed int64 // denials of which only the number was written
 }
 
 // Log is an audit log.

@@ -124,6 +124,16 @@ func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, m
 	return t.topic, b.ensure(ctx, t.id)
 }
 
+// HasTopic says whether there is a topic of that name. It is false as well where
+// there is not even a namespace, and for partitions that do not exist.
+func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
+	_, err := b.resolve(ctx, name)
+	if errs.KindOf(err) == errs.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // autoCreate makes a topic that a schema or a subscription needs, when the
 // namespace lets it (docs/spec/messages.md#m5).
 func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, error) {

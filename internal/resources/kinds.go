@@ -83,7 +83,7 @@ func (k kinds) route(path string) string {
 		case 1:
 			pattern = append(pattern, "{name}")
 		case 2:
-			if part != "status" && part != "token" {
+			if part != "status" && part != "token" && part != "rotate" {
 				part = "other"
 			}
 			pattern = append(pattern, part)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"freshet/internal/resources/openapi"
+	"freshet/internal/resources/rotation"
 )
 
 const (
@@ -42,6 +43,7 @@ func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version s
 func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := openapi.GetOpenAPIDefinitions(ref)
 	maps.Copy(all, openapi.Core(ref))
+	maps.Copy(all, rotation.Definitions(ref))
 	return all
 }
 

@@ -29,6 +29,7 @@ import (
 	"freshet/internal/resources/events"
 	"freshet/internal/resources/organizations"
 	"freshet/internal/resources/quantities"
+	"freshet/internal/resources/rotation"
 	"freshet/internal/resources/store"
 	"freshet/internal/resources/tokens"
 	"freshet/internal/surface"
@@ -67,6 +68,8 @@ type Config struct {
 	RefuseNewOrganizations bool
 	// Tokens issues tokens for service accounts; nil: none are.
 	Tokens *tokens.Options
+	// Rotation gives service accounts new credentials; nil: nobody does.
+	Rotation *rotation.Options
 	// Log is for what happens beside calls; nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -168,6 +171,9 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 	}
 	if cfg.Tokens != nil && storages["serviceaccounts"] != nil {
 		storages["serviceaccounts/token"] = &tokens.REST{Options: *cfg.Tokens}
+	}
+	if status, ok := storages["serviceaccounts/status"].(rest.Updater); ok && cfg.Rotation != nil {
+		storages["serviceaccounts/rotate"] = &rotation.REST{Options: *cfg.Rotation, Accounts: status}
 	}
 	return storages, nil
 }

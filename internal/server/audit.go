@@ -16,7 +16,7 @@ func (s *server) openAudit(context.Context) (err error) {
 	if path == "" {
 		return nil
 	}
-	s.audit, err = audit.Open(audit.Options{
+	s.audit, err = audit.OpenTrail(audit.Options{
 		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), Keep: s.cfg.Audit.Keep, Log: s.log,
 	})
 	if err != nil {

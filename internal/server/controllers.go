@@ -14,6 +14,7 @@ import (
 	"freshet/internal/kinds"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources"
+	"freshet/internal/resources/rotation"
 	"freshet/internal/resources/tokens"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
@@ -49,6 +50,9 @@ func (s *server) openResources(context.Context) (err error) {
 			Issuer: s.identity.issuer, Directory: s.identity.directory, Authorizer: s.identity.policy,
 			Audiences: identity.Audiences{Addresses: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std()},
 		},
+		Rotation: &rotation.Options{
+			Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Authorizer: s.identity.policy,
+		},
 
 		RefuseNewOrganizations: !s.cfg.Organizations.AutoCreate,
 	})
@@ -72,6 +76,7 @@ func (s *server) openControllers(ctx context.Context) error {
 		return err
 	}
 	go s.identity.keys.Run(background, keyRotationCheck, s.log)
+	go s.withdrawer().run(background)
 	go telemetry.ReturnMemory(background)
 	resealed := make(chan struct{})
 	go func() {

@@ -52,7 +52,7 @@ type server struct {
 	member    *etcd.Member
 	etcd      *clientv3.Client
 	identity  *identities
-	audit     *audit.Log // nil when there is none
+	audit     *audit.Trail // nil when there is none
 	plane     *dataplane.Plane
 	api       *resources.Server
 	kinds     *kinds.Set
@@ -60,6 +60,7 @@ type server struct {
 	readiness readiness
 	certs     *certificates
 	front     frontHandler // what the ports serve
+	ending    atomic.Bool  // connections end with their next response
 	routes    http.Handler // what front serves once everything is there
 	staging   sync.Mutex   // held while the staged copy of a backup is there
 	backups   *backups
@@ -204,8 +205,13 @@ func (s *server) openEtcd(ctx context.Context) error {
 }
 
 func (s *server) openIdentity(ctx context.Context) (err error) {
-	s.identity, err = openIdentities(ctx, s.cfg, s.etcd)
-	return err
+	if s.identity, err = openIdentities(ctx, s.cfg, s.etcd); err != nil {
+		return err
+	}
+	if err := s.withdrawer().obey(ctx); err != nil {
+		return fmt.Errorf("withdrawing signing keys: %w", err)
+	}
+	return nil
 }
 
 func (s *server) openPlane(context.Context) (err error) {
@@ -221,6 +227,7 @@ func (s *server) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeouts.Drain.Std()+5*time.Second)
 	defer cancel()
 	s.readiness.unset()
+	s.ending.Store(true)
 	var problems []error
 	if s.plane != nil {
 		s.plane.Drain()

@@ -26,6 +26,7 @@ type object = v1alpha1.APIKey
 type Authorizer interface {
 	MayActAs(who *identity.Principal, organization, account string, admin bool) error
 	MayCreateAdmin(who *identity.Principal, organization string) error
+	Filter(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
 }
 
 // Kind is the kind APIKey.
@@ -142,6 +143,9 @@ func (k *Kind) MarkDeleting(key *object) {
 
 // Warnings implements store.Warner.
 func (k *Kind) Warnings(_ context.Context, key, old *object) []string {
+	if old != nil && !old.Spec.Revoke && key.Spec.Revoke {
+		return k.revocationWarnings(key)
+	}
 	if old != nil || key.Spec.InstanceName == "" {
 		return nil
 	}

@@ -40,6 +40,9 @@ func gifts() map[string][]gift {
 		"serviceaccounts/token": {{"a token of an administrator", map[string]any{
 			"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{},
 		}, all, "serviceaccounts/boss/token"}},
+		"serviceaccounts/rotate": {{"the credentials of an administrator", map[string]any{
+			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "CredentialsRotation", "spec": map[string]any{},
+		}, all, "serviceaccounts/boss/rotate"}},
 		"serviceaccountbindings": nil, // where an account may be used, not what it may do
 		"users":                  nil,
 		"messaginginstances":     nil,

@@ -147,7 +147,7 @@ func messageOperations() []operation {
 	add("POST", topic+"/all_subscription/expireMessages/1000", "messaging.subscriptions.update", nil)
 	add("GET", schema+"/schema", schemas, nil)
 	add("GET", schema+"/schemas", schemas, nil)
-	add("POST", "/admin/v2/schemas/public/default/absent/schema", "messaging.schemas.create "+produce, map[string]any{})
+	add("POST", "/admin/v2/schemas/public/default/absent/schema", "messaging.topics.create", map[string]any{})
 	add("DELETE", "/admin/v2/schemas/public/default/absent/schema", "messaging.schemas.delete", nil)
 	add("POST", schema+"/compatibility", "messaging.schemas.describe messaging.schemas.create", map[string]any{})
 	add("POST", "/rest-stream/admin/v1/topics", "messaging.topics.create", map[string]any{"topic_name": "persistent://public/default/s-{role}"})
