@@ -11,6 +11,7 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 	"freshet/internal/replica"
 )
 
@@ -23,8 +24,9 @@ type SchemaIDs interface {
 // Options configures a broker; the zero value is usable.
 type Options struct {
 	Limits  Limits
-	Schemas SchemaIDs    // nil: no registry
-	Logger  *slog.Logger // nil: slog.Default()
+	Schemas SchemaIDs      // nil: no registry
+	Quota   *quota.Cluster // nil: no limits but those of Limits
+	Logger  *slog.Logger   // nil: slog.Default()
 	// SnapshotBytes is how much the catalogue's journal grows between
 	// snapshots; 0 means the default of package replica.
 	SnapshotBytes int64
@@ -35,6 +37,7 @@ type Broker struct {
 	engine    engine.Engine
 	limits    Limits
 	registry  SchemaIDs
+	quota     *quota.Cluster
 	log       *slog.Logger
 	catalogue *replica.Machine[*catalogue]
 	parsed    schemaCache
@@ -80,6 +83,7 @@ func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error)
 		engine:    eng,
 		limits:    opts.Limits.withDefaults(),
 		registry:  opts.Schemas,
+		quota:     opts.Quota,
 		log:       log,
 		catalogue: machine,
 		parsed:    newSchemaCache(maxParsedSchemas),

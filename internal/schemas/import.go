@@ -68,8 +68,14 @@ func (in *importer) batch() error {
 		size += n
 		lines = append(lines, line)
 	}
+	subjects, size := in.needs(lines)
+	taken, err := in.r.reserve(in.ctx, subjects, size)
+	if err != nil {
+		return err
+	}
+	defer taken.done()
 	var written Imported
-	_, err := in.r.machine.Update(in.ctx, func(st *state) ([][]byte, error) {
+	_, err = in.r.machine.Update(context.WithoutCancel(in.ctx), func(st *state) ([][]byte, error) {
 		if st.mode.readOnly() {
 			return nil, readOnly(lines[0].Subject)
 		}

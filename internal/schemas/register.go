@@ -36,12 +36,24 @@ func (r *Registry) Register(ctx context.Context, name string, d *Draft) (Registe
 		if err != nil || done {
 			return reg.result, err
 		}
-		_, err = r.machine.Update(ctx, reg.decide)
+		err = reg.commit(st)
 		if errors.Is(err, errStale) {
 			continue
 		}
 		return reg.result, err
 	}
+}
+
+// commit writes what was prepared, if the quotas have room for it.
+func (reg *registration) commit(st *state) error {
+	subjects, bytes := reg.needs(st)
+	taken, err := reg.r.reserve(reg.ctx, subjects, bytes)
+	if err != nil {
+		return err
+	}
+	defer taken.done()
+	_, err = reg.r.machine.Update(context.WithoutCancel(reg.ctx), reg.decide)
+	return err
 }
 
 // registration is one attempt to register: prepared outside the write lock,

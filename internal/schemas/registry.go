@@ -8,6 +8,7 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/lru"
+	"freshet/internal/quota"
 	"freshet/internal/replica"
 )
 
@@ -20,6 +21,8 @@ type Options struct {
 	// CheckTime bounds the compatibility check of one schema against many
 	// versions; 0 means 5 s.
 	CheckTime time.Duration
+	// Quota is what the registry may take; nil: everything.
+	Quota *quota.Cluster
 	// SnapshotBytes is passed on to replica.
 	SnapshotBytes int64
 	// Logger gets background failures; nil means slog.Default().
@@ -34,6 +37,7 @@ type Registry struct {
 	work      chan struct{} // bounds how many parse and compare at the same time
 	fixedMode bool
 	checkTime time.Duration
+	quota     *quota.Cluster
 }
 
 // Open makes a registry of a journal.
@@ -60,6 +64,7 @@ func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry,
 		work:      make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 		fixedMode: opts.FixedMode,
 		checkTime: opts.CheckTime,
+		quota:     opts.Quota,
 	}, nil
 }
 

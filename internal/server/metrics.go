@@ -21,6 +21,7 @@ type collector struct {
 	tokens   *prometheus.Desc
 	audited  *prometheus.Desc
 	messages *messagingMetrics
+	quotas   quotaMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -39,6 +40,7 @@ func newCollector(s *server) *collector {
 		tokens:   desc("verified_tokens", "Tokens whose signature need not be checked again."),
 		audited:  desc("audit_records_total", "Audit records, by what became of them.", "outcome"),
 		messages: newMessagingMetrics(),
+		quotas:   newQuotaMetrics(),
 	}
 }
 
@@ -63,6 +65,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(c.clusters, float64(healthy), "true")
 	gauge(c.clusters, float64(failing), "false")
+	c.quotas.collect(ch, c.server.quotas)
 	accounts, keys := c.server.identity.directory.Len()
 	gauge(c.accounts, float64(accounts))
 	gauge(c.keys, float64(keys))
