@@ -9,6 +9,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 	"freshet/internal/surface"
 	"freshet/internal/web"
 	"freshet/internal/workpool"
@@ -25,6 +26,8 @@ type Cluster struct {
 	Scope access.Scope
 	// Audiences are the names under which the cluster accepts tokens.
 	Audiences []string
+	// Quota is what the cluster may take; nil: everything.
+	Quota *quota.Cluster
 }
 
 // Resolver finds the cluster of a request.
@@ -81,8 +84,20 @@ func (c *Call) Identify() error {
 	if err != nil {
 		return err
 	}
-	c.Principal, err = c.Options.Authenticate(c.R, token, c.Cluster.Audiences...)
-	return err
+	if c.Principal, err = c.Options.Authenticate(c.R, token, c.Cluster.Audiences...); err != nil {
+		return err
+	}
+	return c.Meter()
+}
+
+// Meter counts the call for the cluster and its organization, and refuses it when
+// there are too many. System administrators always come in.
+func (c *Call) Meter() error {
+	if c.Principal.System || c.Cluster.Quota == nil {
+		return nil
+	}
+	web.RecordOf(c.R.Context()).Meter = c.Cluster.Quota
+	return c.Cluster.Quota.Admit()
 }
 
 // Release gives back what the body held.

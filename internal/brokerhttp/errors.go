@@ -115,6 +115,8 @@ var kinds = map[errs.Kind]wire{
 	errs.Precondition:    {message: 412, admin: 412},
 	errs.TooLarge:        {message: 413, admin: 413},
 	errs.Unavailable:     {message: 503, admin: 503},
+	errs.Exhausted:       {message: 403, admin: 403},
+	errs.Throttled:       {message: 429, admin: 429},
 }
 
 // What a surface answers to a path or a method that it does not have.
@@ -188,8 +190,8 @@ func (c *Call) Fail(err error, code int) {
 	switch code {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", surface.Challenge(Surface, err))
-	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", "1")
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", surface.RetryAfter(err))
 	case http.StatusUnsupportedMediaType:
 		h.Set("Accept-Encoding", codings) // RFC 9110 §15.5.16
 	case http.StatusMethodNotAllowed:

@@ -42,6 +42,7 @@ type Config struct {
 	EncryptionKey EncryptionKey `json:"encryptionKey"`
 	Pools         []Pool        `json:"pools"`
 	Limits        Limits        `json:"limits"`
+	Quotas        Quotas        `json:"quotas"`
 	Timeouts      Timeouts      `json:"timeouts"`
 	Tokens        Tokens        `json:"tokens"`
 	Admin         Admin         `json:"admin"`

@@ -63,6 +63,7 @@ func (c *Config) validate(p *problems) {
 	c.validateSecrets(p)
 	c.validatePools(p)
 	c.validateBounds(p)
+	c.validateQuotas(p)
 	c.validateAdmin(p)
 	c.validateBackup(p)
 	c.validateLog(p)

@@ -31,6 +31,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
+	"freshet/internal/quota"
 	"freshet/internal/workpool"
 )
 
@@ -48,6 +49,7 @@ type Options struct {
 	OpenTables  int   // files that all clusters together keep open to read; 1000 when 0
 	DiskReserve int64 // free space that messages leave untouched; the engine's choice when 0
 	Limits      messaging.Limits
+	Quotas      *quota.Book // nil: organizations may have what they like
 	Logger      *slog.Logger
 }
 
@@ -157,6 +159,7 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 	}
 	if old, ok := p.running.Load().byUID[spec.UID]; ok {
 		if !old.Equal(spec) {
+			old.Quota.Change(quota.ClusterLimits(spec.Custom))
 			p.publishLocked(old.with(spec))
 		}
 		return old.Health()

@@ -25,6 +25,7 @@ import (
 	"freshet/internal/kinds/serviceaccountbinding"
 	"freshet/internal/kinds/user"
 	"freshet/internal/placement"
+	"freshet/internal/quota"
 	"freshet/internal/reconcile"
 	"freshet/internal/resources/store"
 )
@@ -37,6 +38,7 @@ type Options struct {
 	Directory *identity.Directory
 	Sealer    *identity.Sealer
 	Policy    *access.Policy
+	Quotas    *quota.Book // nil: organizations may have what they like
 	// SystemOrganization and SystemAccount name the system administrator.
 	SystemOrganization string
 	SystemAccount      string
@@ -76,15 +78,17 @@ func New(opts Options) *Set {
 		}),
 		keys:      apikey.New(opts.Issuer, opts.Directory, opts.Policy, opts.Log),
 		bindings:  rolebinding.New(opts.Policy),
-		instances: messaginginstance.New(opts.Plan, opts.Issuer.URL(), opts.Directory),
+		instances: messaginginstance.New(opts.Plan, opts.Issuer.URL(), opts.Directory, opts.Quotas),
 	}
-	clusters := messagingcluster.New(opts.Plan, opts.Plane)
+	clusters := messagingcluster.New(opts.Plan, opts.Plane, opts.Quotas)
 
 	accounts := add(s, s.accounts)
 	add(s, serviceaccountbinding.New(opts.Plan, accounts))
 	add(s, user.New())
-	clusters.Instances = add(s, s.instances)
-	s.instances.Clusters = add(s, clusters)
+	instanceStore := add(s, s.instances)
+	clusterStore := add(s, clusters)
+	clusters.Instances, clusters.Clusters = instanceStore, clusterStore
+	s.instances.Clusters, s.instances.Instances = clusterStore, instanceStore
 	add(s, s.keys)
 	add(s, s.bindings)
 	add(s, clusterrole.New())

@@ -151,5 +151,5 @@ func (c *call) redeem(text string) error {
 	}
 	c.Principal = who
 	web.RecordOf(c.R.Context()).Principal = who.Name
-	return nil
+	return c.Meter()
 }

@@ -11,6 +11,7 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 	"freshet/internal/replica"
 	"freshet/internal/workpool"
 )
@@ -26,6 +27,7 @@ type Options struct {
 	Limits  Limits
 	Schemas SchemaIDs      // nil: no registry
 	Pool    *workpool.Pool // where schemas and large payloads are checked; nil: one of its own
+	Quota   *quota.Cluster // nil: no limits but those of Limits
 	Logger  *slog.Logger   // nil: slog.Default()
 	// SnapshotBytes is how much the catalogue's journal grows between
 	// snapshots; 0 means the default of package replica.
@@ -37,6 +39,7 @@ type Broker struct {
 	engine    engine.Engine
 	limits    Limits
 	registry  SchemaIDs
+	quota     *quota.Cluster
 	log       *slog.Logger
 	catalogue *replica.Machine[*catalogue]
 	parsed    schemaCache
@@ -86,6 +89,7 @@ func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error)
 		engine:    eng,
 		limits:    opts.Limits.withDefaults(),
 		registry:  opts.Schemas,
+		quota:     opts.Quota,
 		log:       log,
 		catalogue: machine,
 		parsed:    newSchemaCache(maxParsedSchemas),

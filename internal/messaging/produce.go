@@ -61,6 +61,11 @@ func (t target) choose(live *liveTopic, m *Message) int32 {
 
 // append writes to the engine, and tells it about the topic when it has to.
 func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
+	size := sizeOf(msgs)
+	if err := b.quota.Store(size); err != nil {
+		return nil, err
+	}
+	defer b.quota.Stored(size)
 	appended, err := b.engine.Append(ctx, id, partition, msgs)
 	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
 		err = b.repair(ctx, id, func() (err error) {
@@ -69,6 +74,18 @@ func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32,
 		})
 	}
 	return appended, err
+}
+
+// sizeOf is about what messages will take in the store.
+func sizeOf(msgs []engine.Message) (n int64) {
+	for i := range msgs {
+		m := &msgs[i]
+		n += int64(len(m.Payload) + len(m.Key))
+		for _, p := range m.Properties {
+			n += int64(len(p.Key) + len(p.Value))
+		}
+	}
+	return n
 }
 
 // Result is the outcome for one message of a batch.

@@ -10,6 +10,7 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/errs"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 	"freshet/internal/replica"
 	"freshet/internal/workpool"
 )
@@ -60,6 +61,25 @@ func (h *schemaHistory) with(v *schemaVersion) *schemaHistory {
 		Next:     h.Next + 1,
 		Versions: append(h.Versions[:len(h.Versions):len(h.Versions)], v),
 	}
+}
+
+// size is how many bytes the definitions have.
+func (h *schemaHistory) size() (n int64) {
+	if h == nil {
+		return 0
+	}
+	for _, v := range h.Versions {
+		n += v.Schema.size()
+	}
+	return n
+}
+
+func (s *Schema) size() int64 {
+	n := len(s.Text)
+	for key, value := range s.Properties {
+		n += len(key) + len(value)
+	}
+	return int64(n)
 }
 
 func (h *schemaHistory) emptied() *schemaHistory {
@@ -172,8 +192,13 @@ func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.
 	if err := compatible(job, &s, compared.current(), strategy); err != nil {
 		return NoSchema, err
 	}
+	room, err := b.quota.Reserve(ctx, quota.SchemaBytes, s.size())
+	if err != nil {
+		return NoSchema, err
+	}
+	defer room.Done()
 	version, at := int64(0), now()
-	_, err = b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err = b.catalogue.Update(context.WithoutCancel(ctx), func(c *catalogue) ([][]byte, error) {
 		t, ok := c.byID.Get(id)
 		if !ok {
 			return nil, ErrNoTopic

@@ -12,6 +12,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
 	"freshet/internal/web"
@@ -28,6 +29,8 @@ type Target struct {
 	Scope access.Scope
 	// Audiences are the names under which it accepts tokens.
 	Audiences []string
+	// Quota is what the registry's cluster may take; nil: everything.
+	Quota *quota.Cluster
 	// Namespaces are those of the registry's cluster.
 	Namespaces Namespaces
 	// HonourFormat has the query parameter format looked at
@@ -172,8 +175,14 @@ func (c *call) authenticate() error {
 		return errNoCredentials
 	}
 	var err error
-	c.principal, err = c.api.opts.Authenticate(c.r, token, c.Audiences...)
-	return err
+	if c.principal, err = c.api.opts.Authenticate(c.r, token, c.Audiences...); err != nil {
+		return err
+	}
+	if c.principal.System || c.Quota == nil {
+		return nil
+	}
+	web.RecordOf(c.r.Context()).Meter = c.Quota
+	return c.Quota.Admit()
 }
 
 // audit records changes, and whatever was denied; err is the call's outcome.
@@ -183,7 +192,7 @@ func (c *call) audit(err error) {
 		number, _ := numberOf(err, "")
 		status = statusOf(number)
 	}
-	if c.changed || surface.Denied(status) {
+	if c.changed || surface.Denied(status) && errs.KindOf(err) != errs.Exhausted {
 		c.api.opts.Auditor.Record(surface.Record(c.r, surfaceName, c.principal, c.asked, status))
 	}
 }

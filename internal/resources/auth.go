@@ -88,10 +88,13 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 	if slices.Contains(p.reviews, a.GetAPIGroup()) && a.GetVerb() == "create" {
 		return authorizer.DecisionAllow, "", nil
 	}
-	if isNamespace(a) || isEvent(a) {
+	if isNamespace(a) || isEvent(a) || isQuota(a) {
 		reason := authorizeNamespace(who, a)
-		if isEvent(a) {
+		switch {
+		case isEvent(a):
 			reason = authorizeEvent(who, a)
+		case isQuota(a):
+			reason = authorizeQuota(who, a)
 		}
 		auditNotesOf(ctx).noteDecision(a, permission, access.Scope{Organization: a.GetNamespace()}, access.Decision{Allowed: reason == ""})
 		if reason != "" {

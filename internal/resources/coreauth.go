@@ -22,6 +22,27 @@ func isEvent(a authorizer.Attributes) bool {
 	return (a.GetAPIGroup() == corev1.GroupName || a.GetAPIGroup() == eventsv1.GroupName) && a.GetResource() == "events" && a.GetSubresource() == ""
 }
 
+// isQuota: what an organization may have, and has.
+func isQuota(a authorizer.Attributes) bool {
+	return a.GetAPIGroup() == corev1.GroupName && a.GetResource() == "resourcequotas" && a.GetSubresource() == ""
+}
+
+var quotaVerbs = []string{"get", "list"}
+
+// authorizeQuota lets everybody read the quotas of their organization; those of
+// clusters are shown to whoever may read the cluster.
+func authorizeQuota(who caller.Caller, a authorizer.Attributes) string {
+	switch {
+	case !slices.Contains(quotaVerbs, a.GetVerb()):
+		return "quotas come from the server's configuration and cannot be changed here"
+	case who.System || a.GetNamespace() == who.Organization:
+		return ""
+	case a.GetNamespace() == "":
+		return "only a system administrator may look across organizations; name one in the path: /namespaces/{organization}/resourcequotas"
+	}
+	return who.Name + " belongs to organization " + who.Organization
+}
+
 var (
 	namespaceVerbs = []string{"get", "list", "watch", "create", "delete"}
 	eventVerbs     = []string{"get", "list", "watch"}

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -46,6 +47,14 @@ func (k kinds) empty(scheme *runtime.Scheme, r *http.Request) runtime.Object {
 		return nil // every kind that is served is in the scheme
 	}
 	return object
+}
+
+// count tells how many objects of a kind an organization has.
+func (k kinds) count(ctx context.Context, organization, plural string) (int64, error) {
+	if definition := k[plural]; definition != nil {
+		return definition.Count(ctx, organization)
+	}
+	return 0, nil
 }
 
 // scopeOf is as much as a path says about where something lies.

@@ -25,6 +25,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/quota"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/events"
 	"freshet/internal/resources/organizations"
@@ -66,6 +67,9 @@ type Config struct {
 	// RefuseNewOrganizations has organizations made on purpose only, not by the
 	// first object in one.
 	RefuseNewOrganizations bool
+	// Quotas limits what organizations have and how fast they call; nil: nothing
+	// is limited.
+	Quotas *quota.Book
 	// Tokens issues tokens for service accounts; nil: none are.
 	Tokens *tokens.Options
 	// Rotation gives service accounts new credentials; nil: nobody does.
@@ -124,7 +128,7 @@ func New(cfg Config) (*Server, error) {
 	config.LoopbackClientConfig = loop.config()
 	config.Authentication.Authenticator = authentication(cfg.Authenticator, cfg.Audiences)
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
-	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, cfg.Auditor)
+	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, cfg.Auditor, cfg.Quotas)
 	config.ResourceTransformers = cfg.Transformers
 	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
@@ -134,6 +138,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	beside.quotas = cfg.Quotas
 	config.AdmissionControl = organizations.Admission{Organizations: beside.organizations, AutoCreate: !cfg.RefuseNewOrganizations}
 	generic, err := config.Complete(nil).New("freshet", genericapiserver.NewEmptyDelegateWithCustomHandler(notFound(codecs)))
 	if err != nil {
@@ -191,7 +196,7 @@ func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme,
 			return fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
-	return beside.install(generic, scheme, codecs, newPolicy(cfg).readable)
+	return beside.install(generic, scheme, codecs, kindsOf(cfg.Kinds), newPolicy(cfg).readable)
 }
 
 // tune sets what experience with the library recommends.

@@ -76,6 +76,12 @@ func (in *importer) batch() error {
 // write writes a batch of lines. They are read once before the lock is taken, so
 // that nobody waits while they are parsed.
 func (in *importer) write(first int, lines []exportLine) error {
+	subjects, size := in.needs(lines)
+	taken, err := in.r.reserve(in.ctx, subjects, size)
+	if err != nil {
+		return err
+	}
+	defer taken.done()
 	work := in.r.effort(in.ctx)
 	work.parsed = map[parseID]form{}
 	for range attempts {
@@ -87,7 +93,7 @@ func (in *importer) write(first int, lines []exportLine) error {
 			return err
 		}
 		var done *importBatch
-		_, err = in.r.machine.Update(in.ctx, func(st *state) ([][]byte, error) {
+		_, err = in.r.machine.Update(context.WithoutCancel(in.ctx), func(st *state) ([][]byte, error) {
 			if done, err = in.records(work.inLock(), st, first, lines); err != nil {
 				return nil, err
 			}

@@ -43,13 +43,25 @@ func (r *Registry) Register(ctx context.Context, name string, d *Draft) (Registe
 		if err != nil || done {
 			return reg.result, err
 		}
-		_, err = r.machine.Update(ctx, reg.decide)
+		err = reg.commit(ctx, st)
 		if errors.Is(err, errStale) {
 			continue
 		}
 		return reg.result, err
 	}
 	return Registered{}, replica.ErrContended
+}
+
+// commit writes what was prepared, if the quotas have room for it.
+func (reg *registration) commit(ctx context.Context, st *state) error {
+	subjects, bytes := reg.needs(st)
+	taken, err := reg.r.reserve(ctx, subjects, bytes)
+	if err != nil {
+		return err
+	}
+	defer taken.done()
+	_, err = reg.r.machine.Update(context.WithoutCancel(ctx), reg.decide)
+	return err
 }
 
 // registration is one attempt to register: prepared outside the write lock,

@@ -7,6 +7,7 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/lru"
+	"freshet/internal/quota"
 	"freshet/internal/replica"
 	"freshet/internal/workpool"
 )
@@ -22,6 +23,8 @@ type Options struct {
 	CheckTime time.Duration
 	// Pool is where that is done; nil means one of its own.
 	Pool *workpool.Pool
+	// Quota is what the registry may take; nil: everything.
+	Quota *quota.Cluster
 	// SnapshotBytes is passed on to replica.
 	SnapshotBytes int64
 	// Logger gets background failures; nil means slog.Default().
@@ -36,6 +39,7 @@ type Registry struct {
 	pool      *workpool.Pool // where schemas are parsed and compared
 	fixedMode bool
 	checkTime time.Duration
+	quota     *quota.Cluster
 }
 
 // Open makes a registry of a journal.
@@ -62,6 +66,7 @@ func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry,
 		pool:      opts.Pool,
 		fixedMode: opts.FixedMode,
 		checkTime: opts.CheckTime,
+		quota:     opts.Quota,
 	}, nil
 }
 

@@ -24,7 +24,7 @@ import (
 func (s *server) openResources(context.Context) (err error) {
 	s.identity.policy.AskClusters(clusterGrants{s})
 	s.kinds = kinds.New(kinds.Options{
-		Plan: s.plan, Plane: s.plane,
+		Plan: s.plan, Plane: s.plane, Quotas: s.quotas,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy,
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
 		Log: s.log,
@@ -37,6 +37,7 @@ func (s *server) openResources(context.Context) (err error) {
 		Audiences:          s.identity.audiences,
 		Authorizer:         s.identity.policy,
 		Auditor:            s,
+		Quotas:             s.quotas,
 		Transformers:       resources.AtRest(s.identity.sealer, s.kinds.Definitions()),
 		Ready:              s.checks(),
 		Address:            s.cfg.PublicAddress(),

@@ -23,6 +23,7 @@ type collector struct {
 	backups  *prometheus.Desc
 	backedUp *prometheus.Desc
 	messages *messagingMetrics
+	quotas   quotaMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -43,6 +44,7 @@ func newCollector(s *server) *collector {
 		backups:  desc("backups_total", "Backups on schedule, by what became of them.", "outcome"),
 		backedUp: desc("backup_last_timestamp_seconds", "When the newest backup on schedule began."),
 		messages: newMessagingMetrics(),
+		quotas:   newQuotaMetrics(),
 	}
 }
 
@@ -67,6 +69,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(c.clusters, float64(healthy), "true")
 	gauge(c.clusters, float64(failing), "false")
+	c.quotas.collect(ch, c.server.quotas)
 	accounts, keys := c.server.identity.directory.Len()
 	gauge(c.accounts, float64(accounts))
 	gauge(c.keys, float64(keys))

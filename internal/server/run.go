@@ -29,6 +29,7 @@ import (
 	"freshet/internal/dataplane"
 	"freshet/internal/kinds"
 	"freshet/internal/placement"
+	"freshet/internal/quota"
 	"freshet/internal/resources"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/telemetry"
@@ -53,6 +54,7 @@ type server struct {
 	etcd      *clientv3.Client
 	identity  *identities
 	audit     *audit.Trail // nil when there is none
+	quotas    *quota.Book
 	plane     *dataplane.Plane
 	api       *resources.Server
 	kinds     *kinds.Set
@@ -215,6 +217,9 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 }
 
 func (s *server) openPlane(context.Context) (err error) {
+	if s.quotas, err = openQuotas(s.cfg); err != nil {
+		return err
+	}
 	if s.plane, err = dataplane.Open(s.planeOptions()); err != nil {
 		return err
 	}

@@ -83,6 +83,8 @@ var kinds = map[errs.Kind]problem{
 	errs.Precondition:    {status: http.StatusPreconditionFailed, code: "invalid_request"},
 	errs.TooLarge:        {status: http.StatusRequestEntityTooLarge, code: "invalid_request"},
 	errs.Unavailable:     {status: http.StatusServiceUnavailable, code: "temporarily_unavailable"},
+	errs.Exhausted:       {status: http.StatusForbidden, code: "access_denied"},
+	errs.Throttled:       {status: http.StatusTooManyRequests, code: "too_many_requests"},
 }
 
 // Refuse answers a request that the surface cannot serve yet.

@@ -64,6 +64,7 @@ func (l *Limiter) Leave() {
 // for it. held goes back with Release when the body is not needed any more,
 // also after an error.
 func (l *Limiter) ReadBody(r *http.Request, limit int64) (body []byte, held int64, err error) {
+	defer func() { RecordOf(r.Context()).charge(len(body)) }()
 	n := r.ContentLength
 	if n > limit {
 		return nil, 0, errs.Newf(errs.TooLarge, "%w: it has %d bytes, the limit is %d", ErrBodyTooLarge, n, limit)

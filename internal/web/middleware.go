@@ -146,6 +146,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	}
 	n, err := w.ResponseWriter.Write(p)
 	w.rec.Bytes += int64(n)
+	w.rec.charge(n)
 	return n, err
 }
 
@@ -156,6 +157,7 @@ func (w *responseWriter) WriteString(s string) (int, error) {
 	}
 	n, err := io.WriteString(w.ResponseWriter, s)
 	w.rec.Bytes += int64(n)
+	w.rec.charge(n)
 	return n, err
 }
 

@@ -24,6 +24,17 @@ type Record struct {
 	Err       error
 	Refusal   *Refusal // why no surface should look at the request; nil for most
 	Expected  bool     // a failure status is an answer here, as on health pages
+	Meter     Meter    // whose bytes these are; nil until that is known
+}
+
+// Meter counts the bytes of requests and responses as they come and go.
+type Meter interface{ Charge(bytes int64) }
+
+// charge counts bytes for whoever the request is of.
+func (rec *Record) charge(n int) {
+	if rec.Meter != nil {
+		rec.Meter.Charge(int64(n))
+	}
 }
 
 // SetRoute names the surface and the route pattern that serve the request.

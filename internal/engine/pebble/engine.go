@@ -29,6 +29,7 @@ type Engine struct {
 	commit      committer
 	eras        eraCounter
 	topics      topicTable
+	totals      totals
 	clock       clock
 	trimmer     trimmer
 	deadLetters deadLetterMover

@@ -35,13 +35,15 @@ func (f *failStopFS) check(what, name string, err error) error {
 	select {}
 }
 
+const logSuffix = ".log"
+
 // mustNotFail says whether the engine fails with the file.
 func (f *failStopFS) mustNotFail(name string) bool {
 	base := f.PathBase(name)
 	if f.PathJoin(name) != f.PathJoin(f.e.dir, base) {
 		return false // a checkpoint's
 	}
-	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST") || strings.HasPrefix(base, "marker.")
+	return strings.HasSuffix(base, logSuffix) || strings.HasPrefix(base, "MANIFEST") || strings.HasPrefix(base, "marker.")
 }
 
 // Unwrap implements vfs.FS.
@@ -50,12 +52,18 @@ func (f *failStopFS) Unwrap() vfs.FS { return f.FS }
 // Create implements vfs.FS.
 func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.Create(name, category)
+	if err == nil && strings.HasSuffix(name, logSuffix) {
+		file = &logFile{File: file}
+	}
 	return f.wrap("create", name, file, err)
 }
 
 // ReuseForWrite implements vfs.FS.
 func (f *failStopFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.ReuseForWrite(oldname, newname, category)
+	if err == nil && strings.HasSuffix(newname, logSuffix) {
+		file = reusedLog(file)
+	}
 	return f.wrap("create", newname, file, err)
 }
 

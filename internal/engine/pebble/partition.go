@@ -168,7 +168,7 @@ func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID
 	entry, size := p.next, d.size()
 	p.next++
 	p.cum += int64(size)
-	p.topic.stored += int64(size)
+	p.topic.storeLocked(int64(size))
 	p.publish = max(p.publish, now)
 	era := p.enterEraLocked(g, entry, size)
 	op := g.batch.SetDeferred(messageKeyLen, size)

@@ -30,13 +30,17 @@ func (g *Authorized[T]) Get(ctx context.Context, name string, options *metav1.Ge
 
 // Create makes an object.
 func (g *Authorized[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0), options)
+	var room reservation
+	defer room.release()
+	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0, &room), options)
 }
 
 // Update replaces, patches and applies.
 func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	var room reservation
+	defer room.release()
 	out, created, err := g.REST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
-		g.admitCreate(createValidation, len(options.DryRun) > 0), g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
+		g.admitCreate(createValidation, len(options.DryRun) > 0, &room), g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
 	if err != nil {
 		return nil, false, g.auth.unlessHidden(ctx, "update", name, err)
 	}
@@ -63,7 +67,7 @@ func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.V
 }
 
 // admitCreate puts authorization and the kind's last word in front of the machinery's.
-func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool) rest.ValidateObjectFunc {
+func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool, room *reservation) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if object, ok := obj.(T); ok {
 			var none T
@@ -74,6 +78,9 @@ func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool) r
 				return err
 			}
 			if err := g.admit(ctx, object, none); err != nil {
+				return err
+			}
+			if err := g.reserve(ctx, object, room); err != nil {
 				return err
 			}
 		}

@@ -117,6 +117,13 @@ type (
 		Admit(ctx context.Context, obj, old T) error
 	}
 
+	// Limiter has room for one more object, or not: it is asked when a creation is
+	// otherwise valid. done is called when the object is stored, or will not be.
+	// An error of kind Exhausted is answered with 403.
+	Limiter[T Object] interface {
+		Reserve(ctx context.Context, obj T) (done func(), err error)
+	}
+
 	// Finisher completes a valid object just before it is stored.
 	Finisher[T Object] interface{ Finish(obj T) }
 
@@ -169,6 +176,7 @@ type kind[T Object] struct {
 	deletionMarker  DeletionMarker[T]
 	nameValidator   NameValidator
 	admitter        Admitter[T]
+	limiter         Limiter[T]
 	finisher        Finisher[T]
 	locator         Locator[T]
 	fields          Selectable[T]
@@ -191,6 +199,7 @@ func newKind[T Object](of Kind[T]) *kind[T] {
 	k.deletionMarker, _ = of.(DeletionMarker[T])
 	k.nameValidator, _ = of.(NameValidator)
 	k.admitter, _ = of.(Admitter[T])
+	k.limiter, _ = of.(Limiter[T])
 	k.finisher, _ = of.(Finisher[T])
 	k.locator, _ = of.(Locator[T])
 	k.fields, _ = of.(Selectable[T])

@@ -37,6 +37,8 @@ type Definition interface {
 	// says as much of it as its name tells.
 	Scope(ctx context.Context, namespace, name string) access.Scope
 	ScopeOfName(namespace, name string) access.Scope
+	// Count returns how many objects of the kind an organization has.
+	Count(ctx context.Context, namespace string) (int64, error)
 }
 
 // Resource is a kind in a server.
