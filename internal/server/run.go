@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -156,7 +157,7 @@ func (s *server) openDirectory(context.Context) (err error) {
 		return err
 	}
 	s.closers = append(s.closers, s.lock.release)
-	return nil
+	return openFormats(s.cfg.DataDir, s.log)
 }
 
 func (s *server) openPorts(ctx context.Context) (err error) {
@@ -174,6 +175,9 @@ func (s *server) openPorts(ctx context.Context) (err error) {
 func (s *server) openEtcd(ctx context.Context) error {
 	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
 	if !s.cfg.Etcd.External() {
+		if err := resourcesMissing(s.cfg); err != nil {
+			return err
+		}
 		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{Logger: zap, QuotaBytes: int64(s.cfg.Etcd.Quota)})
 		if err != nil {
 			return err
@@ -192,6 +196,20 @@ func (s *server) openEtcd(ctx context.Context) error {
 	}
 	s.etcd = client
 	s.closers = append(s.closers, client.Close)
+	return openEtcdFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
+}
+
+// resourcesMissing refuses to begin anew beside clusters that are there: they
+// would be nobody's, and their callers would be told that they do not exist.
+func resourcesMissing(cfg *config.Config) error {
+	store := cfg.Path("etcd", "member", "snap", "db")
+	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if stores, err := filepath.Glob(cfg.Path("clusters", "*")); err == nil && len(stores) > 0 {
+		return fmt.Errorf("the store of resources is missing: there is no %s, and %s has %d clusters; restore the data directory from a backup, or start with a new one",
+			store, cfg.Path("clusters"), len(stores))
+	}
 	return nil
 }
 
