@@ -47,6 +47,7 @@ type server struct {
 	plan    *placement.Plan
 
 	lock      *lock
+	room      *diskRoom
 	files     files
 	ports     *listeners
 	member    *etcd.Member
@@ -75,12 +76,14 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before anybody can know that the server is ready
 	defer signal.Stop(hangUps)
+	room := openRoom(cfg.DataDir)
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
-		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr,
+		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, Room: room.has,
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, room.close())
 	}
+	room.log.Store(logger.Logger)
 	telemetry.LimitMemory()
 	telemetry.BridgeKlog(logger.Logger)
 	s := &server{
@@ -89,7 +92,8 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		metrics: telemetry.NewMetrics(version.Get()),
 		failed:  make(chan error, 4),
 		ended:   make(chan struct{}),
-		closers: []func() error{logger.Close},
+		closers: []func() error{logger.Close, room.close},
+		room:    room,
 	}
 	loaded := *cfg // as it was read, before open ports are written into it
 	s.current.Store(&loaded)
@@ -226,10 +230,27 @@ func (s *server) openPlane(context.Context) (err error) {
 	return nil
 }
 
-// close stops everything, last opened first.
+// stopPatience is how long stopping may take after the requests have ended.
+const stopPatience = 5 * time.Second
+
+// close stops everything within the drain time and a little more. What does not
+// stop by then, on a disk that hangs say, ends with the process: whatever was
+// acknowledged is durable.
 func (s *server) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeouts.Drain.Std()+5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeouts.Drain.Std()+stopPatience)
 	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.closeAll(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errors.New("stopping took too long and was cut off; what was acknowledged is on disk")
+	}
+}
+
+// closeAll stops everything, last opened first.
+func (s *server) closeAll(ctx context.Context) error {
 	s.readiness.unset()
 	var problems []error
 	if s.plane != nil {
