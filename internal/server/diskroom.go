@@ -28,8 +28,8 @@ type diskRoom struct {
 	path  string
 	size  int64
 	store string // etcd's file, which is larger than the space it has
-	low  atomic.Bool
-	log  atomic.Pointer[slog.Logger]
+	low   atomic.Bool
+	log   atomic.Pointer[slog.Logger]
 
 	mu    sync.Mutex // guards the file
 	stop  context.CancelFunc

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	topic        = "/admin/rest/topics/v1/public/default/kept"
-	peek         = "/admin/v2/persistent/public/default/kept/subscription/reader/position/"
-	messages     = 20
+	topic    = "/admin/rest/topics/v1/public/default/kept"
+	peek     = "/admin/v2/persistent/public/default/kept/subscription/reader/position/"
+	messages = 20
 )
 
 var binary string
