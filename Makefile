@@ -60,6 +60,10 @@ test-attack: build ## Attack a running system for some minutes: attempts and suc
 test-faults: build ## Break things under a running system for some minutes: lost, wrong, time to recover
 	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh fault
 
+.PHONY: fixture
+fixture: build ## Make a data directory of this version's formats for the tests of later ones: make fixture NAME=format-2
+	hack/fixture.sh $(NAME)
+
 .PHONY: race
 race: ## Run the suites of everything but the resource API under the race detector
 	@hack/need.sh gcc gcc libc6-dev

@@ -75,6 +75,7 @@ var wires = []wire{
 	{messaging.ErrClosing, 503, 503},
 	{messaging.ErrNoRegistry, 503, 503},
 	{messaging.ErrTooMuchData, 413, 413},
+	{messaging.ErrDamagedMessage, 503, 503},
 
 	{engine.ErrNoPartition, 404, 404},
 	{engine.ErrInvalid, 400, 400},
@@ -86,8 +87,9 @@ var wires = []wire{
 	{engine.ErrFailed, 503, 503},
 	{engine.ErrClosed, 503, 503},
 	{engine.ErrCompacted, 500, 500},
-	{engine.ErrCorrupt, 500, 500},
-	{engine.ErrNewerFormat, 500, 500},
+	{engine.ErrCorrupt, 503, 503},
+	{engine.ErrNewerFormat, 503, 503},
+	{engine.ErrNotOpen, 503, 503},
 
 	{access.ErrDenied, 401, 403},
 	{access.ErrNoPrincipal, 401, 401},
@@ -209,10 +211,14 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	(&Call{W: w, R: r}).Fail(err, StatusOf(err, MessageCalls))
 }
 
-// PublicReason is an error's text, unless it is a fault of ours.
+// PublicReason is an error's text, unless it is a fault of ours. Of damage a
+// caller hears that there is some, and not in which file.
 func PublicReason(err error, code int) string {
 	if code == http.StatusInternalServerError {
 		return "internal error"
+	}
+	if told := engine.PublicError(err); told != nil {
+		return told.Error()
 	}
 	return err.Error()
 }

@@ -27,6 +27,8 @@ type Server struct {
 	SealedSecrets func(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
 	// Restore makes a data directory of a backup.
 	Restore func(ctx context.Context, r backup.RestoreOptions) (*backup.Manifest, error)
+	// Check verifies the data directory of a stopped server.
+	Check func(ctx context.Context, cfg *config.Config, report CheckReport) error
 }
 
 // Streams are the process's input and output.
@@ -88,7 +90,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%w", err) })
-	root.AddCommand(newServe(server), newConfig(), newHealth(), newKubeconfig(), newAdmin(server),
+	root.AddCommand(newServe(server), newCheck(server), newConfig(), newHealth(), newKubeconfig(), newAdmin(server),
 		newBackup(), newRestore(server), newVersion())
 	return root
 }

@@ -33,7 +33,7 @@ const registryJournal = "schemas"
 // has come up.
 func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
-	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve})
+	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, MustExist: spec.Existing})
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}

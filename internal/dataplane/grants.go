@@ -1,34 +1,19 @@
 package dataplane
 
 import (
-	"errors"
 	"slices"
 
 	"freshet/internal/access"
-	"freshet/internal/dataplane/provision"
 	"freshet/internal/errs"
 )
-
-// failedCluster is why a cluster that should run does not.
-type failedCluster struct {
-	spec provision.Spec
-	err  error
-}
-
-func (f *failedCluster) Error() string {
-	return "cluster " + f.spec.Organization + "/" + f.spec.Name + ": " + f.err.Error()
-}
-
-func (f *failedCluster) Unwrap() error { return f.err }
 
 // GrantsOf lists what the clusters of an organization grant to a principal by
 // themselves. It fails when one of them is not open: what it grants is not known
 // then, and holds again once it is.
 func (p *Plane) GrantsOf(organization, principal string) ([]access.ClusterGrant, error) {
 	dir := p.running.Load()
-	for _, err := range dir.failed {
-		var failed *failedCluster
-		if errors.As(err, &failed) && failed.spec.Organization == organization {
+	for _, failed := range dir.failed {
+		if failed.spec.Organization == organization {
 			return nil, errs.Newf(errs.Unavailable, "cluster %s is not open, so what it grants to %s is not known; try again when it is ready",
 				failed.spec.Name, principal)
 		}

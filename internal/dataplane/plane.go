@@ -85,7 +85,7 @@ type index struct {
 	byUID    map[string]*Cluster
 	byHost   map[string]*Cluster
 	byName   map[name]*Cluster
-	failed   map[string]error // by UID: those that should run and could not be opened
+	failed   map[string]*failedCluster // by UID: those that should run and could not be opened
 	fallback *Cluster
 }
 
@@ -93,7 +93,7 @@ type index struct {
 type name struct{ organization, cluster string }
 
 func newIndex() *index {
-	return &index{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, byName: map[name]*Cluster{}, failed: map[string]error{}}
+	return &index{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, byName: map[name]*Cluster{}, failed: map[string]*failedCluster{}}
 }
 
 func (d *index) clone() *index {
@@ -187,7 +187,7 @@ func (p *Plane) publishLocked(c *Cluster) {
 	next.byUID[c.UID] = c
 	next.byHost[c.Host] = c
 	next.byName[name{c.Organization, c.Name}] = c
-	if c.Organization == p.opts.DefaultOrganization && c.Name == p.opts.DefaultName {
+	if p.answersForAll(c.Spec) {
 		next.fallback = c
 	}
 	p.running.Store(next)
@@ -245,16 +245,34 @@ func (p *Plane) Find(host string) (*Cluster, error) {
 	if c, ok := dir.byHost[host]; ok {
 		return c, nil
 	}
-	if dir.fallback == nil || (p.opts.Domain != "" && strings.HasSuffix(host, "."+p.opts.Domain)) {
+	if failed := dir.failedWhere(func(s provision.Spec) bool { return s.Host == host }); failed != nil {
+		return nil, failed.public()
+	}
+	if p.opts.Domain != "" && strings.HasSuffix(host, "."+p.opts.Domain) {
 		return nil, ErrNoCluster
 	}
-	return dir.fallback, nil
+	if dir.fallback != nil {
+		return dir.fallback, nil
+	}
+	if failed := dir.failedWhere(p.answersForAll); failed != nil {
+		return nil, failed.public()
+	}
+	return nil, ErrNoCluster
+}
+
+// answersForAll says whether a cluster is the one for hosts that are nobody's name.
+func (p *Plane) answersForAll(s provision.Spec) bool {
+	return s.Organization == p.opts.DefaultOrganization && s.Name == p.opts.DefaultName
 }
 
 // FindNamed returns the cluster that has a name in an organization.
 func (p *Plane) FindNamed(organization, cluster string) (*Cluster, error) {
 	if c, ok := p.running.Load().byName[name{organization, cluster}]; ok {
 		return c, nil
+	}
+	called := func(s provision.Spec) bool { return s.Organization == organization && s.Name == cluster }
+	if failed := p.running.Load().failedWhere(called); failed != nil {
+		return nil, failed.public()
 	}
 	return nil, ErrNoSuchName
 }
@@ -269,10 +287,12 @@ func stripPort(host string) string {
 // IsDefault says whether a cluster answers for hosts that are nobody's name.
 func (p *Plane) IsDefault(c *Cluster) bool { return p.running.Load().fallback == c }
 
-// Has says whether a cluster is open.
+// Has says whether a cluster is open, or could not be opened.
 func (p *Plane) Has(uid string) bool {
-	_, ok := p.running.Load().byUID[uid]
-	return ok
+	dir := p.running.Load()
+	_, open := dir.byUID[uid]
+	_, failed := dir.failed[uid]
+	return open || failed
 }
 
 // Clusters lists the open clusters, in no particular order.
@@ -284,7 +304,10 @@ func (p *Plane) Clusters() []*Cluster {
 // promises.
 func (p *Plane) Health() error {
 	dir := p.running.Load()
-	problems := slices.Collect(maps.Values(dir.failed))
+	problems := make([]error, 0, len(dir.failed))
+	for _, failed := range dir.failed {
+		problems = append(problems, failed)
+	}
 	for _, c := range dir.byUID {
 		if err := c.Health(); err != nil {
 			problems = append(problems, fmt.Errorf("cluster %s/%s: %w", c.Organization, c.Name, err))

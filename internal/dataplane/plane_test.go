@@ -11,6 +11,7 @@ import (
 
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
+	"freshet/internal/engine"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
@@ -244,6 +245,11 @@ func TestClusterThatCannotBeOpenedIsUnhealthy(t *testing.T) {
 		if err := p.Health(); err == nil || !strings.Contains(err.Error(), "cluster acme/"+s.Name) {
 			t.Errorf("health of a plane without %s: %v", s.Name, err)
 		}
+		_, byHost := p.Find(s.Host)
+		_, byName := p.FindNamed(s.Organization, s.Name)
+		if !errors.Is(byHost, engine.ErrNotOpen) || !errors.Is(byName, engine.ErrNotOpen) {
+			t.Errorf("%s: got %v by host and %v by name, want %v", s.Name, byHost, byName, engine.ErrNotOpen)
+		}
 	}
 	if err := os.Remove(filepath.Join(dir, mended.UID)); err != nil {
 		t.Fatal(err)
@@ -261,4 +267,52 @@ func TestClusterThatCannotBeOpenedIsUnhealthy(t *testing.T) {
 	if !p.Has(mended.UID) {
 		t.Error("the other cluster went with it")
 	}
+}
+
+// TestDamagedClusterIsNotAnEmptyOne: whatever is missing of a cluster's store, its
+// callers hear of damage, at its names and where it answers for all.
+func TestDamagedClusterIsNotAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(store string) error{
+		"the whole store": os.RemoveAll,
+		"the manifest":    func(store string) error { return removeAll(store, "marker.manifest.*") },
+		"the logs":        func(store string) error { return removeAll(store, "*.log") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := spec("default", "default") // the default cluster of these tests
+			first := open(t, dir)
+			running(t, first, s)
+			if err := errors.Join(first.Close(), damage(filepath.Join(dir, s.UID))); err != nil {
+				t.Fatal(err)
+			}
+			s.Existing = true
+			second := open(t, dir)
+			for range 2 {
+				if err := second.Provision(t.Context(), s, ignore); !errors.Is(err, engine.ErrCorrupt) {
+					t.Errorf("provision: got %v, want %v", err, engine.ErrCorrupt)
+				}
+			}
+			for _, host := range []string{s.Host, "nobody.example"} {
+				if _, err := second.Find(host); !errors.Is(err, engine.ErrCorrupt) {
+					t.Errorf("%s: got %v, want %v", host, err, engine.ErrCorrupt)
+				}
+			}
+			if err := second.Health(); !errors.Is(err, engine.ErrCorrupt) {
+				t.Errorf("health: got %v, want %v", err, engine.ErrCorrupt)
+			}
+		})
+	}
+}
+
+func removeAll(dir, pattern string) error {
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err == nil && len(names) == 0 {
+		err = errors.New("nothing to remove")
+	}
+	for _, name := range names {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
 }

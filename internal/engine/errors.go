@@ -1,6 +1,10 @@
 package engine
 
-import "freshet/internal/errs"
+import (
+	"errors"
+
+	"freshet/internal/errs"
+)
 
 // What engines return; compare with errors.Is.
 var (
@@ -20,8 +24,32 @@ var (
 	ErrBusy               = errs.New(errs.Unavailable, "engine is overloaded; try again shortly")
 	ErrConflict           = errs.New(errs.Conflict, "journal has records that this writer has not seen; read them and decide again")
 	ErrCompacted          = errs.New(errs.Precondition, "journal records are compacted into a snapshot; load it and replay behind it")
-	ErrCorrupt            = errs.New(errs.Internal, "stored record is damaged")
+	ErrCorrupt            = errs.New(errs.Unavailable, "stored data is damaged; the server log says what, and freshet check lists all of it")
 	ErrFailed             = errs.New(errs.Unavailable, "engine stopped after a failed write; see the server log")
+	ErrNotOpen            = errs.New(errs.Unavailable, "messaging cluster could not be opened; the server log says why")
 	ErrClosed             = errs.New(errs.Unavailable, "engine is closed")
-	ErrNewerFormat        = errs.New(errs.Precondition, "store was written by a newer version of the server; start that version")
+	ErrNewerFormat        = errs.New(errs.Unavailable, "stored data was written by a newer version of the server; start that version, or restore a backup that this one made")
 )
+
+// DamagedMessage says which message could not be read. It wraps ErrCorrupt.
+type DamagedMessage struct {
+	ID    MessageID
+	Cause error
+}
+
+// Error says what is wrong with the message, for the log.
+func (d *DamagedMessage) Error() string { return d.Cause.Error() }
+
+// Unwrap returns what was found.
+func (d *DamagedMessage) Unwrap() error { return d.Cause }
+
+// PublicError is what a caller may know of why stored data cannot be used: which
+// files and keys are damaged is for the log. It is nil for other errors.
+func PublicError(err error) error {
+	for _, told := range []error{ErrNewerFormat, ErrCorrupt, ErrNotOpen} {
+		if errors.Is(err, told) {
+			return told
+		}
+	}
+	return nil
+}

@@ -15,6 +15,9 @@ type Statistics interface {
 	// engine stored before it was opened is added in the background, from the
 	// first call on.
 	Totals() Totals
+	// DamagedMessages returns how many messages were found damaged, and how often
+	// one of them was acknowledged all the same, since the engine was opened.
+	DamagedMessages() (found, skipped int64)
 	// Disk returns what the store takes and what is left.
 	Disk() Disk
 	// OnDeadLetter has count called with the topic of every message that was

@@ -57,7 +57,7 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 		deliveries, err = b.await(ctx, t.id, subscription, req)
 	}
 	if err != nil || len(deliveries) == 0 {
-		return nil, err
+		return nil, t.damaged(err)
 	}
 	live := b.liveOf(t.id)
 	sub := live.subscription(subscription)

@@ -43,6 +43,8 @@ var (
 	ErrClosing     = errs.New(errs.Unavailable, "cluster is shutting down")
 	ErrNoRegistry  = errs.New(errs.Unavailable, "topic takes only records with a registered schema id, and this cluster has no schema registry")
 	ErrTooMuchData = errs.New(errs.TooLarge, "properties, permissions or schema text are too large")
+
+	ErrDamagedMessage = errs.New(errs.Unavailable, "stored message is damaged and cannot be delivered")
 )
 
 // The engine's errors that callers of the broker meet under the same meaning.

@@ -45,7 +45,7 @@ func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string
 		req.Max = min(n, peekPage)
 		records, err := b.read(ctx, t.id, req)
 		if err != nil {
-			return Received{}, err
+			return Received{}, t.damaged(err)
 		}
 		if len(records) == 0 {
 			return Received{}, ErrNoMessage
@@ -70,7 +70,7 @@ func (b *Broker) Message(ctx context.Context, name names.Topic, id names.Message
 	}
 	records, err := b.read(ctx, t.id, engine.ReadRequest{Partition: at.Partition, From: at.Entry, Max: 1})
 	if err != nil {
-		return Received{}, err
+		return Received{}, t.damaged(err)
 	}
 	if len(records) == 0 || records[0].ID.Entry != at.Entry {
 		return Received{}, ErrNoMessage
@@ -90,7 +90,7 @@ func (b *Broker) MessageIDAt(ctx context.Context, name names.Topic, since time.T
 	}
 	records, err := b.read(ctx, t.id, engine.ReadRequest{Partition: p, Since: since, Max: 1})
 	if err != nil {
-		return names.MessageID{}, err
+		return names.MessageID{}, t.damaged(err)
 	}
 	if len(records) == 0 {
 		return names.MessageID{}, ErrNoMessage

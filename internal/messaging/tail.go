@@ -65,7 +65,7 @@ func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
 	}
 	if len(t.next) > 1 {
 		records, err := t.b.read(ctx, t.target.id, engine.ReadRequest{Partition: id.Partition, From: id.Entry, Max: 1})
-		if err != nil {
+		if err != nil && !errors.Is(err, engine.ErrCorrupt) { // one may go on behind a damaged message
 			return err
 		}
 		if len(records) > 0 {
@@ -119,7 +119,7 @@ func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error)
 	}
 	records, err := t.b.read(ctx, t.target.id, req)
 	if err != nil {
-		return nil, err
+		return nil, t.target.damaged(err)
 	}
 	var out []Received
 	for i := range records {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"freshet/internal/engine"
 	"freshet/internal/errs"
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
@@ -98,6 +99,9 @@ func numberOf(err error, requestID string) (int, string) {
 	var refusal *web.Refusal
 	if errors.As(err, &refusal) {
 		return refusal.Status, refusal.Text
+	}
+	if told := engine.PublicError(err); told != nil {
+		return http.StatusServiceUnavailable, told.Error()
 	}
 	for _, c := range codes {
 		if errors.Is(err, c.sentinel) {

@@ -51,7 +51,8 @@ func TestErrorsOnTheWire(t *testing.T) {
 	}{
 		"unknown":          {errors.New("secret detail"), 500, 50001, "Error in the backend data store; request id r1"},
 		"store failed":     {fmt.Errorf("appending: %w", engine.ErrFailed), 500, 50001, "appending: " + engine.ErrFailed.Error()},
-		"newer format":     {engine.ErrNewerFormat, 500, 50001, "Error in the backend data store; request id r1"},
+		"newer format":     {fmt.Errorf("open /var/lib/x: %w: 9", engine.ErrNewerFormat), 503, 503, engine.ErrNewerFormat.Error()},
+		"damage":           {fmt.Errorf("open /var/lib/x: %w: 000004.log", engine.ErrCorrupt), 503, 503, engine.ErrCorrupt.Error()},
 		"contended":        {replica.ErrContended, 500, 50001, replica.ErrContended.Error()},
 		"timeout":          {fmt.Errorf("waiting: %w", context.DeadlineExceeded), 500, 50002, "The registry did not answer in time"},
 		"client gone":      {context.Canceled, 500, 50002, "The registry did not answer in time"},

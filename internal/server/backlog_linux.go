@@ -28,14 +28,14 @@ func refuseNew(l *net.TCPListener) error {
 		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
 		{Code: unix.BPF_RET | unix.BPF_K, K: keepAll},
 	}
-	return control(l, func(fd int) error {
+	return controlSocket(l, func(fd int) error {
 		return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 	})
 }
 
 // backlog is how many connections wait to be accepted.
 func backlog(l *net.TCPListener) (n int, err error) {
-	err = control(l, func(fd int) error {
+	err = controlSocket(l, func(fd int) error {
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err == nil {
 			n = int(info.Unacked) // of a listener: the length of its queue
@@ -45,7 +45,7 @@ func backlog(l *net.TCPListener) (n int, err error) {
 	return n, err
 }
 
-func control(l *net.TCPListener, do func(fd int) error) error {
+func controlSocket(l *net.TCPListener, do func(fd int) error) error {
 	raw, err := l.SyscallConn()
 	if err != nil {
 		return err

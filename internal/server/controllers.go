@@ -9,10 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"freshet/api/v1alpha1"
 	"freshet/internal/identity"
 	"freshet/internal/kinds"
-	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources"
 	"freshet/internal/resources/rotation"
 	"freshet/internal/resources/tokens"
@@ -141,8 +139,8 @@ func (s *server) clustersSettled(ctx context.Context) (bool, error) {
 	}
 	for i := range clusters.Items {
 		cluster := &clusters.Items[i]
-		ready, _ := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady)
-		if cluster.DeletionTimestamp != nil || s.plane.Has(string(cluster.UID)) || ready.Reason == "ProvisioningFailed" {
+		_, _, planned := s.plan.Member(cluster.Spec.PoolMemberRef)
+		if cluster.DeletionTimestamp != nil || s.plane.Has(string(cluster.UID)) || !planned {
 			continue
 		}
 		_, err := api.MessagingInstances(cluster.Namespace).Get(ctx, cluster.Spec.InstanceName, metav1.GetOptions{})

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -48,6 +49,7 @@ type server struct {
 	plan    *placement.Plan
 
 	lock      *lock
+	room      *diskRoom
 	files     files
 	ports     *listeners
 	member    *etcd.Member
@@ -80,12 +82,14 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before anybody can know that the server is ready
 	defer signal.Stop(hangUps)
+	room := openRoom(cfg.DataDir)
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
-		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr,
+		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, Room: room.has,
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, room.close())
 	}
+	room.log.Store(logger.Logger)
 	telemetry.LimitMemory()
 	telemetry.BridgeKlog(logger.Logger)
 	s := &server{
@@ -94,7 +98,8 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		metrics: telemetry.NewMetrics(version.Get()),
 		failed:  make(chan error, 4),
 		ended:   make(chan struct{}),
-		closers: []func() error{logger.Close},
+		closers: []func() error{logger.Close, room.close},
+		room:    room,
 	}
 	s.backups = s.newBackups()
 	loaded := *cfg // as it was read, before open ports are written into it
@@ -167,7 +172,7 @@ func (s *server) openDirectory(context.Context) (err error) {
 	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
 		return fmt.Errorf("the data directory %s is not complete, a restore to it did not finish: run freshet restore again", s.cfg.DataDir)
 	}
-	return nil
+	return openFormats(s.cfg.DataDir, s.log)
 }
 
 func (s *server) openPorts(ctx context.Context) (err error) {
@@ -185,6 +190,9 @@ func (s *server) openPorts(ctx context.Context) (err error) {
 func (s *server) openEtcd(ctx context.Context) error {
 	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
 	if !s.cfg.Etcd.External() {
+		if err := resourcesMissing(s.cfg); err != nil {
+			return err
+		}
 		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{Logger: zap, QuotaBytes: int64(s.cfg.Etcd.Quota)})
 		if err != nil {
 			return err
@@ -203,6 +211,20 @@ func (s *server) openEtcd(ctx context.Context) error {
 	}
 	s.etcd = client
 	s.closers = append(s.closers, client.Close)
+	return openEtcdFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
+}
+
+// resourcesMissing refuses to begin anew beside clusters that are there: they
+// would be nobody's, and their callers would be told that they do not exist.
+func resourcesMissing(cfg *config.Config) error {
+	store := cfg.Path("etcd", "member", "snap", "db")
+	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if stores, err := filepath.Glob(cfg.Path("clusters", "*")); err == nil && len(stores) > 0 {
+		return fmt.Errorf("the store of resources is missing: there is no %s, and %s has %d clusters; restore the data directory from a backup, or start with a new one",
+			store, cfg.Path("clusters"), len(stores))
+	}
 	return nil
 }
 
@@ -227,10 +249,27 @@ func (s *server) openPlane(context.Context) (err error) {
 	return nil
 }
 
-// close stops everything, last opened first.
+// stopPatience is how long stopping may take after the requests have ended.
+const stopPatience = 5 * time.Second
+
+// close stops everything within the drain time and a little more. What does not
+// stop by then, on a disk that hangs say, ends with the process: whatever was
+// acknowledged is durable.
 func (s *server) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeouts.Drain.Std()+5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeouts.Drain.Std()+stopPatience)
 	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.closeAll(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errors.New("stopping took too long and was cut off; what was acknowledged is on disk")
+	}
+}
+
+// closeAll stops everything, last opened first.
+func (s *server) closeAll(ctx context.Context) error {
 	s.readiness.unset()
 	s.ending.Store(true)
 	var problems []error

@@ -56,7 +56,7 @@ func (s *server) surfaces() (*handlers, error) {
 		messages: messages, admin: admin,
 		root: root, registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
 		audit: s.auditTrail(options), tokens: tokens,
-		resources: s.api.Handler(), health: s.api.Handler(),
+		resources: s.room.keepRoom(s.api.Handler()), health: s.api.Handler(),
 	}, nil
 }
 

@@ -19,6 +19,9 @@ type Spec struct {
 	// RegistryAtRoot says where the registry answers: at the root, or under
 	// /stream (docs/spec/registry.md#address).
 	RegistryAtRoot bool
+	// Existing says that the cluster has run before: its store is opened and never
+	// made anew.
+	Existing bool
 	// Custom is spec.config.custom of the cluster: only keys of CustomKeys.
 	Custom map[string]string
 }

@@ -23,6 +23,8 @@
 //   - usage.go: usage of all topics for an operator, at the cost of those in
 //     memory.
 //   - checkpoint.go: a copy of the store as it is at one moment, for backups.
+//   - intact.go, logscan.go: what is missing from a store is found before it is
+//     opened; damage.go: what cannot be read of an open one.
 //   - failstop.go: a failed write of the log stops the engine for good.
 //
 // # The commit pipeline
@@ -104,6 +106,7 @@
 //	journal.snapMu      which snapshot is the latest, and which group replaces it.
 //	reclaimer.mu        how much was deleted in which eras.
 //	broadcast.mu        the channel that waiting readers share.
+//	damage.mu           which messages and tables were found damaged.
 //
 // Locks are taken from left to right and never the other way:
 //

@@ -36,6 +36,8 @@ type Engine struct {
 	reclaim     reclaimer
 	disk        diskSpace
 	journal     journalTable
+	damage      damage
+	tables      tableRetry
 
 	opened  time.Time
 	ops     atomic.Int64  // calls inside
@@ -64,6 +66,7 @@ func Open(dir string, opts Options) (*Engine, error) {
 		closing: make(chan struct{}),
 		failed:  make(chan struct{}),
 	}
+	e.tables.e = e
 	db, err := e.openStore()
 	if err != nil {
 		return nil, err
@@ -91,12 +94,12 @@ func (e *Engine) get(key []byte) ([]byte, error) {
 		if errors.Is(err, cdb.ErrNotFound) {
 			return nil, cdb.ErrNotFound
 		}
-		return nil, storeError(err)
+		return nil, e.damagedStore(storeError(err))
 	}
 	defer closer.Close()
 	body, err := checkChecksum(key, value)
 	if err != nil {
-		return nil, err
+		return nil, e.damagedStore(err)
 	}
 	return append([]byte(nil), body...), nil
 }
@@ -110,23 +113,23 @@ func (e *Engine) scan(prefix []byte, visit func(key, body []byte) error) error {
 func (e *Engine) scanRange(start, end []byte, visit func(key, body []byte) error) error {
 	iter, err := e.db.NewIter(&cdb.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
-		return storeError(err)
+		return e.damagedStore(storeError(err))
 	}
 	defer iter.Close()
 	for ok := iter.First(); ok; ok = iter.Next() {
 		value, err := iter.ValueAndErr()
 		if err != nil {
-			return storeError(err)
+			return e.damagedStore(storeError(err))
 		}
 		body, err := checkChecksum(iter.Key(), value)
 		if err != nil {
-			return err
+			return e.damagedStore(err)
 		}
 		if err := visit(iter.Key(), body); err != nil {
 			return err
 		}
 	}
-	return storeError(iter.Error())
+	return e.damagedStore(storeError(iter.Error()))
 }
 
 // storeError says in the seam's words what Pebble found damaged.
@@ -189,6 +192,9 @@ func (e *Engine) Health() error {
 	if err := e.fault(); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrFailed, err)
 	}
+	if p := e.damage.store.Load(); p != nil {
+		return *p
+	}
 	return nil
 }
 
@@ -227,13 +233,37 @@ func (e *Engine) closeStore() error {
 	if e.fault() != nil {
 		return engine.ErrFailed
 	}
-	var err error
-	if e.db.Metrics().MemTable.Size > replayWorthwhile {
-		err = e.db.Flush()
+	if e.db.Metrics().MemTable.Size > replayWorthwhile && !e.disk.full() {
+		e.flushForClose()
 	}
-	err = errors.Join(err, e.db.Close())
+	var err error
+	if err = errors.Join(err, e.db.Close()); err == nil {
+		if err := noteClose(e.fs, e.dir); err != nil { // a full disk, say; the store itself is whole
+			e.log.Warn("store is closed, and its files could not be noted", "dir", e.dir, "error", err)
+		}
+	}
 	if e.health != nil {
 		err = errors.Join(err, e.health.Close())
 	}
 	return err
+}
+
+// flushPatience bounds the flush before a store is closed: one that fails, as on a
+// full disk, is tried again for ever.
+const flushPatience = 2 * time.Second
+
+// flushForClose spares the next start the replay of the log. What is not flushed
+// by then is in the log.
+func (e *Engine) flushForClose() {
+	flushed, err := e.db.AsyncFlush()
+	if err != nil {
+		return
+	}
+	timer := time.NewTimer(flushPatience)
+	defer timer.Stop()
+	select {
+	case <-flushed:
+	case <-timer.C:
+		e.log.Warn("store is closed without a flush; the next start replays its log", "dir", e.dir)
+	}
 }

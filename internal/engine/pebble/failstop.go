@@ -51,6 +51,9 @@ func (f *failStopFS) Unwrap() vfs.FS { return f.FS }
 
 // Create implements vfs.FS.
 func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		f.e.tables.pause()
+	}
 	file, err := f.FS.Create(name, category)
 	if err == nil && strings.HasSuffix(name, logSuffix) {
 		file = &logFile{File: file}

@@ -10,6 +10,7 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/cleanclose"
 	"freshet/internal/engine"
 )
 
@@ -113,6 +114,7 @@ func plantFormat1(t *testing.T, fs vfs.FS, value, index []byte) {
 		db.Set(messageKey(1, 7, 0, 0), value, cdb.Sync),
 		db.Set(index, addChecksum(index, at), cdb.Sync),
 		db.Close(),
+		fs.Remove("store/"+cleanclose.Name),
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -137,14 +137,14 @@ func (jt *journalTable) restore(name string, body []byte) (*journal, error) {
 		UpperBound: recordKey(j.id+1, 0),
 	})
 	if err != nil {
-		return nil, storeError(err)
+		return nil, j.e.damagedStore(storeError(err))
 	}
 	defer iter.Close()
 	if iter.Last() {
 		j.assigned = max(j.assigned, binary.BigEndian.Uint64(iter.Key()[5:]))
 	}
 	j.durable = j.assigned
-	return j, storeError(iter.Error())
+	return j, j.e.damagedStore(storeError(iter.Error()))
 }
 
 // advanceLocked notes that records up to last are durable. The caller holds
@@ -273,7 +273,7 @@ func (j *journal) Replay(ctx context.Context, after uint64, visit func(position 
 		UpperBound: recordKey(j.id, end+1),
 	})
 	if err != nil {
-		return after, storeError(err)
+		return after, j.e.damagedStore(storeError(err))
 	}
 	defer iter.Close()
 	last := after
@@ -284,7 +284,7 @@ func (j *journal) Replay(ctx context.Context, after uint64, visit func(position 
 		}
 		value, err := iter.ValueAndErr()
 		if err != nil {
-			return last, storeError(err)
+			return last, j.e.damagedStore(storeError(err))
 		}
 		record, err := checkChecksum(iter.Key(), value)
 		if err != nil {
@@ -299,7 +299,7 @@ func (j *journal) Replay(ctx context.Context, after uint64, visit func(position 
 		}
 	}
 	if err := iter.Error(); err != nil {
-		return last, storeError(err)
+		return last, j.e.damagedStore(storeError(err))
 	}
 	if last < end {
 		return last, j.explainGap(ctx, last)

@@ -1,6 +1,8 @@
 package pebble
 
 import (
+	"errors"
+
 	cdb "github.com/cockroachdb/pebble/v2"
 
 	"freshet/internal/engine"
@@ -17,7 +19,10 @@ type merger struct {
 type walk struct {
 	part  *partition
 	iter  *cdb.Iterator
-	spans []span // still to be walked, after the one the iterator is in
+	span  span   // the iterator is in it
+	spans []span // still to be walked, after that
+	entry uint64 // where it is: a partition has no gaps
+	bad   error  // why the entry cannot be read, when its block is damaged
 	head  recordHead
 	ok    bool
 }
@@ -40,7 +45,7 @@ func (t *topic) merge(parts []*partition, from func(*partition) (uint64, error))
 			m.close()
 			return nil, storeError(err)
 		}
-		w := &walk{part: p, iter: iter, spans: spans[1:]}
+		w := &walk{part: p, iter: iter, span: spans[0], spans: spans[1:], entry: spans[0].from}
 		m.walks = append(m.walks, w)
 		m.load(w, iter.First())
 	}
@@ -55,42 +60,62 @@ func (p *partition) bounds(s span) *cdb.IterOptions {
 }
 
 // load notes the record that a walk has come to, going on to the next era when
-// one has ended.
+// one has ended. A damaged record keeps its place; whoever wants it gets the
+// error.
 func (m *merger) load(w *walk, ok bool) {
 	for !ok {
-		if err := w.iter.Error(); err != nil || len(w.spans) == 0 {
-			m.fail(storeError(err))
+		if err := w.iter.Error(); err != nil {
+			m.loadDamaged(w, storeError(err))
+			return
+		}
+		if len(w.spans) == 0 {
 			w.ok = false
 			return
 		}
-		b := w.part.bounds(w.spans[0])
-		w.spans = w.spans[1:]
+		w.span, w.spans = w.spans[0], w.spans[1:]
+		w.entry = w.span.from
+		b := w.part.bounds(w.span)
 		w.iter.SetBounds(b.LowerBound, b.UpperBound)
 		ok = w.iter.First()
 	}
-	w.ok = true
+	w.ok, w.entry = true, messageEntry(w.iter.Key())
 	value, err := w.iter.ValueAndErr()
 	if err != nil {
-		m.fail(storeError(err))
-		w.ok = false
+		m.loadDamaged(w, storeError(err))
 		return
 	}
-	// A damaged record keeps its place; whoever wants it gets the error.
 	if w.head, err = verify(w.iter.Key(), value); err != nil {
 		w.head.size = int64(len(value))
 	}
 }
 
-func (m *merger) fail(err error) {
-	if m.err == nil {
-		m.err = err
+// loadDamaged notes that the block with the walk's entry cannot be read. Other
+// errors than damage end the whole walk.
+func (m *merger) loadDamaged(w *walk, err error) {
+	if !errors.Is(err, engine.ErrCorrupt) {
+		m.err, w.ok = err, false
+		return
 	}
+	w.ok, w.bad = true, w.part.damaged(w.entry, err)
+	w.head.size = 0 // nobody knows; its time is like its neighbour's
+}
+
+// advance goes from a walk's entry to the next.
+func (m *merger) advance(w *walk) {
+	w.entry++
+	if w.bad == nil {
+		m.load(w, w.iter.Next())
+		return
+	}
+	w.bad = nil
+	ok := w.entry < w.span.to && w.iter.SeekGE(messageKey(w.span.era, w.part.topic.id, w.part.index, w.entry))
+	m.load(w, ok)
 }
 
 // next goes to the next record and returns where it is.
 func (m *merger) next() (*partition, uint64, bool) {
 	if m.cur != nil {
-		m.load(m.cur, m.cur.iter.Next())
+		m.advance(m.cur)
 		m.cur = nil
 	}
 	if m.err != nil {
@@ -104,18 +129,21 @@ func (m *merger) next() (*partition, uint64, bool) {
 	if m.cur == nil {
 		return nil, 0, false
 	}
-	return m.cur.part, messageEntry(m.cur.iter.Key()), true
+	return m.cur.part, m.cur.entry, true
 }
 
 // record decodes the record that next went to.
 func (m *merger) record() (engine.Record, error) {
 	w := m.cur
+	if w.bad != nil {
+		return engine.Record{}, w.bad
+	}
 	value, err := w.iter.ValueAndErr()
 	if err != nil {
-		return engine.Record{}, storeError(err)
+		return engine.Record{}, w.part.damaged(w.entry, storeError(err))
 	}
-	id := engine.MessageID{Topic: w.part.topic.id, Partition: w.part.index, Entry: messageEntry(w.iter.Key())}
-	return decode(w.iter.Key(), value, id)
+	r, err := decode(w.iter.Key(), value, w.part.id(w.entry))
+	return r, w.part.damaged(w.entry, err)
 }
 
 func (m *merger) close() {

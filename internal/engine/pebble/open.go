@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/cleanclose"
 	"freshet/internal/engine"
 )
 
@@ -27,6 +28,8 @@ const formatVersion = 2
 type Options struct {
 	// FS is where the store lives; nil is the disk.
 	FS vfs.FS
+	// MustExist refuses to make a store where there is none.
+	MustExist bool
 	// Cache is shared between stores; nil gives the store a small one of its own.
 	Cache *Cache
 	// Logger gets what an operator should know; nil discards it.
@@ -122,6 +125,12 @@ func (o Options) withDefaults() Options {
 
 func (e *Engine) openStore() (*cdb.DB, error) {
 	fs := e.fs
+	if err := intact(fs, e.dir, e.opts.MustExist); err != nil {
+		return nil, fmt.Errorf("open %s: %w", e.dir, err)
+	}
+	if err := cleanclose.Forget(folder{fs, e.dir}); err != nil {
+		return nil, fmt.Errorf("open %s: %w", e.dir, err)
+	}
 	if fs == vfs.Default {
 		fs, e.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
 			e.log.Warn("store: the disk is slow", "detail", info.String())
@@ -157,6 +166,7 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 	if e.opts.Cache != nil {
 		opts.Cache, opts.FileCache = e.opts.Cache.blocks, e.opts.Cache.tables
 	}
+	before := formatOf(e.fs, e.dir)
 	db, err := openPebble(e.dir, opts)
 	if err != nil {
 		if strings.Contains(err.Error(), "unknown format major version") {
@@ -164,7 +174,24 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 		}
 		return nil, fmt.Errorf("open %s: %w", e.dir, storeError(err))
 	}
+	if before < opts.FormatMajorVersion {
+		// Pebble has begun its log in an older format, whose damage cannot be
+		// told from a crash (logscan.go). A flush begins another.
+		if err := db.Flush(); err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s: %w", e.dir, storeError(err)), db.Close())
+		}
+	}
 	return db, nil
+}
+
+// formatOf is the format that Pebble last wrote a store in, the oldest when there
+// is none.
+func formatOf(fs vfs.FS, dir string) cdb.FormatMajorVersion {
+	desc, err := cdb.Peek(dir, fs)
+	if err != nil {
+		return cdb.FormatMinSupported // opening it says what is wrong
+	}
+	return desc.FormatMajorVersion
 }
 
 // openPebble is Open without its panics, which some kinds of damage cause.

@@ -9,6 +9,7 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/cleanclose"
 	"freshet/internal/engine"
 )
 
@@ -29,7 +30,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	var p packer
 	p.uint(formatVersion + 1)
 	key := []byte{keyFormat}
-	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close()); err != nil {
+	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close(), fs.Remove("store/"+cleanclose.Name)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -77,7 +77,7 @@ func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 		for ; ok && bytes.Compare(iter.Key(), start) >= 0; ok = iter.Prev() {
 			value, err := iter.ValueAndErr()
 			if err != nil {
-				return storeError(err)
+				return p.topic.e.damagedStore(storeError(err))
 			}
 			if first {
 				p.next, first = messageEntry(iter.Key())+1, false
@@ -89,7 +89,7 @@ func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 			damaged += int64(len(value)) // its neighbour knows the rest
 		}
 		if err := iter.Error(); err != nil {
-			return storeError(err)
+			return p.topic.e.damagedStore(storeError(err))
 		}
 	}
 	p.restored(p.cum+damaged, p.publish)

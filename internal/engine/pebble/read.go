@@ -42,6 +42,9 @@ func (r *reader) close() {
 
 // read returns a record and its stored size.
 func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) {
+	if err := r.e.damage.known(p.id(entry)); err != nil {
+		return engine.Record{}, 0, err
+	}
 	if r.iter == nil {
 		return p.read(entry)
 	}
@@ -50,17 +53,17 @@ func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) 
 	if !r.iter.Valid() || !r.iter.Next() || !bytes.Equal(r.iter.Key(), key[:]) {
 		if !r.iter.SeekGE(key[:]) || !bytes.Equal(r.iter.Key(), key[:]) {
 			if err := r.iter.Error(); err != nil {
-				return engine.Record{}, 0, storeError(err)
+				return engine.Record{}, 0, p.damaged(entry, storeError(err))
 			}
 			return engine.Record{}, 0, cdb.ErrNotFound
 		}
 	}
 	value, err := r.iter.ValueAndErr()
 	if err != nil {
-		return engine.Record{}, 0, storeError(err)
+		return engine.Record{}, 0, p.damaged(entry, storeError(err))
 	}
-	rec, err := decode(key[:], value, engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry})
-	return rec, int64(len(value)), err
+	rec, err := decode(key[:], value, p.id(entry))
+	return rec, int64(len(value)), p.damaged(entry, err)
 }
 
 // read returns a record and its stored size.
@@ -69,11 +72,11 @@ func (p *partition) read(entry uint64) (engine.Record, int64, error) {
 	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
 	value, closer, err := p.topic.e.db.Get(key[:])
 	if err != nil {
-		return engine.Record{}, 0, storeError(err)
+		return engine.Record{}, 0, p.damaged(entry, storeError(err))
 	}
 	defer closer.Close()
-	r, err := decode(key[:], value, engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry})
-	return r, int64(len(value)), err
+	r, err := decode(key[:], value, p.id(entry))
+	return r, int64(len(value)), p.damaged(entry, err)
 }
 
 // head returns what searches need of a record; of a damaged one the size.
@@ -105,6 +108,9 @@ func (p *partition) cumBefore(entry uint64) (int64, error) {
 	if next, err := p.head(entry); err == nil { // the neighbour knows it too
 		return next.cum - next.size, nil
 	}
+	if errors.Is(err, engine.ErrCorrupt) {
+		return p.cumBeforeDamage(entry)
+	}
 	return 0, err
 }
 
@@ -113,7 +119,7 @@ func (p *partition) firstAt(millis int64) (uint64, error) {
 	lo, hi := p.first.Load(), p.durable.Load()
 	var failure error
 	n := sort.Search(int(hi-lo), func(i int) bool {
-		head, err := p.head(lo + uint64(i))
+		head, err := p.headNear(lo+uint64(i), hi)
 		if errors.Is(err, cdb.ErrNotFound) {
 			return false // trimmed meanwhile, so it is old
 		}
@@ -222,6 +228,9 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, req engine.ReadRequest) ([]engine.Record, error) {
 	m, err := t.merge(parts, func(p *partition) (uint64, error) {
 		from := max(readFrom(req, p), p.first.Load())
+		if err := t.e.damage.known(p.id(from)); err != nil && s == nil && len(parts) == 1 && req.Since.IsZero() {
+			return 0, err
+		}
 		if req.Since.IsZero() {
 			return from, nil
 		}
@@ -251,7 +260,8 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, r
 		}
 		r, err := m.record()
 		if err != nil {
-			return nil, err
+			m.err = err
+			break
 		}
 		if total += len(r.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
 			break
@@ -260,6 +270,9 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, r
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+	}
+	if len(out) > 0 && errors.Is(m.err, engine.ErrCorrupt) {
+		return out, nil // who reads on from here hears of the damage
 	}
 	return out, m.err
 }

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -328,9 +329,7 @@ func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engin
 			s.forgetTrimmed(l.item)
 			continue
 		case errors.Is(err, engine.ErrCorrupt):
-			s.engine().log.Error("message is damaged and is not delivered",
-				"topic", uint64(s.topic.id), "partition", l.cur.part.index, "entry", l.entry, "error", err)
-			damage = err
+			damage = cmp.Or(damage, err)
 			continue
 		case err != nil:
 			s.returnLeases(got)

@@ -53,7 +53,11 @@ func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, set
 	if err != nil || g == nil {
 		return err
 	}
-	return g.wait(ctx)
+	if err := g.wait(ctx); err != nil {
+		return err
+	}
+	e.damage.acknowledged(settlements)
+	return nil
 }
 
 // entryRef is an entry of a partition.

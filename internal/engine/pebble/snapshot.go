@@ -46,14 +46,14 @@ func (j *journal) restoreSnapshot() error {
 		UpperBound: chunkKey(j.id+1, 0, 0),
 	})
 	if err != nil {
-		return storeError(err)
+		return j.e.damagedStore(storeError(err))
 	}
 	defer iter.Close()
 	j.lastID = j.snap.id
 	if iter.Last() { // possibly of a snapshot that a crash cut short
 		j.lastID = max(j.lastID, binary.BigEndian.Uint64(iter.Key()[5:]))
 	}
-	return storeError(iter.Error())
+	return j.e.damagedStore(storeError(iter.Error()))
 }
 
 // durableSnapshot returns the latest durable snapshot, waiting for one that is
@@ -240,7 +240,7 @@ func (r *snapshotReader) load() error {
 		return fmt.Errorf("%w: chunk %d of %d is missing", engine.ErrCorrupt, r.chunk, r.snap.chunks)
 	}
 	if err != nil {
-		return storeError(err)
+		return r.j.e.damagedStore(storeError(err))
 	}
 	defer closer.Close()
 	body, err := checkChecksum(key, value)

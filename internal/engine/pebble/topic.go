@@ -314,7 +314,7 @@ func (t *topic) restoreEnds(parts []*partition) error {
 			prefix := []byte{keyMessage}
 			var err error
 			if iter, err = t.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)}); err != nil {
-				return storeError(err)
+				return t.e.damagedStore(storeError(err))
 			}
 		}
 		if err := p.restoreEnd(iter); err != nil {

@@ -191,7 +191,7 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 		UpperBound: after([]byte{keyTopic}),
 	})
 	if err != nil {
-		return nil, storeError(err)
+		return nil, e.damagedStore(storeError(err))
 	}
 	defer iter.Close()
 	var ids []engine.TopicID
@@ -208,7 +208,7 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return ids, storeError(iter.Error())
+	return ids, e.damagedStore(storeError(iter.Error()))
 }
 
 // listed says whether a stored topic may be seen: a new one only once it is

@@ -215,14 +215,14 @@ func (t *topic) planPartitionLocked(plan *trimPlan, p *partition, floor uint64, 
 // planNext notes when the partition will have more to trim.
 func (p *partition) planNext(plan *trimPlan, first, floor uint64, config *engine.TopicConfig) error {
 	if first < floor && config.RetainAge > 0 {
-		head, err := p.head(first)
+		head, err := p.headNear(first, p.durable.Load())
 		if err != nil {
 			return ignoreMissing(err)
 		}
 		plan.again(head.publish + config.RetainAge.Milliseconds())
 	}
 	if floor < p.durable.Load() && config.TTL > 0 {
-		head, err := p.head(floor)
+		head, err := p.headNear(floor, p.durable.Load())
 		if err != nil {
 			return ignoreMissing(err)
 		}

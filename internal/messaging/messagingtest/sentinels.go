@@ -18,9 +18,9 @@ func Sentinels() []error {
 		messaging.ErrSubscriptionBusy, messaging.ErrNoPosition, messaging.ErrNoSchema, messaging.ErrIncompatibleSchema, messaging.ErrInvalidSchema,
 		messaging.ErrSchemaUpdate, messaging.ErrPayload, messaging.ErrSchemaPrefix, messaging.ErrName, messaging.ErrPolicy, messaging.ErrMessage, messaging.ErrMessageID,
 		messaging.ErrForeignID, messaging.ErrNoMessage, messaging.ErrLeaseEnded, messaging.ErrTooLarge, messaging.ErrBatch, messaging.ErrTooMany, messaging.ErrNoDelay, messaging.ErrClosing,
-		messaging.ErrNoRegistry, messaging.ErrTooMuchData,
+		messaging.ErrNoRegistry, messaging.ErrTooMuchData, messaging.ErrDamagedMessage,
 		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
 		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
-		engine.ErrClosed, engine.ErrNewerFormat, replica.ErrClosed, replica.ErrBroken, replica.ErrContended,
+		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, replica.ErrClosed, replica.ErrBroken, replica.ErrContended,
 	}
 }

@@ -18,12 +18,15 @@ import (
 	"net/url"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"freshet/internal/cleanclose"
 )
 
 // Options tune an embedded member.
@@ -54,25 +57,36 @@ type Member struct {
 	server *grpc.Server
 	pipes  *pipes
 	url    string
+	dir    string
 	failed chan error
 	closed chan struct{}
+	lost   atomic.Bool // part of it has ended without the rest
 }
 
 // Start runs a single member that keeps its data in dir.
 func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
-	cfg, err := configure(dir, opts)
+	words := newLastWords()
+	cfg, err := configure(dir, opts, words)
 	if err != nil {
 		return nil, err
 	}
-	e, err := embed.StartEtcd(cfg)
-	if err != nil {
+	if err := Intact(dir); err != nil {
+		return nil, damaged(dir, err)
+	}
+	if err := cleanclose.Forget(cleanclose.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
+	}
+	e, err := words.start(cfg)
+	if err != nil {
+		return nil, startError(dir, err)
 	}
 	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
 	select {
 	case <-e.Server.ReadyNotify():
-		return serve(e), nil
+		return serve(e, dir, words), nil
+	case err := <-words.said: // nothing of it can be closed in good order
+		return nil, startError(dir, err)
 	case <-e.Server.StopNotify():
 		err = errors.New("member stopped while starting")
 	case <-timer.C:
@@ -84,7 +98,16 @@ func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 	return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 }
 
-func configure(dir string, opts Options) (*embed.Config, error) {
+// startError says what kept the member from starting. With a disk that works, that
+// is what the files hold.
+func startError(dir string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
+	}
+	return damaged(dir, err)
+}
+
+func configure(dir string, opts Options, words *lastWords) (*embed.Config, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the etcd directory: %w", err)
 	}
@@ -108,7 +131,7 @@ func configure(dir string, opts Options) (*embed.Config, error) {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(words.guard(log))
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configuring embedded etcd: %w", err)
 	}
@@ -116,8 +139,9 @@ func configure(dir string, opts Options) (*embed.Config, error) {
 }
 
 // serve answers clients inside the process.
-func serve(e *embed.Etcd) *Member {
+func serve(e *embed.Etcd, dir string, words *lastWords) *Member {
 	m := &Member{
+		dir:  dir,
 		etcd: e, server: v3rpc.Server(e.Server, nil, nil), pipes: newPipes(),
 		url:    fmt.Sprintf("http://embedded-%d:2379", started.Add(1)),
 		failed: make(chan error, 2), closed: make(chan struct{}),
@@ -128,8 +152,13 @@ func serve(e *embed.Etcd) *Member {
 		}
 	}()
 	go func() {
-		<-e.Server.StopNotify()
-		m.fail(errors.New("the member stopped"))
+		select {
+		case err := <-words.said:
+			m.lost.Store(true)
+			m.fail(err)
+		case <-e.Server.StopNotify():
+			m.fail(errors.New("the member stopped"))
+		}
 	}()
 	return m
 }
@@ -155,6 +184,10 @@ func (m *Member) Failed() <-chan error { return m.failed }
 func (m *Member) Close() error {
 	close(m.closed)
 	m.server.Stop()
+	if m.lost.Load() {
+		return nil // it would wait for what has ended already
+	}
 	m.etcd.Close()
+	_ = noteClose(m.dir) // as after a crash then: the next start looks at everything
 	return nil
 }

@@ -1,0 +1,171 @@
+// Package cleanclose writes down which files a store consists of when it is
+// closed in good order, and finds out before it is opened again whether they are
+// still the same.
+//
+// A log that ends early looks like one that a crash cut short, and a store that
+// trusts it forgets what it acknowledged. After an orderly close nothing may be
+// missing, so there the difference can be told. After a crash there is no record,
+// and the store has to judge by itself.
+//
+// It knows nothing of what is in the files. engine/pebble and resources/etcd use
+// it, each for its own folder and its own file system.
+package cleanclose
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// Name is the file that the record is kept in, beside the files it is about.
+const Name = "CLOSED"
+
+// heading is the first line of a record: what it is, and its format.
+const heading = "files of a store that was closed in good order, format 1"
+
+// maxSummed is how large a file is read to be compared; of a larger one only the
+// size is.
+const maxSummed = 1 << 30
+
+// ErrChanged says that a file is not as it was when the store was closed.
+var ErrChanged = errors.New("files are not as they were when the store was closed")
+
+var table = crc32.MakeTable(crc32.Castagnoli)
+
+// FS is a folder of files. Names are relative to it.
+type FS interface {
+	Open(name string) (io.ReadCloser, error)
+	// Write makes a file, whole or not at all, and returns when it is durable.
+	Write(name string, data []byte) error
+	// Remove removes a file for good.
+	Remove(name string) error
+}
+
+// Write notes the files as they are.
+func Write(folder FS, names []string) error {
+	slices.Sort(names)
+	var out bytes.Buffer
+	fmt.Fprintln(&out, heading)
+	for _, name := range names {
+		size, sum, err := read(folder, name)
+		if err != nil {
+			return fmt.Errorf("noting the files of a closed store: %w", err)
+		}
+		fmt.Fprintf(&out, "%d %08x %s\n", size, sum, name)
+	}
+	fmt.Fprintf(&out, "sum %08x\n", crc32.Checksum(out.Bytes(), table))
+	if err := folder.Write(Name, out.Bytes()); err != nil {
+		return fmt.Errorf("noting the files of a closed store: %w", err)
+	}
+	return nil
+}
+
+// Verify compares the files with the record. It says whether there is one that
+// can be trusted: one that is damaged itself counts as none.
+func Verify(folder FS) (known bool, err error) {
+	data, err := whole(folder, Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	lines, ok := parse(data)
+	if !ok {
+		return false, nil
+	}
+	var problems []error
+	for _, l := range lines {
+		if err := l.verify(folder); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return true, errors.Join(problems...)
+}
+
+// Forget removes the record, before anything is written to the store.
+func Forget(folder FS) error {
+	if err := folder.Remove(Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the note of the last close: %w", err)
+	}
+	return nil
+}
+
+// line is what is noted of a file.
+type line struct {
+	size int64
+	sum  uint32
+	name string
+}
+
+func (l line) verify(folder FS) error {
+	size, sum, err := read(folder, l.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s is missing", ErrChanged, l.name)
+	case err != nil:
+		return err
+	case size != l.size:
+		return fmt.Errorf("%w: %s has %d bytes and had %d", ErrChanged, l.name, size, l.size)
+	case sum != l.sum:
+		return fmt.Errorf("%w: %s has other contents", ErrChanged, l.name)
+	}
+	return nil
+}
+
+// parse reads a record, and says whether it is whole.
+func parse(data []byte) (lines []line, ok bool) {
+	at := bytes.LastIndex(data, []byte("sum "))
+	if at < 0 {
+		return nil, false
+	}
+	if string(data[at:]) != fmt.Sprintf("sum %08x\n", crc32.Checksum(data[:at], table)) {
+		return nil, false
+	}
+	text := strings.Split(strings.TrimSuffix(string(data[:at]), "\n"), "\n")
+	if text[0] != heading {
+		return nil, false
+	}
+	for _, t := range text[1:] {
+		var l line
+		fields := strings.SplitN(t, " ", 3)
+		if len(fields) != 3 {
+			return nil, false
+		}
+		if _, err := fmt.Sscanf(fields[0]+" "+fields[1], "%d %x", &l.size, &l.sum); err != nil {
+			return nil, false
+		}
+		l.name = fields[2]
+		lines = append(lines, l)
+	}
+	return lines, true
+}
+
+// read returns the size of a file and its checksum, 0 for one that is too large.
+func read(folder FS, name string) (size int64, sum uint32, err error) {
+	file, err := folder.Open(name)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	hash := crc32.New(table)
+	if size, err = io.Copy(hash, io.LimitReader(file, maxSummed)); err != nil || size < maxSummed {
+		return size, hash.Sum32(), err
+	}
+	rest, err := io.Copy(io.Discard, file)
+	return size + rest, 0, err
+}
+
+func whole(folder FS, name string) ([]byte, error) {
+	file, err := folder.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, 1<<20))
+	return data, errors.Join(err, file.Close())
+}
