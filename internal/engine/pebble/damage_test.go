@@ -379,3 +379,36 @@ func TestDamagedEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestLogOfEveryLengthIsWhole writes records of sizes that leave the end of a
+// log's block with any number of bytes, and opens the store without a clean end.
+func TestLogOfEveryLengthIsWhole(t *testing.T) {
+	t.Parallel()
+	for size := 32<<10 - 1500; size < 32<<10; size += 10 { // less than the header of a chunk
+		fs := vfs.NewCrashableMem()
+		e, err := Open("store", Options{FS: fs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.Background()
+		if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+			t.Fatal(err)
+		}
+		for range 6 { // so that something durable stands behind the block's end
+			if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: make([]byte, size)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		crashed := fs.CrashClone(vfs.CrashCloneCfg{})
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Open("store", Options{FS: crashed})
+		if err != nil {
+			t.Fatalf("payloads of %d bytes: got %v, want the store to open", size, err)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -38,6 +38,7 @@ const (
 
 // chunk is a piece of a log.
 type chunk struct {
+	header int
 	end    int   // where the next one starts
 	synced int64 // up to where the log was durable, -1 when the chunk does not say
 }
@@ -80,16 +81,17 @@ func logNumber(name string) (number uint32, isLog bool) {
 
 // firstBad returns where the first chunk is that does not fit.
 func firstBad(data []byte, number uint32, isLog bool) int {
-	at := 0
+	at, header := 0, legacyHeader
 	for {
-		if left := logBlock - at%logBlock; left < legacyHeader {
+		// No chunk begins where its header does not fit.
+		if left := logBlock - at%logBlock; left < header {
 			at += left
 		}
 		c, ok := chunkAt(data, at, number, isLog)
 		if !ok {
 			return at
 		}
-		at = c.end
+		at, header = c.end, c.header
 	}
 }
 
@@ -110,7 +112,7 @@ func chunkAt(data []byte, at int, number uint32, isLog bool) (chunk, bool) {
 	default:
 		header = syncedHeader
 	}
-	c := chunk{end: at + header + int(binary.LittleEndian.Uint16(data[at+4:])), synced: -1}
+	c := chunk{header: header, end: at + header + int(binary.LittleEndian.Uint16(data[at+4:])), synced: -1}
 	if c.end > end || isLog != (header > legacyHeader) {
 		return chunk{}, false
 	}
