@@ -39,11 +39,14 @@ func newSigningKey() *cobra.Command {
 Clients get new access tokens by themselves, with the secrets that they have.
 API keys that a withdrawn key has signed have to be made again. A running server
 obeys within a second; one that is stopped, before it answers anybody.`,
-		Example: `  # which key signed a token: its kid
-  cut -d. -f1 token | base64 -d
-
+		Example: `  # which keys there are; a token names its own as kid
   freshet admin signing-key list
-  freshet admin signing-key withdraw 5l2fWnC0hZ7Yk1mFqkUx`,
+
+  # that key has leaked
+  freshet admin signing-key withdraw 5l2fWnC0hZ7Yk1mFqkUx
+
+  # the data directory has leaked
+  freshet admin signing-key withdraw all`,
 		Args: signingArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg := config.Default()
