@@ -52,7 +52,7 @@ func TestFaultKill(t *testing.T) {
 	}
 	m.start(ctx, testserver.Options{})
 	defer func() { m.server.Load().Kill() }()
-	for _, subscription := range []string{"work", "all"} {
+	for _, subscription := range []string{"worker", "all"} {
 		m.must(ctx, http.MethodPut, "/admin/v2/persistent/public/default/mixed/subscription/"+subscription, nil)
 	}
 	loading, stop := context.WithCancel(ctx)
@@ -140,12 +140,12 @@ func (m *mixed) produce(ctx context.Context, name string) bool {
 
 // settle consumes a message and acknowledges it.
 func (m *mixed) settle(ctx context.Context, _ string) bool {
-	status, payload, header := m.attempt(ctx, http.MethodPost, mixedTopic+"/work/message",
+	status, payload, header := m.attempt(ctx, http.MethodPost, mixedTopic+"/worker/message",
 		`{"timeoutMillis":100,"ackTimeoutMillis":1000}`, asJSON, http.StatusOK, http.StatusNoContent)
 	if status != http.StatusOK {
 		return false
 	}
-	status, _, _ = m.attempt(ctx, http.MethodPut, mixedTopic+"/work/message", header.Get("X-Msg-Message-Id"), asJSON, http.StatusNoContent)
+	status, _, _ = m.attempt(ctx, http.MethodPut, mixedTopic+"/worker/message", header.Get("X-Msg-Message-Id"), asJSON, http.StatusNoContent)
 	return status != 0 && note(m, m.acked, string(payload), true)
 }
 
@@ -178,7 +178,7 @@ func (m *mixed) create(ctx context.Context, name string) bool {
 // lost looks for everything that was acknowledged, and says how much is missing
 // and how much was looked for.
 func (m *mixed) lost(ctx context.Context) (missing, checked int) {
-	found, again := m.remaining(ctx, "all"), m.remaining(ctx, "work")
+	found, again := m.remaining(ctx, "all"), m.remaining(ctx, "worker")
 	for payload := range m.produced {
 		if !found[payload] {
 			missing++
