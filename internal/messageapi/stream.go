@@ -85,7 +85,7 @@ func (c *call) pump(from source, wanted encoding) error {
 	defer out.release()
 	for {
 		if err := c.pace(); err != nil {
-			return nil //nolint:nilerr // the client has gone
+			return nil // the client has gone
 		}
 		received, err := from.Next(c.R.Context(), eventBeat)
 		if err == nil {

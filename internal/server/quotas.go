@@ -53,7 +53,7 @@ func shareOfDisk(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return 0, fmt.Errorf("asking for the size of the disk: %w", err)
 	}
-	return int64(disk.Blocks) / 4 * 3 * int64(disk.Bsize), nil
+	return int64(disk.Blocks) / 4 * 3 * int64(disk.Bsize), nil //nolint:unconvert // its type depends on the system
 }
 
 // quotaMetrics describe what organizations may have, and have.

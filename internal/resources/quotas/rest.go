@@ -144,10 +144,21 @@ func (r REST) all(ctx context.Context, organization string) ([]corev1.ResourceQu
 	readable := r.Readable(ctx, organization)
 	for _, c := range o.Clusters() {
 		if readable(corev1.ObjectReference{Kind: "MessagingCluster", Namespace: organization, Name: c.Name()}) {
-			list = append(list, show(organization, ofCluster+c.Name(), c.Limits(), c.Used))
+			list = append(list, show(organization, ofCluster+c.Name(), inForce(c.Limits(), o.Limits()), c.Used))
 		}
 	}
 	return list, nil
+}
+
+// inForce is what a cluster may have: its own limits, or those of the
+// organization. Rates are measured by cluster only where it has its own.
+func inForce(own, organization quota.Limits) quota.Limits {
+	for r, limit := range own {
+		if all := organization[r]; !quota.Resource(r).IsRate() && all > 0 && (limit == 0 || all < limit) {
+			own[r] = all
+		}
+	}
+	return own
 }
 
 // show makes one. A resource without a limit has usage and nothing else, and a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -83,13 +84,11 @@ func (m *member) do(method, path, body string) (*http.Response, string) {
 		return &http.Response{}, ""
 	}
 	defer func() { _ = response.Body.Close() }()
-	var text strings.Builder
-	buffer := make([]byte, 4096)
-	for n, err := 0, error(nil); err == nil; {
-		n, err = response.Body.Read(buffer)
-		text.Write(buffer[:n])
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		m.t.Error(err)
 	}
-	return response, text.String()
+	return response, string(text)
 }
 
 // all calls n times at once, some of the time as somebody else who must succeed,
