@@ -98,6 +98,7 @@ type Server struct {
 	drain    *drain
 	inFlight *inFlight
 	recorder *events.Recorder
+	stores   *calledStores // nil with an external etcd
 }
 
 // New builds the API over etcd. Nothing is served before Start.
@@ -126,6 +127,7 @@ func New(cfg Config) (*Server, error) {
 	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
 	}
+	stores := callMember(cfg, config)
 
 	beside, err := openCore(scheme, codecs, config.RESTOptionsGetter)
 	if err != nil {
@@ -151,6 +153,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{
 		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
 		inFlight: newInFlight(codecs, kinds, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
+		stores:   stores,
 	}, nil
 }
 
@@ -250,6 +253,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.loopback.shutdown()
 	s.generic.Destroy()
+	s.stores.close()
 	return err
 }
 
@@ -268,10 +272,7 @@ func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
 			return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, nil
 		}
 	}
-	backend.CompactionInterval = compactionInterval
-	if cfg.CompactionInterval > 0 {
-		backend.CompactionInterval = cfg.CompactionInterval
-	}
+	backend.CompactionInterval = cmp.Or(cfg.CompactionInterval, compactionInterval)
 	opts := options.NewEtcdOptions(backend)
 	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
 	opts.DeleteCollectionWorkers = 8
