@@ -44,6 +44,14 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	if s.kind.preparer != nil {
 		s.kind.preparer.PrepareCreate(ctx, object)
 	}
+	s.describe(object)
+}
+
+// describe has the kind say what the object is now.
+func (s strategy[T]) describe(object T) {
+	if s.kind.describer != nil && object.GetDeletionTimestamp() == nil {
+		s.kind.describer.Describe(object)
+	}
 }
 
 // PrepareForUpdate keeps the status out of the main resource's reach and
@@ -58,6 +66,7 @@ func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 		s.kind.preparer.PrepareUpdate(ctx, object, before)
 		s.count(object, before) // it may have put back what the user left out
 	}
+	s.describe(object)
 }
 
 // count gives a changed spec the next generation.
@@ -162,10 +171,26 @@ func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, 
 	if *options.GracePeriodSeconds > 0 {
 		return true // it lives on until then
 	}
+	if s.release(obj.(T), options) {
+		return false
+	}
 	if s.kind.deletionMarker != nil {
 		s.kind.deletionMarker.MarkDeleting(obj.(T))
 	}
 	return false
+}
+
+// release takes the kind's finalizer off an object that nothing else holds, when
+// the kind's reconciler would do no more than that. What is asked to wait for its
+// dependents, or to leave them behind, is held by that.
+func (s strategy[T]) release(object T, options *metav1.DeleteOptions) bool {
+	policy, orphan := options.PropagationPolicy, options.OrphanDependents //nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
+	if !s.kind.info.GoesAtOnce || (policy != nil && *policy != metav1.DeletePropagationBackground) || (orphan != nil && *orphan) ||
+		!slices.Equal(object.GetFinalizers(), []string{s.kind.info.Finalizer}) {
+		return false
+	}
+	object.SetFinalizers(nil)
+	return true
 }
 
 // DefaultGarbageCollectionPolicy deletes dependents in the background.
