@@ -178,7 +178,8 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 // install serves every group.
 func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, cfg Config, storages map[string]rest.Storage, beside core) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
-	group.NegotiatedSerializer = plainStatuses{quantities.Checked(codecs)}
+	// The group's own serializers write lists item by item, ours look at what is read.
+	group.NegotiatedSerializer = plainStatuses{quantities.Checked(group.NegotiatedSerializer)}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storages
 	if err := generic.InstallAPIGroup(&group); err != nil {
 		return fmt.Errorf("installing the kinds: %w", err)
