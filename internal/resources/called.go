@@ -2,8 +2,11 @@ package resources
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"net/http"
 	"sync"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -11,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher"
 	"k8s.io/apiserver/pkg/storage/etcd3"
@@ -49,6 +53,8 @@ func callMember(cfg Config, config *genericapiserver.Config) *calledStores {
 		compactor: etcd3.NewCompactor(client, cmp.Or(cfg.CompactionInterval, compactionInterval), clock.RealClock{}, nil),
 	}
 	config.RESTOptionsGetter = s
+	config.AddHealthChecks(healthz.NamedCheck("etcd", s.probe))
+	config.AddReadyzChecks(healthz.NamedCheck("etcd-readiness", s.probe))
 	// Lists are answered from the watch caches when the member can tell how far
 	// its watches are. The stores ask by address, and their clients have none.
 	storagefeature.DefaultFeatureSupportChecker.CheckClient(client.Ctx(), named{client, cfg.Etcd.URLs}, storage.RequestWatchProgress)
@@ -62,6 +68,18 @@ type named struct {
 }
 
 func (n named) Endpoints() []string { return n.urls }
+
+const probeTimeout = 2 * time.Second
+
+// probe says whether the member answers.
+func (s *calledStores) probe(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
+	defer cancel()
+	if _, err := s.client.Get(ctx, "health"); err != nil {
+		return fmt.Errorf("reading from the embedded etcd: %w", err)
+	}
+	return nil
+}
 
 // close ends what all stores share, behind them.
 func (s *calledStores) close() {

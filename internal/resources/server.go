@@ -277,5 +277,6 @@ func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
 	opts := options.NewEtcdOptions(backend)
 	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
 	opts.DeleteCollectionWorkers = 8
+	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // callMember has its own
 	return opts
 }

@@ -78,8 +78,9 @@ type (
 
 	// Describer says in status what follows from an object's own metadata and spec,
 	// in the write that makes it so: no reconciler has to write it behind. It runs
-	// in front of validation, and not for an object that is being deleted. The
-	// list of conditions may be shared with the stored object: write a copy.
+	// at creation and when the spec changes, in front of validation, and not for an
+	// object that is being deleted. The list of conditions may be shared with the
+	// stored object: write a copy.
 	Describer[T Object] interface{ Describe(obj T) }
 
 	// Warner says what is odd about a valid object, at creation and when it is

@@ -66,7 +66,9 @@ func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 		s.kind.preparer.PrepareUpdate(ctx, object, before)
 		s.count(object, before) // it may have put back what the user left out
 	}
-	s.describe(object)
+	if object.GetGeneration() != before.GetGeneration() {
+		s.describe(object)
+	}
 }
 
 // count gives a changed spec the next generation.
