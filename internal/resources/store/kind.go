@@ -11,6 +11,7 @@ package store
 
 import (
 	"context"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -164,7 +165,8 @@ type (
 // kind is a Kind with its roles found; those it does not play are nil.
 type kind[T Object] struct {
 	Kind[T]
-	info Info
+	info         Info
+	emptyObjects bool // in its type, see unknownFields
 
 	defaulter       Defaulter[T]
 	preparer        Preparer[T]
@@ -188,7 +190,7 @@ type kind[T Object] struct {
 }
 
 func newKind[T Object](of Kind[T]) *kind[T] {
-	k := &kind[T]{Kind: of, info: of.Info()}
+	k := &kind[T]{Kind: of, info: of.Info(), emptyObjects: hasEmptyObjects(reflect.TypeFor[T](), map[reflect.Type]bool{})}
 	k.defaulter, _ = of.(Defaulter[T])
 	k.preparer, _ = of.(Preparer[T])
 	k.statusPreparer, _ = of.(StatusPreparer[T])

@@ -109,7 +109,7 @@ func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.Err
 
 func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	object, before := obj.(T), old.(T)
-	errs := unknownFields(object) // the machinery looks at the metadata of updates
+	errs := s.kind.unknownFields(object) // the machinery looks at the metadata of updates
 	if s.kind.validator != nil {
 		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
 	}
@@ -127,7 +127,7 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 		validateName = s.kind.nameValidator.ValidateName
 	}
 	errs := apivalidation.ValidateObjectMetaAccessor(object, !s.kind.info.ClusterScoped, validateName, field.NewPath("metadata"))
-	return append(errs, unknownFields(object)...)
+	return append(errs, s.kind.unknownFields(object)...)
 }
 
 // WarningsOnCreate passes the kind's warnings on.
