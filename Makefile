@@ -101,10 +101,17 @@ verify: $(BIN)/.generators ## Regenerate and fail if anything differs from what 
 
 ##@ Measure
 
+# What BenchmarkCost compares the resource API with, besides itself.
+PEER_ENV = FRESHET_BENCH_PEER=$(PEER) FRESHET_BENCH_PEER_TOKEN=$(PEER_TOKEN) FRESHET_BENCH_PEER_PID=$(PEER_PID) FRESHET_BENCH_BEFORE=$(BEFORE)
+
 .PHONY: bench
-bench: build ## Measure start-up, idle memory and the surfaces' speed
+bench: build ## Measure start-up, idle memory and the surfaces' speed; PEER= as for bench-cost
 	go test -run '^$$' -bench . -timeout 60m ./internal/messageapi ./internal/schemas ./internal/registryapi
-	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench . -timeout 60m ./bench/...
+	FRESHET_BIN=$(CURDIR)/bin/freshet $(PEER_ENV) go test -run '^$$' -bench . -timeout 60m ./bench/...
+
+.PHONY: bench-cost
+bench-cost: build ## Processor time of resource calls; beside PEER=https://HOST:PORT PEER_TOKEN=FILE PEER_PID=PID,PID (kube-apiserver, etcd) or BEFORE=BINARY
+	FRESHET_BIN=$(CURDIR)/bin/freshet $(PEER_ENV) go test -run '^$$' -bench Cost -benchtime 1x -timeout 60m ./bench/resources
 
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)

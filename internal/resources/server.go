@@ -105,6 +105,7 @@ type Server struct {
 	drain    *drain
 	inFlight *inFlight
 	recorder *events.Recorder
+	stores   *calledStores // nil with an external etcd
 }
 
 // New builds the API over etcd. Nothing is served before Start.
@@ -133,6 +134,7 @@ func New(cfg Config) (*Server, error) {
 	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
 	}
+	stores := callMember(cfg, config)
 
 	beside, err := openCore(scheme, codecs, config.RESTOptionsGetter)
 	if err != nil {
@@ -159,6 +161,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{
 		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
 		inFlight: newInFlight(codecs, kinds, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
+		stores:   stores,
 	}, nil
 }
 
@@ -186,7 +189,8 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 // install serves every group.
 func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, cfg Config, storages map[string]rest.Storage, beside core) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
-	group.NegotiatedSerializer = plainStatuses{quantities.Checked(codecs)}
+	// The group's own serializers write lists item by item, ours look at what is read.
+	group.NegotiatedSerializer = plainStatuses{quantities.Checked(group.NegotiatedSerializer)}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storages
 	if err := generic.InstallAPIGroup(&group); err != nil {
 		return fmt.Errorf("installing the kinds: %w", err)
@@ -261,6 +265,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.loopback.shutdown()
 	s.generic.Destroy()
+	s.stores.close()
 	return err
 }
 
@@ -279,12 +284,10 @@ func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
 			return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, nil
 		}
 	}
-	backend.CompactionInterval = compactionInterval
-	if cfg.CompactionInterval > 0 {
-		backend.CompactionInterval = cfg.CompactionInterval
-	}
+	backend.CompactionInterval = cmp.Or(cfg.CompactionInterval, compactionInterval)
 	opts := options.NewEtcdOptions(backend)
 	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
 	opts.DeleteCollectionWorkers = 8
+	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // callMember has its own
 	return opts
 }

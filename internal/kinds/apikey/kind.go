@@ -71,6 +71,7 @@ func (*Kind) Info() store.Info {
 		ShortNames: []string{"ak"},
 		Secret:     true,
 		Finalizer:  Finalizer,
+		GoesAtOnce: true,
 		Owner:      "ServiceAccount",
 		OwnerField: "spec.serviceAccountName",
 		Columns:    columns(),

@@ -109,6 +109,18 @@ func (s *Server) Forget(t testing.TB, key string) {
 	}
 }
 
+// Writes is how often a key of the store was written since it was created.
+func (s *Server) Writes(t testing.TB, key string) int64 {
+	t.Helper()
+	client := s.etc.Endpoints().Call()
+	defer func() { _ = client.Close() }() // the test is over
+	res, err := client.Get(t.Context(), key)
+	if err != nil || len(res.Kvs) != 1 {
+		t.Fatalf("reading %s: %v, %v, want one key", key, res, err)
+	}
+	return res.Kvs[0].Version
+}
+
 // Lease is how long a key of the store has left; 0 when it stays for ever.
 func (s *Server) Lease(t testing.TB, key string) time.Duration {
 	t.Helper()

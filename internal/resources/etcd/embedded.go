@@ -6,8 +6,8 @@
 // embedded or remote.
 //
 // The embedded member listens nowhere. etcd trusts whoever reaches it, so it is
-// reached through connections inside the process only (pipes), and it has no
-// peers to listen for.
+// reached from inside the process only, and it has no peers to listen for. The
+// store calls it (Endpoints.Call); what can only dial does so over pipes.
 package etcd
 
 import (
@@ -21,7 +21,9 @@ import (
 	"syscall"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -174,7 +176,10 @@ func (m *Member) fail(err error) {
 
 // Endpoints says how to reach the member: only from inside this process.
 func (m *Member) Endpoints() Endpoints {
-	return Endpoints{URLs: []string{m.url}, Dial: m.pipes.dial}
+	return Endpoints{
+		URLs: []string{m.url}, Dial: m.pipes.dial,
+		Call: func() *clientv3.Client { return v3client.New(m.etcd.Server) },
+	}
 }
 
 // Failed delivers the error that ended the member, if one ever does.
