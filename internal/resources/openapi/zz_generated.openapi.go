@@ -1278,7 +1278,7 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 					},
 					"protocols": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Protocols that are on; the presence of an entry, even an empty one, switches its protocol on. Protocols that the engine does not have show as condition AsRequested False.",
+							Description: "Protocols that are on, with their settings; the presence of an entry, even an empty one, switches its protocol on, and null switches it off. Settings can be anything: at most 16 KiB as JSON and 16 levels deep each, 64 KiB together. Protocols that the engine does not have are kept and show as condition AsRequested False.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -3083,8 +3083,9 @@ func schema_freshet_api_v1alpha1_ProtocolSettings(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProtocolSettings has no settings yet.",
-				Type:        []string{"object"},
+				Description: "ProtocolSettings are the settings of one protocol of a cluster: an object of any shape, at most 16 KiB as JSON and 16 levels deep.",
+				Type:        apiv1alpha1.ProtocolSettings{}.OpenAPISchemaType(),
+				Format:      apiv1alpha1.ProtocolSettings{}.OpenAPISchemaFormat(),
 			},
 		},
 	}
