@@ -50,8 +50,12 @@ func TestProtocolGivenAsNullIsOff(t *testing.T) {
 			a.put(item(c), k.with(withProtocols(off), c), "Content-Type", yamlType)
 			return c
 		},
-		"merge":     func() string { c := fresh(); a.patch(item(c), mergePatch, `{"spec":`+withProtocols(off)+`}`); return c },
-		"strategic": func() string { c := fresh(); a.patch(item(c), strategic, `{"spec":{"config":{"protocols":{"stream":null}}}}`); return c },
+		"merge": func() string { c := fresh(); a.patch(item(c), mergePatch, `{"spec":`+withProtocols(off)+`}`); return c },
+		"strategic": func() string {
+			c := fresh()
+			a.patch(item(c), strategic, `{"spec":{"config":{"protocols":{"stream":null}}}}`)
+			return c
+		},
 		"json": func() string {
 			c := fresh()
 			a.patch(item(c), jsonPatch, `[{"op":"replace","path":"/spec/config/protocols/stream","value":null}]`)
