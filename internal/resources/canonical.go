@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"freshet/api/v1alpha1"
 )
 
 // canonical writes what an apply says in the form in which it is stored and read
@@ -17,12 +19,14 @@ import (
 // same value by another manager would be a conflict, and an unchanged manifest a
 // change. A patch that cannot be read is left to the machinery, as is one with
 // duplicate keys, about which that has something to say.
-func canonical(patch []byte, empty runtime.Object) []byte {
+//
+// live finds what is stored; nil when nothing is.
+func canonical(patch []byte, empty runtime.Object, live func() runtime.Object) []byte {
 	object, ok := readPatch(patch)
 	if !ok || empty == nil {
 		return patch
 	}
-	changed := false
+	changed := dropOffProtocols(object, empty, live)
 	t := reflect.TypeOf(empty).Elem()
 	for name, value := range object {
 		if name == "metadata" {
@@ -42,6 +46,36 @@ func canonical(patch []byte, empty runtime.Object) []byte {
 		return patch
 	}
 	return text
+}
+
+// dropOffProtocols leaves out the protocols that are to be off and are: nobody has
+// to own what is not there. A null that switches one off stays, for it may be
+// another manager's.
+func dropOffProtocols(object map[string]any, empty runtime.Object, live func() runtime.Object) bool {
+	if _, ok := empty.(*v1alpha1.MessagingCluster); !ok {
+		return false
+	}
+	spec, _ := object["spec"].(map[string]any)
+	config, _ := spec["config"].(map[string]any)
+	protocols, _ := config["protocols"].(map[string]any)
+	var on map[string]v1alpha1.ProtocolSettings
+	asked, changed := false, false
+	for name, settings := range protocols {
+		if settings != nil {
+			continue
+		}
+		if !asked {
+			asked = true
+			if cluster, ok := live().(*v1alpha1.MessagingCluster); ok && cluster.Spec.Config != nil {
+				on = cluster.Spec.Config.Protocols
+			}
+		}
+		if _, isOn := on[name]; !isOn {
+			delete(protocols, name)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // readPatch reads JSON, or YAML, whose numbers stay as they are.

@@ -80,8 +80,14 @@ func TestProtocolGivenAsNullIsOff(t *testing.T) {
 	// Nothing but null: no protocols at all.
 	a.post(k.plural, k.with(withProtocols(`{"stream":null}`), "none")).want(http.StatusCreated).has("spec.config", "map[]")
 	// Off stays off when the same manifest is applied again.
-	before := a.get(item("twice")).version()
-	a.patch(item("twice")+"?fieldManager=me", applyPatch, k.apply("twice", withProtocols(off))).want(http.StatusOK).has("metadata.resourceVersion", before)
+	for _, name := range []string{"twice", "applied"} {
+		before := a.get(item(name)).version()
+		a.patch(item(name)+"?fieldManager=me", applyPatch, k.apply(name, withProtocols(off))).want(http.StatusOK).has("metadata.resourceVersion", before)
+		// Another may want it off as well, and on is another's only by force or by none.
+		a.patch(item(name)+"?fieldManager=other", applyPatch, k.apply(name, withProtocols(off))).want(http.StatusOK).has("spec.config.protocols", "map[mqtt:map[a:1]]")
+		a.patch(item(name)+"?fieldManager=third", applyPatch, k.apply(name, withProtocols(both))).want(http.StatusOK).has("spec.config.protocols.stream", "map[]")
+		a.patch(item(name)+"?fieldManager=me", applyPatch, k.apply(name, withProtocols(off))).want(http.StatusConflict)
+	}
 }
 
 // TestProtocolSettingsAreKept through every form of a body, and through storage.

@@ -104,7 +104,7 @@ func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds 
 				return
 			}
 			if types.PatchType(mediaType) == types.ApplyYAMLPatchType {
-				head = canonical(head, kinds.empty(scheme, r))
+				head = canonical(head, kinds.empty(scheme, r), func() runtime.Object { return kinds.live(r) })
 			}
 		}
 		// What cannot be read, or is too long, is told by the machinery.

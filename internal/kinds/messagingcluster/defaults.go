@@ -106,6 +106,7 @@ func (k *Kind) place(o *object, pool *v1alpha1.ObjectReference) {
 
 // PrepareUpdate implements store.Preparer: it keeps what the service set, whatever a replace left out or put in.
 func (*Kind) PrepareUpdate(_ context.Context, o, old *object) {
+	disownOffProtocols(o)
 	if o.Spec.PoolMemberRef == nil {
 		o.Spec.PoolMemberRef = old.Spec.PoolMemberRef
 	}

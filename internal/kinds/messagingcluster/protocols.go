@@ -1,11 +1,14 @@
 package messagingcluster
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"freshet/api/v1alpha1"
 )
@@ -41,6 +44,61 @@ func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSett
 		errs = append(errs, field.TooLong(p, "", maxAllSettings))
 	}
 	return errs
+}
+
+// disownOffProtocols takes the protocols that an apply switched off from its
+// manager's fields: what is not there belongs to nobody, or the next manager who
+// wants it off would be in conflict.
+func disownOffProtocols(o *object) {
+	for i := range o.ManagedFields {
+		entry := &o.ManagedFields[i]
+		if entry.FieldsV1 == nil || entry.Operation != metav1.ManagedFieldsOperationApply {
+			continue
+		}
+		owned := &fieldpath.Set{}
+		if owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
+			continue // it is the machinery's own
+		}
+		off := fieldpath.NewSet()
+		owned.Iterate(func(path fieldpath.Path) {
+			if name, ok := protocolOf(path); ok && !isOn(o, name) {
+				off.Insert(slices.Clone(path))
+			}
+		})
+		if off.Empty() {
+			continue
+		}
+		if text, err := owned.Difference(off).ToJSON(); err == nil {
+			entry.FieldsV1 = metav1.NewFieldsV1(string(text))
+		}
+	}
+}
+
+var protocolsPath = []string{"spec", "config", "protocols"}
+
+// protocolOf is the protocol that a field is about.
+func protocolOf(path fieldpath.Path) (name string, ok bool) {
+	if len(path) <= len(protocolsPath) {
+		return "", false
+	}
+	for i, part := range protocolsPath {
+		if path[i].FieldName == nil || *path[i].FieldName != part {
+			return "", false
+		}
+	}
+	last := path[len(protocolsPath)].FieldName
+	if last == nil {
+		return "", false
+	}
+	return *last, true
+}
+
+func isOn(o *object, protocol string) bool {
+	if o.Spec.Config == nil {
+		return false
+	}
+	_, on := o.Spec.Config.Protocols[protocol]
+	return on
 }
 
 // depth is how many objects and lists are open at once in JSON.
