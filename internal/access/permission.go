@@ -31,6 +31,7 @@ var catalogue = []group{
 	{"cloud", "users", "create describe list update delete manage"},
 	{"cloud", "apikeys", "create describe list update delete manage"},
 	{"cloud", "rolebindings", "create describe list update delete manage"},
+	{"cloud", "roles", "create describe list update delete manage"},
 	{"cloud", "messaginginstances", "create describe list update delete manage"},
 	{"cloud", "messagingclusters", "create describe list update delete manage"},
 	{"cloud", "clusterroles", "describe list"},
@@ -48,7 +49,7 @@ var catalogue = []group{
 	{"messaging", "schemas", "create describe list update delete manage"},
 	// The schema registry: describe reads, create registers, update configures.
 	{"schema", "subjects", "create describe list update delete"},
-	{"schema", "mode", "describe update"},
+	{"schema", "mode", "update"},
 }
 
 // permissionSet is a set of the permissions of the catalogue.

@@ -20,6 +20,7 @@ import (
 	"freshet/internal/kinds/messaginginstance"
 	"freshet/internal/kinds/pool"
 	"freshet/internal/kinds/poolmember"
+	"freshet/internal/kinds/role"
 	"freshet/internal/kinds/rolebinding"
 	"freshet/internal/kinds/serviceaccount"
 	"freshet/internal/kinds/serviceaccountbinding"
@@ -64,6 +65,7 @@ type Set struct {
 
 	accounts  *serviceaccount.Kind
 	keys      *apikey.Kind
+	roles     *role.Kind
 	bindings  *rolebinding.Kind
 	instances *messaginginstance.Kind
 }
@@ -77,6 +79,7 @@ func New(opts Options) *Set {
 			SystemOrganization: opts.SystemOrganization, SystemAccount: opts.SystemAccount, Log: opts.Log,
 		}),
 		keys:      apikey.New(opts.Issuer, opts.Directory, opts.Policy, opts.Log),
+		roles:     role.New(opts.Policy),
 		bindings:  rolebinding.New(opts.Policy),
 		instances: messaginginstance.New(opts.Plan, opts.Issuer.URL(), opts.Directory, opts.Quotas),
 	}
@@ -90,6 +93,7 @@ func New(opts Options) *Set {
 	clusters.Instances, clusters.Clusters = instanceStore, clusterStore
 	s.instances.Clusters, s.instances.Instances = clusterStore, instanceStore
 	add(s, s.keys)
+	add(s, s.roles)
 	add(s, s.bindings)
 	add(s, clusterrole.New())
 	add(s, pool.New(opts.Plan))

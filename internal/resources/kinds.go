@@ -57,6 +57,19 @@ func (k kinds) count(ctx context.Context, organization, plural string) (int64, e
 	return 0, nil
 }
 
+// live is the stored object that a call is about; nil when there is none.
+func (k kinds) live(r *http.Request) runtime.Object {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || info.APIGroup != v1alpha1.GroupName || !k.serves(info.Resource) {
+		return nil
+	}
+	object, ok := k[info.Resource].Object(r.Context(), info.Namespace, info.Name)
+	if !ok {
+		return nil
+	}
+	return object
+}
+
 // scopeOf is as much as a path says about where something lies.
 func (k kinds) scopeOf(a authorizer.Attributes) access.Scope {
 	if definition := k[a.GetResource()]; definition != nil {

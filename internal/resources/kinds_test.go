@@ -25,6 +25,7 @@ var kinds = []kind{
 	{"MessagingCluster", "messagingclusters", "mc", `{"instanceName":"i","location":"local"}`, `{"spec":{"broker":{"replicas":3}}}`, true, false},
 	{"APIKey", "apikeys", "ak", `{"serviceAccountName":"robot","instanceName":"i"}`, `{"spec":{"description":"new"}}`, true, true},
 	{"RoleBinding", "rolebindings", "rb", `{"subjects":[{"kind":"User","name":"ada"}],"roleRef":{"kind":"ClusterRole","name":"org-readonly"}}`, `{"spec":{"subjects":[]}}`, false, true},
+	{"Role", "roles", "ro", `{"permissions":["cloud.users.list"]}`, `{"spec":{"permissions":["cloud.users.describe"]}}`, false, true},
 }
 
 // readOnly are the kinds that come with the service.
@@ -149,6 +150,8 @@ func TestRulesOnTheWire(t *testing.T) {
 		"account binding to nowhere":   {"ServiceAccountBinding", `{"serviceAccountName":"robot","poolMemberRef":{"name":""}}`, []string{"spec.poolMemberRef.name"}, []string{"spec", "spec.poolMemberRef.name"}},
 		"account binding to elsewhere": {"ServiceAccountBinding", `{"serviceAccountName":"robot","poolMemberRef":{"name":"other"}}`, nil, []string{"spec"}},
 		"role binding without a role":  {"RoleBinding", `{"roleRef":{"kind":"ClusterRole","name":""}}`, []string{"spec.roleRef.name"}, []string{"spec.roleRef", "spec.roleRef.name"}},
+		"role of unknown permissions":  {"Role", `{"permissions":["cloud.users.list","x.y.z"]}`, []string{"spec.permissions[1]"}, []string{"spec.permissions[1]"}},
+		"role binding of no own role":  {"RoleBinding", `{"roleRef":{"kind":"Role","name":"absent"}}`, []string{"spec.roleRef.name"}, []string{"spec.roleRef"}},
 		"role binding of another role": {"RoleBinding", `{"roleRef":{"kind":"ClusterRole","name":"org-admin"}}`, nil, []string{"spec.roleRef"}},
 	}
 	for name, tc := range tests {

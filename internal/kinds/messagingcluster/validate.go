@@ -108,10 +108,7 @@ func validateSize(p *field.Path, cpu, memory resource.Quantity, heap, direct int
 }
 
 func validateConfig(p *field.Path, c *v1alpha1.ClusterConfig) field.ErrorList {
-	var errs field.ErrorList
-	if n := len(c.Protocols); n > maxEntries {
-		errs = append(errs, field.TooMany(p.Child("protocols"), n, maxEntries))
-	}
+	errs := validateProtocols(p.Child("protocols"), c.Protocols)
 	if n := len(c.Custom); n > maxEntries {
 		errs = append(errs, field.TooMany(p.Child("custom"), n, maxEntries))
 	}

@@ -30,8 +30,10 @@ func gifts() map[string][]gift {
 			"subjects": []any{map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount", "name": "victim"}},
 		}), role.Permissions(), ""})
 	}
+	roles, ownBindings := ownRoles()
 	return map[string][]gift{
-		"rolebindings":    bindings,
+		"rolebindings":    append(bindings, ownBindings...),
+		"roles":           roles,
 		"serviceaccounts": {{"an administrator", object("gift", nil, "annotations.cloud.vendor.io/service-account-role", "admin"), all, ""}},
 		"apikeys": {
 			{"a key of an administrator", object("gift", map[string]any{"serviceAccountName": "boss"}), all, ""},
@@ -47,7 +49,7 @@ func gifts() map[string][]gift {
 		"users":                  nil,
 		"messaginginstances":     nil,
 		"messagingclusters":      nil,
-		// The service's own: the matrix of calls holds that no role creates them.
+		// The service's own, also the predefined roles: the matrix of calls holds that no role creates them.
 		"clusterroles": nil, "pools": nil, "poolmembers": nil,
 	}
 }
@@ -65,6 +67,9 @@ func TestAttackGrantingByResources(t *testing.T) {
 	}
 	w.account("boss", true)
 	w.account("victim", false)
+	for _, predefined := range access.Roles() {
+		w.post("roles", role(ownName(predefined), texts(predefined)...)).want(201)
+	}
 	attempts, successes := 0, 0
 	for _, role := range access.Roles() {
 		name := "mallory-" + role.Name

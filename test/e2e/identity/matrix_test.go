@@ -34,6 +34,7 @@ func resourceOperations() []operation {
 		"apikeys":                {"serviceAccountName": "thing"},
 		// Nobody grants what they do not have, so this grants what those have who may grant.
 		"rolebindings": {"roleRef": map[string]any{"kind": "ClusterRole", "name": "account-admin"}},
+		"roles":        {"permissions": []any{"cloud.roles.create"}},
 	}
 	var list []operation
 	for kind, spec := range bodies {
@@ -215,6 +216,7 @@ func TestEveryRoleAndEveryOperation(t *testing.T) {
 	w.post("users", object("thing", map[string]any{"email": "thing@example.org"})).want(201)
 	w.plainKey("thing", "thing", "")
 	w.bind("thing", "account-admin", "thing-nobody", nil)
+	w.post("roles", role("thing", "cloud.roles.create")).want(201)
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/thing", host: host}).want(204)
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/thing/subscription/s", host: host}).want(204)
 	id := w.do(call{method: "POST", path: "/stream/subjects/thing/versions", host: host, body: map[string]any{"schema": `"int"`}}).want(200).at("id")
