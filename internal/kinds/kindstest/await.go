@@ -26,6 +26,7 @@ func AwaitReady[T metav1.Object](
 		t.Fatal(err)
 	}
 	defer watcher.Stop()
+	var found T
 	last := "nothing"
 	for event := range watcher.ResultChan() {
 		object, ok := event.Object.(T)
@@ -34,10 +35,12 @@ func AwaitReady[T metav1.Object](
 		}
 		ready, _ := conditions.Find(of(object), v1alpha1.ConditionReady)
 		if last = string(ready.Status) + " " + ready.Reason; last == want {
-			return object
+			found = object
+			break
 		}
 	}
-	t.Fatalf("%s is %s, want %s", name, last, want)
-	var none T
-	return none
+	if last != want {
+		t.Fatalf("%s is %s, want %s", name, last, want)
+	}
+	return found
 }
