@@ -47,7 +47,7 @@ func Check(dir string) error {
 	log := filepath.Join(member, "wal")
 	used, err := checkTree(filepath.Join(member, "snap", "db"))
 	switch {
-	case err != nil && !(errors.Is(err, os.ErrNotExist) && !wal.Exist(log)):
+	case err != nil && (wal.Exist(log) || !errors.Is(err, os.ErrNotExist)):
 		return fmt.Errorf("member/snap/db: %w", err)
 	case used && !wal.Exist(log):
 		return errors.New("member/wal: the log is missing")
