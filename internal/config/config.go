@@ -42,6 +42,7 @@ type Config struct {
 	EncryptionKey EncryptionKey `json:"encryptionKey"`
 	Pools         []Pool        `json:"pools"`
 	Limits        Limits        `json:"limits"`
+	Quotas        Quotas        `json:"quotas"`
 	Timeouts      Timeouts      `json:"timeouts"`
 	Tokens        Tokens        `json:"tokens"`
 	Admin         Admin         `json:"admin"`
@@ -88,7 +89,9 @@ type Etcd struct {
 	// external endpoints, which pool members with engine pebble demand: their
 	// data lies on this machine only.
 	SingleReplica bool `json:"singleReplica"`
-	// Quota bounds the embedded member's store.
+	// Quota bounds what the embedded member stores for callers. Near it nothing
+	// is taken that adds to the store; the service's own writes may go a quarter
+	// further.
 	Quota Size `json:"quota"`
 	// CompactionInterval decides how long old revisions, and with them
 	// continue tokens, stay good.

@@ -30,6 +30,7 @@ func Default() *Config {
 			TokenRate:        10,
 			TokenBurst:       100,
 		},
+		Quotas: defaultQuotas(),
 		Timeouts: Timeouts{
 			ReadHeader: Duration(10 * time.Second),
 			ReadBody:   Duration(60 * time.Second),

@@ -62,6 +62,7 @@ func (c *Config) validate(p *problems) {
 	c.validateSecrets(p)
 	c.validatePools(p)
 	c.validateBounds(p)
+	c.validateQuotas(p)
 	c.validateAdmin(p)
 	c.validateLog(p)
 }

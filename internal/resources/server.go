@@ -3,12 +3,15 @@ package resources
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -25,6 +28,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/resources/budget"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/events"
 	"freshet/internal/resources/organizations"
@@ -48,6 +52,10 @@ type Config struct {
 	Auditor surface.Auditor
 	// Transformers encrypt resources at rest, by resource name.
 	Transformers storagevalue.ResourceTransformers
+	// Store tells how full etcd is, for early refusals; nil: nothing is refused.
+	Store etcd.Store
+	// Budget is what one organization may have stored.
+	Budget budget.Limits
 	// Ready are checks that /readyz and /healthz ask besides the library's own.
 	Ready []Check
 	// Address is what discovery tells clients, host:port.
@@ -98,6 +106,9 @@ type Server struct {
 	drain    *drain
 	inFlight *inFlight
 	recorder *events.Recorder
+	guard    *budget.Guard
+	client   *clientv3.Client // for the guard
+	log      *slog.Logger
 }
 
 // New builds the API over etcd. Nothing is served before Start.
@@ -122,10 +133,12 @@ func New(cfg Config) (*Server, error) {
 	config.Authentication.Authenticator = authentication(cfg.Authenticator, cfg.Audiences)
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
 	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, cfg.Auditor)
-	config.ResourceTransformers = cfg.Transformers
+	guard := budget.New(resourcePrefix(cfg), cfg.Budget, cfg.Store)
+	config.ResourceTransformers = guard.Transformers(cfg.Transformers)
 	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
 	}
+	config.RESTOptionsGetter = guard.RESTOptions(config.RESTOptionsGetter)
 
 	beside, err := openCore(scheme, codecs, config.RESTOptionsGetter)
 	if err != nil {
@@ -148,7 +161,12 @@ func New(cfg Config) (*Server, error) {
 	if err := generic.AddPostStartHook("organizations", findOrganizations(storages, beside.organizations, log)); err != nil {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
+	client, err := cfg.Etcd.Client(zap.NewNop())
+	if err != nil {
+		return nil, fmt.Errorf("connecting to etcd: %w", err)
+	}
 	return &Server{
+		guard: guard, client: client, log: log,
 		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
 		inFlight: newInFlight(codecs, kinds, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
 	}, nil
@@ -219,6 +237,7 @@ func (s *Server) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	go s.recorder.Run(ctx)
+	go s.guard.Follow(ctx, s.client, s.log)
 	go func() {
 		defer close(s.stopped)
 		// Without a listener of its own the library's Run does not return; its
@@ -229,7 +248,9 @@ func (s *Server) Start() {
 }
 
 // Handler serves /apis, /openapi, /version and the health pages.
-func (s *Server) Handler() http.Handler { return s.drain.handle(s.inFlight.handle(s.handler)) }
+func (s *Server) Handler() http.Handler {
+	return tellDegraded(s.guard.Degraded, s.drain.handle(s.inFlight.handle(s.handler)))
+}
 
 // Loopback is how the service itself uses the API, with every right.
 func (s *Server) Loopback() *clientrest.Config {
@@ -250,15 +271,17 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.loopback.shutdown()
 	s.generic.Destroy()
-	return err
+	return errors.Join(err, s.client.Close())
 }
 
+// Usage is what every organization has stored.
+func (s *Server) Usage() map[string]budget.Usage { return s.guard.Usage() }
+
+// resourcePrefix is that of the keys of all resources.
+func resourcePrefix(cfg Config) string { return cmp.Or(cfg.Prefix, defaultPrefix) + "/resources" }
+
 func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
-	prefix := cfg.Prefix
-	if prefix == "" {
-		prefix = defaultPrefix
-	}
-	backend := storagebackend.NewDefaultConfig(prefix+"/resources", codec)
+	backend := storagebackend.NewDefaultConfig(resourcePrefix(cfg), codec)
 	backend.Transport.ServerList = cfg.Etcd.URLs
 	backend.Transport.TrustedCAFile = cfg.Etcd.CAFile
 	backend.Transport.CertFile = cfg.Etcd.CertFile

@@ -14,6 +14,7 @@ import (
 	"freshet/internal/kinds"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources"
+	"freshet/internal/resources/budget"
 	"freshet/internal/resources/tokens"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
@@ -37,6 +38,8 @@ func (s *server) openResources(context.Context) (err error) {
 		Authorizer:         s.identity.policy,
 		Auditor:            s,
 		Transformers:       resources.AtRest(s.identity.sealer, s.kinds.Definitions()),
+		Store:              s.store,
+		Budget:             budget.Limits{Objects: int64(s.cfg.Quotas.Resources.Objects), Bytes: int64(s.cfg.Quotas.Resources.Bytes)},
 		Ready:              s.checks(),
 		Address:            s.cfg.PublicAddress(),
 		Version:            version.Get().Version,

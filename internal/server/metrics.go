@@ -21,6 +21,7 @@ type collector struct {
 	tokens   *prometheus.Desc
 	audited  *prometheus.Desc
 	messages *messagingMetrics
+	store    storeMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -39,6 +40,7 @@ func newCollector(s *server) *collector {
 		tokens:   desc("verified_tokens", "Tokens whose signature need not be checked again."),
 		audited:  desc("audit_records_total", "Audit records, by what became of them.", "outcome"),
 		messages: newMessagingMetrics(),
+		store:    newStoreMetrics(),
 	}
 }
 
@@ -67,6 +69,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.accounts, float64(accounts))
 	gauge(c.keys, float64(keys))
 	gauge(c.tokens, float64(c.server.identity.verifier.Cached()))
+	c.store.collect(ch, c.server.store.Room(), c.server.api.Usage())
 	if c.server.audit != nil {
 		stats := c.server.audit.Stats()
 		for outcome, n := range map[string]int64{"written": stats.Written, "dropped": stats.Dropped, "failed": stats.Failed} {

@@ -49,6 +49,7 @@ type server struct {
 	files     files
 	ports     *listeners
 	member    *etcd.Member
+	store     etcd.Store // how full etcd is
 	etcd      *clientv3.Client
 	identity  *identities
 	audit     *audit.Log // nil when there is none
@@ -174,11 +175,13 @@ func (s *server) openPorts(ctx context.Context) (err error) {
 func (s *server) openEtcd(ctx context.Context) error {
 	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
 	if !s.cfg.Etcd.External() {
-		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{Logger: zap, QuotaBytes: int64(s.cfg.Etcd.Quota)})
+		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{
+			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota),
+		})
 		if err != nil {
 			return err
 		}
-		s.member = member
+		s.member, s.store = member, member
 		s.closers = append(s.closers, member.Close)
 		go func() {
 			if err, ok := <-member.Failed(); ok && err != nil {
@@ -192,6 +195,11 @@ func (s *server) openEtcd(ctx context.Context) error {
 	}
 	s.etcd = client
 	s.closers = append(s.closers, client.Close)
+	if s.store == nil {
+		observer := etcd.Observe(client, s.log)
+		s.store = observer
+		s.closers = append(s.closers, observer.Close)
+	}
 	return nil
 }
 
@@ -245,7 +253,19 @@ func (s *server) checks() []resources.Check {
 	return []resources.Check{
 		{Name: "startup", Healthy: s.readiness.check},
 		{Name: "clusters", Healthy: s.plane.Health},
+		{Name: "etcd-quota", Healthy: s.storeHealth},
 	}
+}
+
+// errStoreExhausted is about the service itself: what callers add is refused long
+// before, by a server that is ready.
+var errStoreExhausted = errors.New("etcd is full and stores nothing any more; see docs/howto/operate.md#when-the-resource-store-is-full")
+
+func (s *server) storeHealth() error {
+	if s.store.Room().Exhausted {
+		return errStoreExhausted
+	}
+	return nil
 }
 
 // endpoints says how to reach etcd, wherever it runs.

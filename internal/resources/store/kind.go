@@ -117,6 +117,10 @@ type (
 		Admit(ctx context.Context, obj, old T) error
 	}
 
+	// Revoker says of a change that it takes rights away and nothing else matters
+	// as much: it is stored also when there is no room for other changes.
+	Revoker[T Object] interface{ Revokes(obj, old T) bool }
+
 	// Finisher completes a valid object just before it is stored.
 	Finisher[T Object] interface{ Finish(obj T) }
 
@@ -169,6 +173,7 @@ type kind[T Object] struct {
 	deletionMarker  DeletionMarker[T]
 	nameValidator   NameValidator
 	admitter        Admitter[T]
+	revoker         Revoker[T]
 	finisher        Finisher[T]
 	locator         Locator[T]
 	fields          Selectable[T]
@@ -191,6 +196,7 @@ func newKind[T Object](of Kind[T]) *kind[T] {
 	k.deletionMarker, _ = of.(DeletionMarker[T])
 	k.nameValidator, _ = of.(NameValidator)
 	k.admitter, _ = of.(Admitter[T])
+	k.revoker, _ = of.(Revoker[T])
 	k.finisher, _ = of.(Finisher[T])
 	k.locator, _ = of.(Locator[T])
 	k.fields, _ = of.(Selectable[T])
