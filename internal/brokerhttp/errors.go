@@ -91,6 +91,7 @@ var wires = []wire{
 	{access.ErrDenied, 401, 403},
 	{access.ErrNoPrincipal, 401, 401},
 	{web.ErrBodyTooLarge, 413, 413},
+	{web.ErrBodyTimeout, 408, 408},
 	{web.ErrBusy, 503, 503},
 	{context.DeadlineExceeded, 503, 503},
 	{context.Canceled, 503, 503},

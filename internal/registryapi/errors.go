@@ -64,6 +64,7 @@ var codes = []code{
 	{errNoCredentials, 401},
 	{errDenied, 403},
 	{web.ErrBodyTooLarge, 413},
+	{web.ErrBodyTimeout, 408},
 	{web.ErrBusy, 503},
 	{web.ErrStarting, 503},
 }

@@ -123,14 +123,16 @@ func TestAttackOversizedObjects(t *testing.T) {
 	}, 1<<20)
 	a.post("users", large("grows", 10)).want(http.StatusCreated)
 	attempts := map[string]func() reply{
-		"create": func() reply { return a.post("users", large("new", 1<<20)) },
+		"create":                        func() reply { return a.post("users", large("new", 1<<20)) },
 		"create with what etcd refuses": func() reply { return a.post("users", large("new", 2_500_000)) },
 		"create encrypted":              func() reply { return a.post("apikeys", key) },
 		"update":                        func() reply { return a.put("users/grows", large("grows", 1<<20)) },
 		"merge patch":                   func() reply { return a.patch("users/grows", mergePatch, large("grows", 1<<20)) },
 		"strategic patch":               func() reply { return a.patch("users/grows", strategic, large("grows", 1<<20)) },
-		"apply":                         func() reply { return a.patch("users/grows?fieldManager=m&force=true", applyPatch, large("grows", 1<<20)) },
-		"apply a new one":               func() reply { return a.patch("users/applied?fieldManager=m", applyPatch, large("applied", 1<<20)) },
+		"apply": func() reply {
+			return a.patch("users/grows?fieldManager=m&force=true", applyPatch, large("grows", 1<<20))
+		},
+		"apply a new one": func() reply { return a.patch("users/applied?fieldManager=m", applyPatch, large("applied", 1<<20)) },
 		"JSON patch": func() reply {
 			return a.patch("users/grows", jsonPatch, []any{map[string]any{"op": "add", "path": "/metadata/labels", "value": large("", 1<<20)["metadata"].(map[string]any)["labels"]}})
 		},

@@ -24,7 +24,7 @@ func tellDegraded(degraded func() string, next http.Handler) http.Handler {
 		next.ServeHTTP(page, r)
 		w.Header().Del("Content-Length")
 		w.WriteHeader(page.status)
-		_, _ = w.Write(page.body.Bytes())                     // the client may be gone
+		_, _ = w.Write(page.body.Bytes())                  // the client may be gone
 		_, _ = io.WriteString(w, "\ndegraded: "+note+"\n") // the client may be gone
 	})
 }

@@ -36,6 +36,7 @@ import (
 	"freshet/internal/resources/store"
 	"freshet/internal/resources/tokens"
 	"freshet/internal/surface"
+	"freshet/internal/web"
 )
 
 // Config is what the resource API is made of.
@@ -67,6 +68,8 @@ type Config struct {
 	CompactionInterval time.Duration
 	// MaxBody bounds a request body; 2 MiB when zero.
 	MaxBody int64
+	// Bodies bounds the memory of request bodies; nil: it is not bounded.
+	Bodies *web.Limiter
 	// MaxReads and MaxWrites bound what is worked on at once; 400 and 200 when zero.
 	MaxReads  int
 	MaxWrites int
@@ -104,7 +107,6 @@ type Server struct {
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	drain    *drain
-	inFlight *inFlight
 	recorder *events.Recorder
 	guard    *budget.Guard
 	client   *clientv3.Client // for the guard
@@ -132,7 +134,8 @@ func New(cfg Config) (*Server, error) {
 	config.LoopbackClientConfig = loop.config()
 	config.Authentication.Authenticator = authentication(cfg.Authenticator, cfg.Audiences)
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
-	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, cfg.Auditor)
+	limits := newInFlight(codecs, cfg.Bodies, config.MaxRequestBodyBytes, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites))
+	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, limits, cfg.Auditor)
 	guard := budget.New(resourcePrefix(cfg), cfg.Budget, cfg.Store)
 	config.ResourceTransformers = guard.Transformers(cfg.Transformers)
 	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(config); err != nil {
@@ -168,7 +171,6 @@ func New(cfg Config) (*Server, error) {
 	return &Server{
 		guard: guard, client: client, log: log,
 		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
-		inFlight: newInFlight(codecs, kinds, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
 	}, nil
 }
 
@@ -249,7 +251,7 @@ func (s *Server) Start() {
 
 // Handler serves /apis, /openapi, /version and the health pages.
 func (s *Server) Handler() http.Handler {
-	return tellDegraded(s.guard.Degraded, s.drain.handle(s.inFlight.handle(s.handler)))
+	return tellDegraded(s.guard.Degraded, s.drain.handle(s.handler))
 }
 
 // Loopback is how the service itself uses the API, with every right.

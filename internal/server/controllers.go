@@ -45,6 +45,7 @@ func (s *server) openResources(context.Context) (err error) {
 		Version:            version.Get().Version,
 		CompactionInterval: s.cfg.Etcd.CompactionInterval.Std(),
 		MaxBody:            int64(s.cfg.Limits.ResourceBody),
+		Bodies:             s.limiter,
 		MaxReads:           s.cfg.Limits.ReadsInFlight,
 		MaxWrites:          s.cfg.Limits.WritesInFlight,
 		Log:                s.log,

@@ -50,6 +50,7 @@ type server struct {
 	ports     *listeners
 	member    *etcd.Member
 	store     etcd.Store // how full etcd is
+	limiter   *web.Limiter
 	etcd      *clientv3.Client
 	identity  *identities
 	audit     *audit.Log // nil when there is none
@@ -87,6 +88,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		cfg: cfg, logger: logger, log: logger.Logger, plan: planOf(cfg),
 		access:  web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
 		metrics: telemetry.NewMetrics(version.Get()),
+		limiter: web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
 		failed:  make(chan error, 4),
 		ended:   make(chan struct{}),
 		closers: []func() error{logger.Close},
