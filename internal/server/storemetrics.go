@@ -33,7 +33,7 @@ func (m storeMetrics) collect(ch chan<- prometheus.Metric, room etcd.Room, usage
 	gauge(m.size, room.Used, "used")
 	gauge(m.quota, room.Quota)
 	refusing := int64(0)
-	if !room.TakesGrowth(0) {
+	if room.Tight() {
 		refusing = 1
 	}
 	gauge(m.refusing, refusing)

@@ -79,7 +79,7 @@ func (g *Guard) Degraded() string {
 		return ""
 	}
 	room := g.store.Room()
-	if room.TakesGrowth(room.Quota / 100) { // the largest objects are refused a little earlier
+	if !room.Tight() {
 		return ""
 	}
 	return noRoom(room)

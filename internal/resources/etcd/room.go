@@ -43,6 +43,9 @@ func (r Room) TakesChanges(n int64) bool {
 	return !r.Exhausted && (r.Quota == 0 || r.Used+n <= r.Quota)
 }
 
+// Tight says that large objects are being refused, and small ones soon.
+func (r Room) Tight() bool { return !r.TakesGrowth(r.Quota / 100) }
+
 const observeEvery = 5 * time.Second
 
 // Observer follows how full an external etcd is. Compaction and defragmentation
