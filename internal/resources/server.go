@@ -3,7 +3,6 @@ package resources
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -273,7 +272,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.loopback.shutdown()
 	s.generic.Destroy()
-	return errors.Join(err, s.client.Close())
+	_ = s.client.Close() // nobody uses it any more, and it may be closed already
+	return err
 }
 
 // Usage is what every organization has stored.

@@ -137,7 +137,7 @@ func (g *Guard) admit(ctx context.Context, w *write, key string, size int64) err
 	if err := g.usage.hold(&w.held, key, place, size, limits); err != nil {
 		return err
 	}
-	if err := g.checkRoom(growth, size, free); err != nil {
+	if err := g.checkRoom(growth, size, free, place.resource == "events"); err != nil {
 		g.usage.release(&w.held)
 		return err
 	}
@@ -146,7 +146,7 @@ func (g *Guard) admit(ctx context.Context, w *write, key string, size int64) err
 
 // checkRoom looks at the store as a whole. What was let in within the last
 // moments may not show there yet.
-func (g *Guard) checkRoom(growth, size int64, free bool) error {
+func (g *Guard) checkRoom(growth, size int64, free, events bool) error {
 	if g.store == nil {
 		return nil
 	}
@@ -161,8 +161,13 @@ func (g *Guard) checkRoom(growth, size int64, free bool) error {
 	}
 	room := g.store.Room()
 	soon := g.recent[0] + g.recent[1] + size
+	if events {
+		soon += room.Quota / 2 // they never crowd out what they are about
+	}
 	if !free && (growth > 0 && !room.TakesGrowth(soon) || !room.TakesChanges(soon)) {
-		g.store.Relieve()
+		if !events {
+			g.store.Relieve()
+		}
 		return unavailable(noRoom(room))
 	}
 	g.recent[0] += size
