@@ -44,7 +44,7 @@ func (r Room) TakesChanges(n int64) bool {
 }
 
 // Tight says that large objects are being refused, and small ones soon.
-func (r Room) Tight() bool { return !r.TakesGrowth(r.Quota / 100) }
+func (r Room) Tight() bool { return !r.TakesGrowth(max(r.Quota/100, 256<<10)) }
 
 const observeEvery = 5 * time.Second
 

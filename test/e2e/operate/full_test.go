@@ -73,13 +73,15 @@ func TestFaultFullQuota(t *testing.T) {
 // fillUp makes users until the store refuses them for good.
 func fillUp(t *testing.T, server *testserver.Server) (made int) {
 	t.Helper()
-	const sure = 30 // compaction may still find something
+	const sure = 100 // compaction may still find something
+	size := 200 << 10
 	for refused := 0; refused < sure; {
-		switch code := makeUser(t, server, fmt.Sprintf("u-%d", time.Now().UnixNano()), 200<<10); code {
+		switch code := makeUser(t, server, fmt.Sprintf("u-%d", time.Now().UnixNano()), size); code {
 		case http.StatusCreated:
 			made, refused = made+1, 0
 		case http.StatusServiceUnavailable:
 			refused++
+			size = max(size/2, 16<<10)
 		default:
 			t.Fatalf("creating a user: got %d, want 201 or 503", code)
 		}
