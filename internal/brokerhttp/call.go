@@ -100,9 +100,17 @@ func (c *Call) Meter() error {
 	return c.Cluster.Quota.Admit()
 }
 
+// Who is the caller to the limiter; nobody in particular before Identify.
+func (c *Call) Who() web.Caller {
+	if c.Principal == nil {
+		return web.Caller{}
+	}
+	return web.Caller{Organization: c.Principal.Organization, Principal: c.Principal.Name}
+}
+
 // Release gives back what the body held.
 func (c *Call) Release() {
-	c.Options.Limiter.Release(c.held)
+	c.Options.Limiter.Release(c.Who(), c.held)
 	c.held = 0
 }
 

@@ -96,6 +96,7 @@ var wires = []wire{
 	{web.ErrBodyTooLarge, 413, 413},
 	{workpool.ErrTooCostly, 400, 422},
 	{workpool.ErrBusy, 503, 503},
+	{web.ErrBodyTimeout, 408, 408},
 	{web.ErrBusy, 503, 503},
 	{context.DeadlineExceeded, 503, 503},
 	{context.Canceled, 503, 503},

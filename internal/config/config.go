@@ -90,7 +90,9 @@ type Etcd struct {
 	// external endpoints, which pool members with engine pebble demand: their
 	// data lies on this machine only.
 	SingleReplica bool `json:"singleReplica"`
-	// Quota bounds the embedded member's store.
+	// Quota bounds what the embedded member stores for callers. Near it nothing
+	// is taken that adds to the store; the service's own writes may go a quarter
+	// further.
 	Quota Size `json:"quota"`
 	// CompactionInterval decides how long old revisions, and with them
 	// continue tokens, stay good.

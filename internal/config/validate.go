@@ -180,8 +180,8 @@ func (c *Config) validateEtcd(p *problems) {
 	if !strings.HasPrefix(c.Etcd.Prefix, "/") || strings.HasSuffix(c.Etcd.Prefix, "/") {
 		p.addf("etcd.prefix", "%q must begin with / and not end with it", c.Etcd.Prefix)
 	}
-	if c.Etcd.Quota < 64<<20 {
-		p.addf("etcd.quota", "%s is too small, the minimum is 64Mi", c.Etcd.Quota)
+	if c.Etcd.Quota < 16<<20 {
+		p.addf("etcd.quota", "%s is too small, the minimum is 16Mi", c.Etcd.Quota)
 	}
 	if c.Etcd.CompactionInterval < Duration(time.Minute) {
 		p.addf("etcd.compactionInterval", "%s is too short, the minimum is 1m", c.Etcd.CompactionInterval)

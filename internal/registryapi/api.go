@@ -108,10 +108,6 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	if refusal := web.Refused(r); refusal != nil {
 		return refusal
 	}
-	if err := a.opts.Limiter.Enter(); err != nil {
-		return err
-	}
-	defer a.opts.Limiter.Leave()
 	c := calls.Get().(*call) // the pool holds nothing else
 	defer c.end()
 	*c = call{w: w, r: r, api: a}
@@ -122,7 +118,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 
 // end gives back what the call held, and the call.
 func (c *call) end() {
-	c.api.opts.Limiter.Release(c.held)
+	c.api.opts.Limiter.Release(c.who(), c.held)
 	*c = call{}
 	calls.Put(c)
 }
@@ -150,6 +146,11 @@ func (c *call) serve() error {
 	if err := c.authenticate(); err != nil {
 		return err
 	}
+	who := c.who()
+	if err := c.api.opts.Limiter.Enter(who); err != nil {
+		return err
+	}
+	defer c.api.opts.Limiter.Leave(who)
 	if err := c.negotiate(); err != nil {
 		return err
 	}
@@ -168,6 +169,14 @@ func (c *call) working() context.Context {
 
 // param returns what the path says for a parameter of the route.
 func (c *call) param(name string) string { return c.route.Param(&c.path, name) }
+
+// who is the caller to the limiter.
+func (c *call) who() web.Caller {
+	if c.principal == nil {
+		return web.Caller{}
+	}
+	return web.Caller{Organization: c.principal.Organization, Principal: c.principal.Name}
+}
 
 func (c *call) authenticate() error {
 	token := credentials(c.r)

@@ -72,6 +72,7 @@ var codes = []code{
 	{web.ErrBodyTooLarge, 413},
 	{workpool.ErrTooCostly, 42201},
 	{workpool.ErrBusy, 503},
+	{web.ErrBodyTimeout, 408},
 	{web.ErrBusy, 503},
 	{web.ErrStarting, 503},
 }

@@ -31,12 +31,12 @@ import (
 
 // buildChain wraps the library's chain. Everything here must be outside of it:
 // inside, the verb is already decided, and authorization with it.
-func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, auditor surface.Auditor, quotas *quota.Book) func(http.Handler, *genericapiserver.Config) http.Handler {
+func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limits *inFlight, auditor surface.Auditor, quotas *quota.Book) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		known := c.Authentication.Authenticator
 		c.Authentication.Authenticator = authenticated
 		chain := genericapiserver.DefaultBuildHandlerChain(checkRequests(scheme, codecs, kinds, c.MaxRequestBodyBytes, api), c)
-		chain = authenticate(codecs, known, meter(codecs, quotas, chain))
+		chain = authenticate(codecs, known, meter(codecs, quotas, limits.handle(chain)))
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			record := web.RecordOf(r.Context())
 			record.SetRoute("resources", kinds.route(r.URL.Path))

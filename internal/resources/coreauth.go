@@ -86,6 +86,7 @@ func (p policy) readable(ctx context.Context, namespace string) func(corev1.Obje
 		return func(corev1.ObjectReference) bool { return who == nil || who.Live() }
 	}
 	filters := map[string]access.Filter{}
+	allowed := map[corev1.ObjectReference]bool{} // where an object lies has to be read
 	return func(about corev1.ObjectReference) bool {
 		resource := strings.ToLower(about.Kind) + "s"
 		kind, ok := p.kinds[resource]
@@ -98,6 +99,15 @@ func (p policy) readable(ctx context.Context, namespace string) func(corev1.Obje
 			filter = p.authorizer.Filter(who, permission, access.Scope{Organization: namespace})
 			filters[resource] = filter
 		}
-		return filter.All() || !filter.None() && filter.Allows(kind.Scope(ctx, about.Namespace, about.Name))
+		if filter.All() || filter.None() {
+			return filter.All()
+		}
+		object := corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}
+		may, ok := allowed[object]
+		if !ok {
+			may = filter.Allows(kind.Scope(ctx, about.Namespace, about.Name))
+			allowed[object] = may
+		}
+		return may
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/kinds"
 	"freshet/internal/resources"
+	"freshet/internal/resources/budget"
 	"freshet/internal/resources/rotation"
 	"freshet/internal/resources/tokens"
 	"freshet/internal/telemetry"
@@ -37,11 +38,14 @@ func (s *server) openResources(context.Context) (err error) {
 		Auditor:            s,
 		Quotas:             s.quotas,
 		Transformers:       resources.AtRest(s.identity.sealer, s.kinds.Definitions()),
+		Store:              s.store,
+		Budget:             budget.Limits{Objects: int64(s.cfg.Quotas.Resources.Objects), Bytes: int64(s.cfg.Quotas.Resources.Bytes)},
 		Ready:              s.checks(),
 		Address:            s.cfg.PublicAddress(),
 		Version:            version.Get().Version,
 		CompactionInterval: s.cfg.Etcd.CompactionInterval.Std(),
 		MaxBody:            int64(s.cfg.Limits.ResourceBody),
+		Bodies:             s.limiter,
 		MaxReads:           s.cfg.Limits.ReadsInFlight,
 		MaxWrites:          s.cfg.Limits.WritesInFlight,
 		Log:                s.log,

@@ -24,6 +24,7 @@ type collector struct {
 	backedUp *prometheus.Desc
 	messages *messagingMetrics
 	quotas   quotaMetrics
+	store    storeMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -45,6 +46,7 @@ func newCollector(s *server) *collector {
 		backedUp: desc("backup_last_timestamp_seconds", "When the newest backup on schedule began."),
 		messages: newMessagingMetrics(),
 		quotas:   newQuotaMetrics(),
+		store:    newStoreMetrics(),
 	}
 }
 
@@ -80,6 +82,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(c.backups, prometheus.CounterValue, float64(n), outcome)
 		}
 	}
+	c.store.collect(ch, c.server.store.Room(), c.server.api.Usage())
 	if c.server.audit != nil {
 		stats := c.server.audit.Stats()
 		for outcome, n := range map[string]int64{"written": stats.Written, "dropped": stats.Dropped, "failed": stats.Failed, "suppressed": stats.Suppressed} {

@@ -53,6 +53,8 @@ type server struct {
 	files     files
 	ports     *listeners
 	member    *etcd.Member
+	store     etcd.Store // how full etcd is
+	limiter   *web.Limiter
 	etcd      *clientv3.Client
 	identity  *identities
 	audit     *audit.Trail // nil when there is none
@@ -96,6 +98,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		cfg: cfg, logger: logger, log: logger.Logger, plan: planOf(cfg),
 		access:  web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
 		metrics: telemetry.NewMetrics(version.Get()),
+		limiter: web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
 		failed:  make(chan error, 4),
 		ended:   make(chan struct{}),
 		closers: []func() error{logger.Close, room.close},
@@ -193,11 +196,13 @@ func (s *server) openEtcd(ctx context.Context) error {
 		if err := resourcesMissing(s.cfg); err != nil {
 			return err
 		}
-		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{Logger: zap, QuotaBytes: int64(s.cfg.Etcd.Quota)})
+		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{
+			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota),
+		})
 		if err != nil {
 			return err
 		}
-		s.member = member
+		s.member, s.store = member, member
 		s.closers = append(s.closers, member.Close)
 		go func() {
 			if err, ok := <-member.Failed(); ok && err != nil {
@@ -211,6 +216,11 @@ func (s *server) openEtcd(ctx context.Context) error {
 	}
 	s.etcd = client
 	s.closers = append(s.closers, client.Close)
+	if s.store == nil {
+		observer := etcd.Observe(client, s.log)
+		s.store = observer
+		s.closers = append(s.closers, observer.Close)
+	}
 	return openEtcdFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
 }
 
@@ -304,7 +314,19 @@ func (s *server) checks() []resources.Check {
 	return []resources.Check{
 		{Name: "startup", Healthy: s.readiness.check},
 		{Name: "clusters", Healthy: s.plane.Health},
+		{Name: "etcd-quota", Healthy: s.storeHealth},
 	}
+}
+
+// errStoreExhausted is about the service itself: what callers add is refused long
+// before, by a server that is ready.
+var errStoreExhausted = errors.New("etcd is full and stores nothing any more; see docs/howto/operate.md#when-the-resource-store-is-full")
+
+func (s *server) storeHealth() error {
+	if s.store.Room().Exhausted {
+		return errStoreExhausted
+	}
+	return nil
 }
 
 // endpoints says how to reach etcd, wherever it runs.

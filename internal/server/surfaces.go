@@ -69,7 +69,7 @@ func (s *server) surfaceOptions() surface.Options {
 		Authenticator: s.identity,
 		Authorizer:    s.identity.policy,
 		Auditor:       s,
-		Limiter:       web.NewLimiter(s.cfg.Limits.RequestsInFlight, int64(s.cfg.Limits.BodyMemory)),
+		Limiter:       s.limiter,
 	}
 }
 

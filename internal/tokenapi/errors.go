@@ -97,6 +97,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		row := kinds[errs.KindOf(err)]
 		p = &row
 		p.text = err.Error()
+		if errors.Is(err, web.ErrBodyTimeout) {
+			p.status = http.StatusRequestTimeout
+		}
 		if p.status == http.StatusServiceUnavailable {
 			p.wait = time.Second
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"freshet/internal/errs"
@@ -70,6 +71,18 @@ func loggedPath(r *http.Request) string {
 	return path
 }
 
+// maxLoggedError is enough for a panic with its stack. Errors about input often
+// quote it.
+const maxLoggedError = 8 << 10
+
+func loggedError(err error) string {
+	text := err.Error()
+	if len(text) > maxLoggedError {
+		return strings.ToValidUTF8(text[:maxLoggedError], "") + "…"
+	}
+	return text
+}
+
 // readable is a duration with three or four digits.
 func readable(d time.Duration) string {
 	switch {
@@ -98,7 +111,7 @@ func (rec *Record) attrs(r *http.Request, took time.Duration) []slog.Attr {
 	}
 	if rec.Err != nil {
 		attrs = append(attrs,
-			slog.String("error", rec.Err.Error()),
+			slog.String("error", loggedError(rec.Err)),
 			slog.String("error_kind", errs.KindOf(rec.Err).String()))
 	}
 	return attrs

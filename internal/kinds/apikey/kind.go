@@ -132,6 +132,9 @@ func (k *Kind) Finish(key *object) {
 	k.describe(key, failed)
 }
 
+// Revokes implements store.Revoker.
+func (*Kind) Revokes(key, old *object) bool { return key.Spec.Revoke && !old.Spec.Revoke }
+
 // MarkDeleting implements store.DeletionMarker: a key is dead when the delete
 // call returns.
 func (k *Kind) MarkDeleting(key *object) {

@@ -22,6 +22,7 @@ import (
 	"freshet/internal/kinds"
 	"freshet/internal/placement"
 	"freshet/internal/resources"
+	"freshet/internal/resources/budget"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/store"
 )
@@ -50,6 +51,10 @@ type Options struct {
 	Durable            bool   // fsync as in production
 	CompactionInterval time.Duration
 	Kinds              []store.Definition // instead of Kinds()
+	EtcdQuota          int64              // that of etcd.Options
+	Budget             budget.Limits      // that of resources.Config
+	MaxReads           int                // that of resources.Config
+	MaxWrites          int                // that of resources.Config
 	// RefuseNewOrganizations is that of resources.Config.
 	RefuseNewOrganizations bool
 }
@@ -68,7 +73,7 @@ func Start(t testing.TB, opts Options) *Server {
 
 func (s *Server) open() {
 	s.t.Helper()
-	member, err := etcd.Start(s.t.Context(), s.dir, etcd.Options{Unsafe: !s.opt.Durable})
+	member, err := etcd.Start(s.t.Context(), s.dir, etcd.Options{Unsafe: !s.opt.Durable, QuotaBytes: s.opt.EtcdQuota})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -84,6 +89,10 @@ func (s *Server) open() {
 		Address:            "127.0.0.1:8080",
 		Version:            "test",
 		CompactionInterval: s.opt.CompactionInterval,
+		Store:              member,
+		Budget:             s.opt.Budget,
+		MaxReads:           s.opt.MaxReads,
+		MaxWrites:          s.opt.MaxWrites,
 
 		RefuseNewOrganizations: s.opt.RefuseNewOrganizations,
 	})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/resources/budget"
 )
 
 // Authorized is a kind's main resource, with the objects that a caller may reach.
@@ -99,6 +100,7 @@ func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun b
 		object, isObject := obj.(T)
 		before, wasObject := old.(T)
 		if isObject && wasObject {
+			budget.Essential(ctx, g.kind.takesAway(object, before))
 			if err := g.auth.checkOwners(ctx, object, before); err != nil {
 				return err
 			}
@@ -111,6 +113,16 @@ func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun b
 		}
 		return next(ctx, obj, old)
 	}, dryRun)
+}
+
+// takesAway says that a change gives something up, and must be possible however
+// full the store is: the last steps of a deletion, and what the kind calls a
+// revocation.
+func (k *kind[T]) takesAway(object, before T) bool {
+	if before.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) < len(before.GetFinalizers()) {
+		return true
+	}
+	return k.revoker != nil && k.revoker.Revokes(object, before)
 }
 
 // expect tells of an object that is about to be stored.

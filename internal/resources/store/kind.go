@@ -133,6 +133,10 @@ type (
 		Reserve(ctx context.Context, obj T) (done func(), err error)
 	}
 
+	// Revoker says of a change that it takes rights away and nothing else matters
+	// as much: it is stored also when there is no room for other changes.
+	Revoker[T Object] interface{ Revokes(obj, old T) bool }
+
 	// Finisher completes a valid object just before it is stored.
 	Finisher[T Object] interface{ Finish(obj T) }
 
@@ -188,6 +192,7 @@ type kind[T Object] struct {
 	nameValidator   NameValidator
 	admitter        Admitter[T]
 	limiter         Limiter[T]
+	revoker         Revoker[T]
 	finisher        Finisher[T]
 	locator         Locator[T]
 	fields          Selectable[T]
@@ -212,6 +217,7 @@ func newKind[T Object](of Kind[T]) *kind[T] {
 	k.nameValidator, _ = of.(NameValidator)
 	k.admitter, _ = of.(Admitter[T])
 	k.limiter, _ = of.(Limiter[T])
+	k.revoker, _ = of.(Revoker[T])
 	k.finisher, _ = of.(Finisher[T])
 	k.locator, _ = of.(Locator[T])
 	k.fields, _ = of.(Selectable[T])

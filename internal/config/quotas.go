@@ -5,6 +5,8 @@ import "fmt"
 // Quotas are what one organization may have and do. 0 is no limit, except for
 // StoredBytes, where it is three quarters of the disk.
 type Quotas struct {
+	// Resources bounds what the organization has in the resource API.
+	Resources ResourceQuota `json:"resources"`
 	// Clusters and Instances count while they are being deleted, too.
 	Clusters  int `json:"clusters"`
 	Instances int `json:"instances"`
@@ -42,7 +44,8 @@ type OrganizationQuotas struct {
 // purpose.
 func defaultQuotas() Quotas {
 	return Quotas{
-		Clusters: 50, Instances: 50, Topics: 20_000, Subscriptions: 50_000, Subjects: 20_000,
+		Resources: ResourceQuota{Objects: 20_000, Bytes: 256 << 20},
+		Clusters:  50, Instances: 50, Topics: 20_000, Subscriptions: 50_000, Subjects: 20_000,
 		SchemaBytes: 512 << 20, RequestsPerSecond: 50_000, BytesPerSecond: 1 << 30,
 	}
 }
@@ -50,6 +53,7 @@ func defaultQuotas() Quotas {
 // validateQuotas checks the limits of everybody, and of each organization.
 func (c *Config) validateQuotas(p *problems) {
 	q := &c.Quotas
+	q.Resources.validate(p)
 	checkQuotas(p, "quotas", &OrganizationQuotas{
 		Clusters: q.Clusters, Instances: q.Instances, Topics: q.Topics, Subscriptions: q.Subscriptions, Subjects: q.Subjects,
 		SchemaBytes: q.SchemaBytes, StoredBytes: q.StoredBytes, RequestsPerSecond: q.RequestsPerSecond, BytesPerSecond: q.BytesPerSecond,
