@@ -236,9 +236,11 @@ type ClusterConfig struct {
 	// (condition AsRequested).
 	// +optional
 	TransactionEnabled *bool `json:"transactionEnabled,omitempty" protobuf:"varint,3,opt,name=transactionEnabled"`
-	// Protocols that are on; the presence of an entry, even an empty one,
-	// switches its protocol on. Protocols that the engine does not have show as
-	// condition AsRequested False.
+	// Protocols that are on, with their settings; the presence of an entry, even an
+	// empty one, switches its protocol on, and null switches it off. Settings can be
+	// anything: at most 16 KiB as JSON and 16 levels deep each, 64 KiB together.
+	// Protocols that the engine does not have are kept and show as condition
+	// AsRequested False.
 	// +optional
 	Protocols map[string]ProtocolSettings `json:"protocols,omitempty" protobuf:"bytes,4,rep,name=protocols"`
 	// AuditLog chooses what is logged. Without effect on engine pebble, which
@@ -255,9 +257,6 @@ type ClusterConfig struct {
 	// +optional
 	Custom map[string]string `json:"custom,omitempty" protobuf:"bytes,7,rep,name=custom"`
 }
-
-// ProtocolSettings has no settings yet.
-type ProtocolSettings struct{}
 
 // AuditLog chooses what is logged.
 type AuditLog struct {

@@ -31,6 +31,8 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
+	"freshet/internal/quota"
+	"freshet/internal/workpool"
 )
 
 // Options configure a plane.
@@ -47,6 +49,7 @@ type Options struct {
 	OpenTables  int   // files that all clusters together keep open to read; 1000 when 0
 	DiskReserve int64 // free space that messages leave untouched; the engine's choice when 0
 	Limits      messaging.Limits
+	Quotas      *quota.Book // nil: organizations may have what they like
 	Logger      *slog.Logger
 }
 
@@ -69,6 +72,7 @@ var (
 type Plane struct {
 	opts  Options
 	cache *pebble.Cache
+	pool  *workpool.Pool // one for all clusters: they share the processor
 	log   *slog.Logger
 
 	mu      sync.Mutex // held while clusters are opened and closed
@@ -135,7 +139,7 @@ func Open(opts Options) (*Plane, error) {
 			return nil, fmt.Errorf("removing a deleted cluster: %w", err)
 		}
 	}
-	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), log: opts.Logger}
+	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), pool: workpool.New(), log: opts.Logger}
 	p.running.Store(newIndex())
 	return p, nil
 }
@@ -155,6 +159,7 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 	}
 	if old, ok := p.running.Load().byUID[spec.UID]; ok {
 		if !old.Equal(spec) {
+			old.Quota.Change(quota.ClusterLimits(spec.Custom))
 			p.publishLocked(old.with(spec))
 		}
 		return old.Health()
