@@ -345,9 +345,10 @@ type MessagingClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,7,rep,name=conditions"`
-	// Endpoints are the whole URLs of the cluster's services: service (what all
-	// the others begin with), messages, admin, topics and registry. They follow
-	// the server's base URL, or the address that it listens on.
+	// Endpoints are the whole URLs of the cluster's services: service (what the
+	// others begin with), messages, admin, topics and registry. They follow
+	// the server's base URL, or the address that it listens on. With the stream
+	// protocol there is also stream: the servers that its clients begin with.
 	// +optional
 	// +listType=atomic
 	Endpoints []ClusterEndpoint `json:"endpoints,omitempty" protobuf:"bytes,8,rep,name=endpoints"`
@@ -356,7 +357,7 @@ type MessagingClusterStatus struct {
 // ClusterEndpoint is where a service of a cluster answers: at the cluster's own
 // name, and beneath the server's address.
 type ClusterEndpoint struct {
-	// Type is service, messages, admin, topics or registry.
+	// Type is service, messages, admin, topics, registry or stream.
 	Type string `json:"type" protobuf:"bytes,1,opt,name=type"`
 	// URL at the cluster's own name.
 	URL string `json:"url" protobuf:"bytes,2,opt,name=url"`
@@ -372,6 +373,7 @@ const (
 	EndpointAdmin    = "admin"    // tenants, namespaces, topics, subscriptions
 	EndpointTopics   = "topics"   // the list of topics
 	EndpointRegistry = "registry" // the schema registry
+	EndpointStream   = "stream"   // Kafka clients
 )
 
 // ComponentStatus counts the replicas of a component.

@@ -52,6 +52,7 @@ type Config struct {
 	Metrics       Metrics       `json:"metrics"`
 	Audit         Audit         `json:"audit"`
 	Backup        Backup        `json:"backup"`
+	Stream        Stream        `json:"stream"`
 
 	// origins says where a setting was read: "line 3", or the name of an
 	// environment variable. By path, for messages.

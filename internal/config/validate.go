@@ -57,6 +57,7 @@ func (c *Config) validate(p *problems) {
 		p.addf("dataDir", "must not be empty")
 	}
 	c.validateListeners(p)
+	c.validateStream(p)
 	c.validateURLs(p)
 	c.validateTLS(p)
 	c.validateEtcd(p)

@@ -24,6 +24,7 @@ type Cluster struct {
 	Engine    engine.Engine
 	Broker    *messaging.Broker
 	Registry  *schemas.Registry
+	groups    *lazyGroups
 	Quota     *quota.Cluster // nil: no limits
 }
 
@@ -33,13 +34,13 @@ const registryJournal = "schemas"
 // has come up.
 func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
-	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, MustExist: spec.Existing})
+	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, MustExist: spec.Existing})
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	report(provision.Storage)
 	limits := p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, quota.ClusterLimits(spec.Custom))
-	c := &Cluster{Engine: store, Quota: limits}
+	c := &Cluster{Engine: store, Quota: limits, groups: &lazyGroups{}}
 	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
 		limits.Close()
 		return nil, errors.Join(err, store.Close())
@@ -91,7 +92,7 @@ func (c *Cluster) used(r quota.Resource) int64 {
 func (c *Cluster) with(spec provision.Spec) *Cluster {
 	return &Cluster{
 		Spec: spec, Scope: scopeOf(spec), Audiences: audiencesOf(spec),
-		Engine: c.Engine, Broker: c.Broker, Registry: c.Registry, Quota: c.Quota,
+		Engine: c.Engine, Broker: c.Broker, Registry: c.Registry, Quota: c.Quota, groups: c.groups,
 	}
 }
 
@@ -105,5 +106,5 @@ func (c *Cluster) Health() error {
 func (c *Cluster) close() error {
 	c.Broker.Drain()
 	c.Quota.Close()
-	return errors.Join(c.Broker.Close(), c.Registry.Close(), c.Engine.Close())
+	return errors.Join(c.groups.close(), c.Broker.Close(), c.Registry.Close(), c.Engine.Close())
 }

@@ -295,6 +295,12 @@ func (p *Plane) Has(uid string) bool {
 	return open || failed
 }
 
+// ServesStream says whether a cluster is open and has the stream protocol.
+func (p *Plane) ServesStream(uid string) bool {
+	c, ok := p.running.Load().byUID[uid]
+	return ok && c.Stream
+}
+
 // Clusters lists the open clusters, in no particular order.
 func (p *Plane) Clusters() []*Cluster {
 	return slices.Collect(maps.Values(p.running.Load().byUID))

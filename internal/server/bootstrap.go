@@ -85,6 +85,7 @@ func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.In
 			// What an embedded member has, and no more.
 			Broker:  v1alpha1.Broker{ResourceSpec: &v1alpha1.BrokerResourceSpec{NodeType: messagingcluster.NodeTypeShared}},
 			Storage: &v1alpha1.Storage{ResourceSpec: &v1alpha1.StorageResourceSpec{NodeType: messagingcluster.NodeTypeShared}},
+			Config:  &v1alpha1.ClusterConfig{Protocols: map[string]v1alpha1.ProtocolSettings{messagingcluster.ProtocolStream: {Raw: []byte("{}")}}},
 		},
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

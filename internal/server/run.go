@@ -10,6 +10,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -60,6 +61,8 @@ type server struct {
 	audit     *audit.Trail // nil when there is none
 	quotas    *quota.Book
 	plane     *dataplane.Plane
+	stream    stream
+	tlsConfig *tls.Config // of HTTPS, and of the stream protocol
 	api       *resources.Server
 	kinds     *kinds.Set
 	loops     *kinds.Controllers
@@ -144,6 +147,7 @@ func (s *server) open(ctx context.Context) error {
 	}{
 		{"data directory", s.openDirectory},
 		{"ports", s.openPorts},
+		{"stream ports", s.openStreamPorts},
 		{"first answers", s.answer},
 		{"etcd", s.openEtcd},
 		{"identity", s.openIdentity},
@@ -153,6 +157,7 @@ func (s *server) open(ctx context.Context) error {
 		{"surfaces", s.openSurfaces},
 		{"controllers", s.openControllers},
 		{"first start", s.firstStart},
+		{"stream protocol", s.openStream},
 		{"control socket", s.openControl},
 	} {
 		began := time.Now()
@@ -291,9 +296,11 @@ func (s *server) closeAll(ctx context.Context) error {
 	}
 	if s.ports != nil {
 		drain, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Drain.Std())
+		streamed := s.stopStream(drain)
 		if err := s.ports.shutdown(drain); err != nil {
 			s.log.Warn("requests were cut off at the end of the drain time", slog.String("error", err.Error()))
 		}
+		<-streamed
 		cancel()
 	}
 	if s.background != nil {

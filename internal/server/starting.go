@@ -35,7 +35,7 @@ func (s *server) answer(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.certs = files
+	s.certs, s.tlsConfig = files, secure
 	s.front.serve(newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth)), s.cors()), s.cors()))
 	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
 	main := web.MiddlewareUntil(bounded, s.access, s.metrics, &s.ending)

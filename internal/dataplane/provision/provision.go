@@ -22,6 +22,8 @@ type Spec struct {
 	// Existing says that the cluster has run before: its store is opened and never
 	// made anew.
 	Existing bool
+	// Stream says that clients of the stream protocol are served.
+	Stream bool
 	// Custom is spec.config.custom of the cluster: only keys of CustomKeys.
 	Custom map[string]string
 }
