@@ -34,7 +34,7 @@ const registryJournal = "schemas"
 // has come up.
 func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
-	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, MustExist: spec.Existing})
+	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, MustExist: spec.Existing && !p.mayLack(spec.UID)})
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
@@ -87,6 +87,9 @@ func (c *Cluster) used(r quota.Resource) int64 {
 	}
 	return 0
 }
+
+// mayLack says whether the store of a cluster that has run before may be made anew.
+func (p *Plane) mayLack(uid string) bool { return p.opts.MayLack != nil && p.opts.MayLack(uid) }
 
 // with is the same running cluster under another spec.
 func (c *Cluster) with(spec provision.Spec) *Cluster {

@@ -49,6 +49,9 @@ type Options struct {
 	OpenTables  int   // files that all clusters together keep open to read; 1000 when 0
 	DiskReserve int64 // free space that messages leave untouched; the engine's choice when 0
 	Limits      messaging.Limits
+	// MayLack says of a cluster that has run before that its store need not be
+	// there: after a restore, one that was made during the backup. nil: of none.
+	MayLack func(uid string) bool
 	Quotas      *quota.Book // nil: organizations may have what they like
 	Logger      *slog.Logger
 }

@@ -96,7 +96,7 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 	if err != nil {
 		return nil, err
 	}
-	if err := r.placeKeys(into, m); err != nil {
+	if err := errors.Join(r.placeKeys(into, m), writeRestored(into)); err != nil {
 		return nil, err
 	}
 	if m.Etcd == backup.EtcdExternal {

@@ -257,7 +257,11 @@ func (s *server) openPlane(context.Context) (err error) {
 	if s.quotas, err = openQuotas(s.cfg); err != nil {
 		return err
 	}
-	if s.plane, err = dataplane.Open(s.planeOptions()); err != nil {
+	opts := s.planeOptions()
+	if opts.MayLack, err = mayLack(s.cfg); err != nil {
+		return err
+	}
+	if s.plane, err = dataplane.Open(opts); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.plane.Close)

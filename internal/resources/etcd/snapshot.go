@@ -54,6 +54,10 @@ func Restore(snapshot, dir string) error {
 	if err := forgetMember(db); err != nil {
 		return fmt.Errorf("restoring the snapshot of etcd %s: %w", snapshot, err)
 	}
+	// A store without a log is what is wanted here, and otherwise damage.
+	if err := noteClose(dir); err != nil {
+		return fmt.Errorf("restoring the snapshot of etcd %s: %w", snapshot, err)
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -50,7 +51,9 @@ func TestBackupUnderLoad(t *testing.T) {
 			freshet(t, "backup", "verify", c.from)
 			again := restored(t, c.from, func(dir string) {
 				// A cluster whose store is gone, as that of one created during a backup.
-				if err := os.RemoveAll(filepath.Join(dir, "clusters", uid)); err != nil {
+				err := errors.Join(os.RemoveAll(filepath.Join(dir, "clusters", uid)),
+					os.WriteFile(filepath.Join(dir, "restored.json"), []byte(`{"clusters":[]}`), 0o600))
+				if err != nil {
 					t.Fatal(err)
 				}
 			})
