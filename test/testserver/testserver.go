@@ -99,6 +99,17 @@ func withBinary(binary *string, run func() int) (code int, err error) {
 // Start runs `binary serve` in a folder under dir and returns once it is ready.
 // The caller has to stop it.
 func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
+	for attempt := 1; ; attempt++ {
+		s, err := start(ctx, binary, dir, o)
+		// Between the moment in which a port is found free and the start somebody
+		// else may have taken it.
+		if err == nil || attempt == 5 || !strings.Contains(err.Error(), "address already in use") {
+			return s, err
+		}
+	}
+}
+
+func start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
 	if o.Ready == 0 {
 		o.Ready = time.Minute
 	}
