@@ -52,8 +52,8 @@ type Options struct {
 	// MayLack says of a cluster that has run before that its store need not be
 	// there: after a restore, one that was made during the backup. nil: of none.
 	MayLack func(uid string) bool
-	Quotas      *quota.Book // nil: organizations may have what they like
-	Logger      *slog.Logger
+	Quotas  *quota.Book // nil: organizations may have what they like
+	Logger  *slog.Logger
 }
 
 const (

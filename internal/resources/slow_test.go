@@ -40,9 +40,13 @@ func TestAttackSlowBodies(t *testing.T) {
 	address := server.Listener.Addr().String()
 	attacker := a.as(kindstest.AcmeToken)
 	calls := []struct{ method, path, contentType string }{
-		{"POST", acme + "/users", jsonType}, {"PUT", acme + "/users/x", jsonType}, {"PATCH", acme + "/users/x", mergePatch},
-		{"PATCH", acme + "/users/x?fieldManager=m", applyPatch}, {"DELETE", acme + "/users/x", jsonType},
-		{"POST", acme + "/users/x", "text/plain"}, {"POST", "/api/v1/namespaces/acme/serviceaccounts/robot/token", jsonType},
+		{"POST", acme + "/users", jsonType},
+		{"PUT", acme + "/users/x", jsonType},
+		{"PATCH", acme + "/users/x", mergePatch},
+		{"PATCH", acme + "/users/x?fieldManager=m", applyPatch},
+		{"DELETE", acme + "/users/x", jsonType},
+		{"POST", acme + "/users/x", "text/plain"},
+		{"POST", "/api/v1/namespaces/acme/serviceaccounts/robot/token", jsonType},
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", jsonType},
 	}
 	conns := make([]net.Conn, callers)
