@@ -28,8 +28,10 @@ const nobody = 65534
 // says who can reach it.
 func TestAttackListeners(t *testing.T) {
 	t.Parallel()
-	server := start(t, testserver.Options{})
+	server := start(t, testserver.Options{Stream: true})
 	want := map[socket]string{
+		{"tcp", server.Stream}:                                "stream",
+		{"tcp", server.StreamTLS}:                             "streamtls",
 		{"tcp", strings.TrimPrefix(server.URL, "http://")}:    "http",
 		{"tcp", strings.TrimPrefix(server.HTTPS, "https://")}: "https",
 		{"tcp", strings.TrimPrefix(server.Ops, "http://")}:    "ops",

@@ -25,6 +25,9 @@ import (
 type Server struct {
 	// URL is the HTTP base URL, HTTPS the other one, Ops that of the metrics.
 	URL, HTTPS, Ops string
+	// Stream and StreamTLS are the addresses of the stream protocol; "" unless
+	// Options asked for it.
+	Stream, StreamTLS string
 	// DataDir is the process's data directory.
 	DataDir string
 	// Token is the system administrator's, ClientID and ClientSecret what its
@@ -41,6 +44,8 @@ type Server struct {
 type Options struct {
 	// DataDir is used instead of a new one, and then outlives the server.
 	DataDir string
+	// Stream has clients of the stream protocol served.
+	Stream bool
 	// Args are further arguments of serve.
 	Args []string
 	// Env are further environment variables.
@@ -120,7 +125,7 @@ func start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 		}
 		o.DataDir = data
 	}
-	addresses, err := freeAddresses(3)
+	addresses, err := freeAddresses(5)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +133,14 @@ func start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 		URL: "http://" + addresses[0], HTTPS: "https://" + addresses[1], Ops: "http://" + addresses[2],
 		DataDir: o.DataDir, log: filepath.Join(dir, filepath.Base(o.DataDir)+".log"), exited: make(chan struct{}),
 	}
+	plain, secured := "off", "off"
+	if o.Stream {
+		s.Stream, s.StreamTLS = addresses[3], addresses[4]
+		plain, secured = s.Stream, s.StreamTLS
+	}
 	args := append([]string{
 		"serve", "--data-dir", o.DataDir, "--http", addresses[0], "--https", addresses[1], "--ops", addresses[2],
+		"--stream", plain, "--stream-tls", secured,
 	}, o.Args...)
 	// Not CommandContext: the caller's context bounds the start, not the life.
 	s.process = exec.Command(binary, args...)
