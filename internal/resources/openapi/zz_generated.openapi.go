@@ -1338,7 +1338,7 @@ func schema_freshet_api_v1alpha1_ClusterEndpoint(ref common.ReferenceCallback) c
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is service, messages, admin, topics or registry.",
+							Description: "Type is service, messages, admin, topics, registry or stream.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2327,7 +2327,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Endpoints are the whole URLs of the cluster's services: service (what all the others begin with), messages, admin, topics and registry. They follow the server's base URL, or the address that it listens on.",
+							Description: "Endpoints are the whole URLs of the cluster's services: service (what the others begin with), messages, admin, topics and registry. They follow the server's base URL, or the address that it listens on. With the stream protocol there is also stream: the servers that its clients begin with.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
