@@ -18,6 +18,7 @@ func TestSettingsAreObeyed(t *testing.T) {
 	read := map[string]bool{
 		"SingleReplica": true, // these two decide what Validate accepts
 		"InsecureHTTP":  true,
+		"InsecurePlain": true,
 	}
 	files, err := filepath.Glob("../server/*.go")
 	if err != nil || len(files) == 0 {

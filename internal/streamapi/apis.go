@@ -32,11 +32,9 @@ type call struct {
 	unaudited bool
 }
 
-// apis is everything that is served. What is not here is not advertised.
-var apis map[int16]api
-
-func init() { //nolint:gochecknoinits // the table's entries refer to the table
-	apis = map[int16]api{
+// allAPIs is everything that is served. What is not here is not advertised.
+func allAPIs() map[int16]api {
+	return map[int16]api{
 		0:  {name: "Produce", max: 13, served: 3, take: takeProduce},
 		1:  {name: "Fetch", min: 4, max: 17, served: 4, take: handle(fetch)},
 		2:  {name: "ListOffsets", min: 1, max: 10, served: 1, take: handle(listOffsets)},
@@ -62,6 +60,9 @@ func init() { //nolint:gochecknoinits // the table's entries refer to the table
 		keySASLAuthenticate: {name: "SaslAuthenticate", max: 2, take: takeSASLAuthenticate},
 	}
 }
+
+// name is what the call's API is called.
+func (c *call) name() string { return c.conn.server.apis[c.key].name }
 
 // now is an answer that is made at its turn.
 func now(make func(ctx context.Context) (kmsg.Response, error)) answer {

@@ -21,7 +21,7 @@ func takeAPIVersions(_ context.Context, c *call) answer {
 		if c.version >= 3 {
 			c.conn.software = cut(request.ClientSoftwareName, 64) + " " + cut(request.ClientSoftwareVersion, 64)
 		}
-		response.ApiKeys = versions()
+		response.ApiKeys = c.conn.server.versions()
 	}
 	return now(func(context.Context) (kmsg.Response, error) { return response, nil })
 }
@@ -29,18 +29,17 @@ func takeAPIVersions(_ context.Context, c *call) answer {
 func cut(s string, n int) string { return s[:min(len(s), n)] }
 
 // versions lists everything that is served.
-func versions() []kmsg.ApiVersionsResponseApiKey {
+func (s *Server) versions() []kmsg.ApiVersionsResponseApiKey {
 	var list []kmsg.ApiVersionsResponseApiKey
-	for _, key := range slices.Sorted(maps.Keys(apis)) {
-		list = append(list, kmsg.ApiVersionsResponseApiKey{ApiKey: key, MinVersion: apis[key].min, MaxVersion: apis[key].max})
+	for _, key := range slices.Sorted(maps.Keys(s.apis)) {
+		list = append(list, kmsg.ApiVersionsResponseApiKey{ApiKey: key, MinVersion: s.apis[key].min, MaxVersion: s.apis[key].max})
 	}
 	return list
 }
 
 // newerVersion answers a client that asks for a version of this API above ours,
 // in the form that every client can read.
-func newerVersion() kmsg.Response {
-	own := apis[keyAPIVersions]
+func newerVersion(own api) kmsg.Response {
 	return &kmsg.ApiVersionsResponse{
 		Version: 0, ErrorCode: codeVersion,
 		ApiKeys: []kmsg.ApiVersionsResponseApiKey{{ApiKey: keyAPIVersions, MinVersion: own.min, MaxVersion: own.max}},

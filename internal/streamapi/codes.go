@@ -159,7 +159,7 @@ func (c *call) fail(err error) (code, *string) {
 	if known {
 		return found, text(err.Error())
 	}
-	c.conn.server.opts.Logger.Error("stream request failed", "api", apis[c.key].name, "error", err.Error())
+	c.conn.server.opts.Logger.Error("stream request failed", "api", c.name(), "error", err.Error())
 	return codeUnknown, text("internal error; the server's log has the cause")
 }
 

@@ -160,12 +160,12 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	api, known := apis[h.key]
+	api, known := c.server.apis[h.key]
 	switch {
 	case !known:
 		return answer{}, fmt.Errorf("client asks for API %d, which is not served", h.key)
 	case h.key == keyAPIVersions && h.version > api.max:
-		return answer{header: h, make: func(context.Context) (kmsg.Response, error) { return newerVersion(), nil }}, nil
+		return answer{header: h, make: func(context.Context) (kmsg.Response, error) { return newerVersion(api), nil }}, nil
 	case h.version < api.served || h.version > api.max:
 		return answer{}, fmt.Errorf("client asks for version %d of %s; %d to %d are served", h.version, api.name, api.served, api.max)
 	}

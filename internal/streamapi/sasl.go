@@ -50,7 +50,7 @@ func (a *auth) admits(c *conn, h *header) error {
 	}
 	if a.session == nil {
 		c.audit(nil, "request before authentication")
-		return fmt.Errorf("client sends %s before it has authenticated; set security.protocol to SASL_PLAINTEXT or SASL_SSL and sasl.mechanism to PLAIN or OAUTHBEARER", apis[h.key].name)
+		return fmt.Errorf("client sends %s before it has authenticated; set security.protocol to SASL_PLAINTEXT or SASL_SSL and sasl.mechanism to PLAIN or OAUTHBEARER", c.server.apis[h.key].name)
 	}
 	if end := a.session.who.ExpiresAt; !end.IsZero() && time.Now().After(end) {
 		return errors.New("session is over; the client should have authenticated again")
@@ -224,7 +224,7 @@ func (c *conn) audit(who *identity.Principal, reason string) {
 // auditRecord makes the record of a call.
 func (c *call) auditRecord(permission access.Permission, scope string) audit.Record {
 	rec := audit.Record{
-		Time: time.Now(), Surface: Surface, Verb: apis[c.key].name, Resource: "stream", Permission: string(permission),
+		Time: time.Now(), Surface: Surface, Verb: c.name(), Resource: "stream", Permission: string(permission),
 		Organization: c.session.cluster.Organization, Scope: scope,
 		Principal: c.session.who.Name, KeyID: c.session.who.KeyID,
 		Source: c.conn.socket.RemoteAddr().String(), UserAgent: c.conn.software,

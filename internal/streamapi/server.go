@@ -15,6 +15,7 @@ import (
 // Server serves the stream protocol on any number of listeners.
 type Server struct {
 	opts   Options
+	apis   map[int16]api
 	memory *semaphore.Weighted
 
 	ctx    context.Context // the life of all connections
@@ -32,7 +33,7 @@ type Server struct {
 func NewServer(opts Options) *Server {
 	opts.complete()
 	s := &Server{
-		opts: opts, memory: semaphore.NewWeighted(opts.Limits.Memory),
+		opts: opts, apis: allAPIs(), memory: semaphore.NewWeighted(opts.Limits.Memory),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
