@@ -64,6 +64,7 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *k
 func (f *fetching) await(ctx context.Context, deadline time.Time) (bool, error) {
 	waiting, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
+	defer context.AfterFunc(f.c.conn.server.draining, cancel)()
 	err := f.c.session.cluster.Broker.Grown(waiting, f.marks)
 	switch {
 	case err == nil, errors.Is(err, engine.ErrNoTopic):

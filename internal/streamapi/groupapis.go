@@ -61,9 +61,11 @@ func joinGroup(ctx context.Context, c *call, request *kmsg.JoinGroupRequest, res
 	err := c.mayGroup(request.Group, permitConsume)
 	if err == nil {
 		var result groups.JoinResult
-		result, err = c.coordinator().Join(ctx, c.group(request.Group), c.joinRequest(request))
-		if ctx.Err() != nil {
-			return ctx.Err()
+		waiting, end := c.untilDrained(ctx)
+		defer end()
+		result, err = c.coordinator().Join(waiting, c.group(request.Group), c.joinRequest(request))
+		if err = c.left(ctx, waiting, err); ctx.Err() != nil {
+			return err
 		}
 		if result.MemberID != "" {
 			response.MemberID = result.MemberID
@@ -80,6 +82,28 @@ func joinGroup(ctx context.Context, c *call, request *kmsg.JoinGroupRequest, res
 		response.Protocol = text("")
 	}
 	return nil
+}
+
+// untilDrained is a context for waiting: it ends when the server shuts down.
+func (c *call) untilDrained(ctx context.Context) (context.Context, func()) {
+	waiting, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.conn.server.draining, cancel)
+	return waiting, func() {
+		stop()
+		cancel()
+	}
+}
+
+// left says why somebody no longer waits: the client is gone, or the server shuts
+// down and another will coordinate.
+func (c *call) left(ctx, waiting context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case waiting.Err() != nil && errors.Is(err, context.Canceled):
+		return groups.ErrClosed
+	}
+	return err
 }
 
 func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
@@ -134,9 +158,11 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 			sync.Assignments[request.GroupAssignment[i].MemberID] = request.GroupAssignment[i].MemberAssignment
 		}
 		var result groups.SyncResult
-		result, err = c.coordinator().Sync(ctx, c.group(request.Group), sync)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		waiting, end := c.untilDrained(ctx)
+		defer end()
+		result, err = c.coordinator().Sync(waiting, c.group(request.Group), sync)
+		if err = c.left(ctx, waiting, err); ctx.Err() != nil {
+			return err
 		}
 		if err == nil {
 			response.ProtocolType, response.Protocol = text(result.Type), text(result.Protocol)

@@ -20,6 +20,9 @@ type Server struct {
 
 	ctx    context.Context // the life of all connections
 	cancel context.CancelFunc
+	// draining ends when the server shuts down: who waits is answered then.
+	draining context.Context
+	drain    context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu        sync.Mutex
@@ -37,6 +40,7 @@ func NewServer(opts Options) *Server {
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.draining, s.drain = context.WithCancel(s.ctx)
 	return s
 }
 
@@ -116,6 +120,7 @@ func (s *Server) forget(c *conn) {
 // Shutdown stops taking connections and requests, answers those that were taken,
 // and returns when all connections have ended. When ctx ends first they are cut.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.drain()
 	s.mu.Lock()
 	s.closed = true
 	for l := range s.listeners {
