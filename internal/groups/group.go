@@ -55,6 +55,10 @@ type group struct {
 	writes     int  // records on their way to the journal
 
 	timer *time.Timer // set while there are deadlines
+
+	// consumers is there in a group of the consumer protocol, which has none of the
+	// above but number.
+	consumers *consumers
 }
 
 // member is a member of a group.
@@ -185,7 +189,7 @@ func (g *group) unlock() {
 		}
 	}
 	g.setTimerLocked()
-	idle := len(g.members) == 0 && len(g.pending) == 0 && g.writes == 0
+	idle := !g.occupiedLocked() && len(g.pending) == 0 && g.writes == 0
 	g.gone = g.gone || idle
 	g.mu.Unlock()
 	if idle {

@@ -64,7 +64,7 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	if err != nil {
 		return JoinResult{}, err
 	}
-	if len(g.members) > 0 && !g.supportsLocked(req) {
+	if err := g.becomeClassicLocked(); err != nil || len(g.members) > 0 && !g.supportsLocked(req) {
 		g.unlock()
 		return JoinResult{}, ErrProtocol
 	}
