@@ -14,6 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"freshet/internal/access"
 )
 
 // holding is what a client was assigned, as its callbacks tell.
@@ -70,7 +73,7 @@ func (w *world) consumer(group string, opts ...kgo.Opt) (*kgo.Client, *holding) 
 	h := newHolding()
 	client := w.client(append([]kgo.Opt{
 		kgo.ConsumerGroup(group), kgo.ServerSideBalancer(), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.MetadataMinAge(10 * time.Millisecond), kgo.MetadataMaxAge(200 * time.Millisecond),
+		kgo.FetchMaxWait(200 * time.Millisecond), kgo.MetadataMinAge(10 * time.Millisecond), kgo.MetadataMaxAge(200 * time.Millisecond),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, given map[string][]int32) { h.set(given, true) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, given map[string][]int32) { h.set(given, false) }),
 	}, opts...)...)
@@ -181,7 +184,7 @@ func TestTypesOfGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.ok(w.client(kgo.DefaultProduceTopic("orders")).ProduceSync(ctx, &kgo.Record{Value: []byte("x")}).FirstErr())
-	classic := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("classic"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	classic := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("classic"), kgo.FetchMaxWait(200*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	poll(t, classic, 1)
 	modern, _ := w.consumer("modern", kgo.ConsumeTopics("orders"))
 	poll(t, modern, 1)
@@ -293,6 +296,23 @@ func TestConsumerHeartbeatErrors(t *testing.T) {
 		response.Assignment.Topics[0].TopicID[15] != byte(topicNumber(t, w, "mine")) || response.HeartbeatIntervalMillis != 50 {
 		t.Errorf("with a pattern: got %+v, want the one topic that the caller may describe", response)
 	}
+}
+
+// bindTopic gives an account a role for one topic of the public namespace.
+func (w *world) bindTopic(account, role, topic string) {
+	w.Helper()
+	w.ok(w.policy.SetBinding(access.Binding{
+		Organization: organization, Name: account + "-" + topic, RoleKind: "ClusterRole", Role: role,
+		Subjects:    []access.Subject{{Kind: access.SubjectServiceAccount, Name: account}},
+		Restriction: &access.Restriction{Tenant: "public", Namespace: "default", Topic: topic},
+	}))
+}
+
+// pinned lets a client use one version of an API at most.
+func pinned(key, version int16) *kversion.Versions {
+	versions := kversion.Stable()
+	versions.SetMaxKeyVersion(key, version)
+	return versions
 }
 
 // TestOffsetsOfMembers: commits and fetches carry the member's epoch.
