@@ -70,6 +70,7 @@ func (c *chaos) run(ctx context.Context, rng *rand.Rand, instance string) {
 	for ctx.Err() == nil {
 		req := request(id)
 		req.InstanceID = instance
+		req.Rebalance = 2 * time.Second // who pauses misses a whole generation
 		joined, err := c.coordinator().Join(ctx, c.w.key, req)
 		if err != nil {
 			if errors.Is(err, groups.ErrUnknownMember) || errors.Is(err, groups.ErrFenced) {
@@ -88,8 +89,8 @@ func (c *chaos) run(ctx context.Context, rng *rand.Rand, instance string) {
 	}
 }
 
-// consume sends heartbeats until one is refused. Now and then it pauses for longer
-// than a session.
+// consume sends heartbeats until one is refused. Now and then it pauses, for less or
+// more than a session.
 func (c *chaos) consume(ctx context.Context, rng *rand.Rand, joined *groups.JoinResult, instance string, parts []byte) {
 	for ctx.Err() == nil {
 		c.acks.Lock()
@@ -105,9 +106,12 @@ func (c *chaos) consume(ctx context.Context, rng *rand.Rand, joined *groups.Join
 		case err != nil:
 			return
 		}
-		wait := 3 * time.Second
-		if rng.IntN(20) == 0 {
+		wait := time.Second
+		switch rng.IntN(30) {
+		case 0:
 			wait = 15 * time.Second
+		case 1, 2:
+			wait = 7 * time.Second
 		}
 		pause(ctx, wait)
 	}
