@@ -302,7 +302,7 @@ func (w *world) journals() (n uint64) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		last, err := journal.Replay(w.Context(), 0, func(uint64, []byte) error { return nil })
+		last, err := journal.Last(w.Context())
 		if err != nil {
 			w.Fatal(err)
 		}
