@@ -79,15 +79,21 @@ func (g *group) becomeConsumersLocked(join bool) error {
 	return nil
 }
 
-// becomeClassicLocked makes an empty group one of the classic protocol.
+// becomeClassicLocked makes an empty group one of the classic protocol. It may let
+// the mutex go: what the last consumers have left is written down first.
 func (g *group) becomeClassicLocked() error {
-	if g.consumers == nil {
-		return nil
+	for g.consumers != nil {
+		switch cs := g.consumers; {
+		case len(cs.members) > 0:
+			return ErrProtocol
+		case cs.stored == cs.version:
+			g.consumers = nil
+		default:
+			if err := g.durableLocked(); err != nil {
+				return err
+			}
+		}
 	}
-	if len(g.consumers.members) > 0 {
-		return ErrProtocol
-	}
-	g.consumers = nil
 	return nil
 }
 
