@@ -1,7 +1,9 @@
 package groups_test
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -381,6 +383,43 @@ func TestDifferentSubscriptions(t *testing.T) {
 		}
 		if total != 8 {
 			w.Errorf("%d partitions are assigned, want 8", total)
+		}
+	})
+}
+
+// TestConsumersAtOnce: members that join and beat side by side share a journal's
+// writes and end with a part each; after a restart they still have it.
+func TestConsumersAtOnce(t *testing.T) {
+	inBubble(t, func(w *world) {
+		const n = 50
+		ts := newTopics(map[string]int32{"orders": 2 * n})
+		members := make([]*consumer, n)
+		var wg sync.WaitGroup
+		for i := range members {
+			m := w.consumer(ts, fmt.Sprintf("m%02d", i), "orders")
+			members[i] = m
+			wg.Go(func() {
+				for range 10 {
+					if err := m.send(m.full()); err != nil {
+						w.Errorf("%s: %v", m.id, err)
+					}
+					time.Sleep(groups.DefaultHeartbeat)
+				}
+			})
+		}
+		wg.Wait()
+		w.exclusive(members...)
+		w.wantState("Stable", n)
+		if records := w.journals(); records > 10*n {
+			w.Errorf("%d records were written for %d members, want them to share", records, n)
+		}
+		w.restart()
+		for _, m := range members {
+			epoch := m.epoch
+			m.wantOwned(2)
+			if m.beat(); m.epoch != epoch {
+				w.Errorf("%s is in epoch %d after a restart, want %d", m.id, m.epoch, epoch)
+			}
 		}
 	})
 }

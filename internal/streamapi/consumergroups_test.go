@@ -350,8 +350,11 @@ func TestOffsetsOfMembers(t *testing.T) {
 		id      [16]byte
 		want    error
 	}{
-		{"by id", 10, 1, id, nil}, {"by name", 9, 1, id, nil}, {"old version", 8, 1, id, kerr.UnsupportedVersion},
-		{"stale", 10, 7, id, kerr.StaleMemberEpoch}, {"unknown id", 10, 1, [16]byte{1}, kerr.UnknownTopicID},
+		{"by id", 10, 1, id, nil},
+		{"by name", 9, 1, id, nil},
+		{"old version", 8, 1, id, kerr.UnsupportedVersion},
+		{"stale", 10, 7, id, kerr.StaleMemberEpoch},
+		{"unknown id", 10, 1, [16]byte{1}, kerr.UnknownTopicID},
 	} {
 		if err := commit(c.version, c.epoch, c.id); !errors.Is(err, c.want) {
 			t.Errorf("commit %s: got %v, want %v", c.name, err, c.want)
