@@ -6,18 +6,32 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"freshet/internal/engine"
 )
 
 // Description is a group as an administrator sees it.
 type Description struct {
 	Key          Key
+	Type         string // TypeClassic or TypeConsumer
 	State        string // the protocol's word
 	ProtocolType string
-	Protocol     string // "" unless stable
-	Generation   int32
+	Protocol     string // "" unless stable; the assignor of the consumer protocol
+	Generation   int32  // the group epoch of the consumer protocol
 	Leader       string
 	Members      []Member
+	// AssignmentEpoch is the one for which targets were made; consumer protocol.
+	AssignmentEpoch int32
 }
+
+// The types of groups.
+const (
+	TypeClassic  = "classic"
+	TypeConsumer = "consumer"
+)
+
+// protocolConsumer is the protocol type of consumers.
+const protocolConsumer = "consumer"
 
 // Member is a member as an administrator sees it.
 type Member struct {
@@ -27,6 +41,20 @@ type Member struct {
 	ClientHost string
 	Metadata   []byte // of the protocol in force; nil unless stable
 	Assignment []byte // nil unless stable
+
+	Consumer *ConsumerMember // what only members of the consumer protocol have
+}
+
+// ConsumerMember is what an administrator sees of a member of the consumer
+// protocol beside the rest.
+type ConsumerMember struct {
+	Rack     string
+	Epoch    int32
+	Names    []string         // subscribed, as the member says them
+	Pattern  string           // subscribed by a regular expression; "" for none
+	Topics   []engine.TopicID // that the subscription stands for
+	Assigned []Partition
+	Target   []Partition
 }
 
 // Describe returns a group, or ErrNoGroup.
@@ -36,7 +64,10 @@ func (c *Coordinator) Describe(key Key) (Description, error) {
 		return Description{}, err
 	}
 	defer g.unlock()
-	d := Description{Key: key, State: g.phase.String(), ProtocolType: g.protocolType, Generation: g.number, Leader: g.leader}
+	if g.consumers != nil {
+		return g.describeConsumersLocked(), nil
+	}
+	d := Description{Key: key, Type: TypeClassic, State: g.phase.String(), ProtocolType: g.protocolType, Generation: g.number, Leader: g.leader}
 	if g.phase == stable {
 		d.Protocol = g.protocol
 	}
@@ -50,9 +81,28 @@ func (c *Coordinator) Describe(key Key) (Description, error) {
 	return d, nil
 }
 
+func (g *group) describeConsumersLocked() Description {
+	cs := g.consumers
+	d := Description{
+		Key: g.key, Type: TypeConsumer, State: g.consumersStateLocked(), ProtocolType: protocolConsumer,
+		Protocol: cs.assignor, Generation: g.number, AssignmentEpoch: cs.assigned,
+	}
+	for _, m := range cs.inOrder() {
+		d.Members = append(d.Members, Member{
+			ID: m.id, InstanceID: m.instance, ClientID: m.client, ClientHost: m.host,
+			Consumer: &ConsumerMember{
+				Rack: m.rack, Epoch: m.epoch, Names: m.names, Pattern: m.pattern, Topics: m.topics,
+				Assigned: sortedPartitions(m.has), Target: slices.Clone(m.target),
+			},
+		})
+	}
+	return d
+}
+
 // Summary is a line of a list of groups.
 type Summary struct {
 	Key          Key
+	Type         string // TypeClassic or TypeConsumer
 	State        string
 	ProtocolType string
 }
@@ -79,7 +129,11 @@ func (c *Coordinator) List(tenant string) []Summary {
 	all := make([]Summary, 0, len(found))
 	for key := range found {
 		if g, err := c.shard(key).lock(key, false); err == nil {
-			all = append(all, Summary{Key: key, State: g.phase.String(), ProtocolType: g.protocolType})
+			line := Summary{Key: key, Type: TypeClassic, State: g.phase.String(), ProtocolType: g.protocolType}
+			if g.consumers != nil {
+				line.Type, line.State, line.ProtocolType = TypeConsumer, g.consumersStateLocked(), protocolConsumer
+			}
+			all = append(all, line)
 			g.unlock()
 		}
 	}
@@ -94,13 +148,13 @@ func (c *Coordinator) Delete(ctx context.Context, key Key) error {
 	if err != nil {
 		return err
 	}
-	busy := len(g.members) > 0 || len(g.pending) > 0
+	busy := g.occupiedLocked() || len(g.pending) > 0
 	g.unlock()
 	if busy {
 		return ErrNotEmpty
 	}
 	return s.drop(ctx, key, func(item groupItem) error {
-		if len(item.stored.members) > 0 {
+		if item.occupied() {
 			return ErrNotEmpty
 		}
 		return nil
@@ -141,7 +195,7 @@ func (c *Coordinator) sweepLoop() {
 func (c *Coordinator) sweep(now time.Time) {
 	before := now.Add(-retention).UnixMilli()
 	expired := func(item groupItem) error {
-		if len(item.stored.members) > 0 || item.stored.emptySince > before {
+		if item.occupied() || item.stored.emptySince > before {
 			return errInUse
 		}
 		return nil

@@ -22,6 +22,9 @@ type Options struct {
 	// InitialDelay is how long the first member of a group waits for company;
 	// 0 means DefaultInitialDelay.
 	InitialDelay time.Duration
+	// Heartbeat is how often members of the consumer protocol are told to say that
+	// they live; 0 means DefaultHeartbeat.
+	Heartbeat time.Duration
 	// Logger gets background failures; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -56,6 +59,9 @@ type Journals interface {
 func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, error) {
 	if opts.InitialDelay == 0 {
 		opts.InitialDelay = DefaultInitialDelay
+	}
+	if opts.Heartbeat == 0 {
+		opts.Heartbeat = DefaultHeartbeat
 	}
 	c := &Coordinator{opts: opts, log: opts.Logger}
 	if c.log == nil {
@@ -94,7 +100,7 @@ func (c *Coordinator) openShard(ctx context.Context, journals Journals, name str
 // wake puts the groups that had members before a restart back to work.
 func (s *shard) wake() {
 	s.machine.View().groups.Scan(func(_ string, item groupItem) bool {
-		if len(item.stored.members) > 0 {
+		if item.occupied() {
 			if g, err := s.lock(item.key, false); err == nil {
 				g.unlock()
 			}
@@ -168,7 +174,8 @@ func (s *shard) find(key Key, create bool) (*group, error) {
 	if g := s.groups[key]; g != nil {
 		return g, nil
 	}
-	item, stored := s.machine.View().groups.Get(key.path())
+	view := s.machine.View()
+	item, stored := view.groups.Get(key.path())
 	if !stored {
 		if !create {
 			return nil, ErrNoGroup
@@ -178,8 +185,11 @@ func (s *shard) find(key Key, create bool) (*group, error) {
 		}
 	}
 	g := newGroup(s, key)
-	if stored {
-		g.restoreLocked(item.stored) // nobody else has it yet
+	switch { // nobody else has it yet
+	case stored && item.stored.consumers != nil:
+		g.restoreConsumersLocked(item.stored, view.consumersOf(key))
+	case stored:
+		g.restoreLocked(item.stored)
 	}
 	s.groups[key] = g
 	return g, nil

@@ -55,6 +55,10 @@ type group struct {
 	writes     int  // records on their way to the journal
 
 	timer *time.Timer // set while there are deadlines
+
+	// consumers is there in a group of the consumer protocol, which has none of the
+	// above but number.
+	consumers *consumers
 }
 
 // member is a member of a group.
@@ -185,7 +189,7 @@ func (g *group) unlock() {
 		}
 	}
 	g.setTimerLocked()
-	idle := len(g.members) == 0 && len(g.pending) == 0 && g.writes == 0
+	idle := !g.occupiedLocked() && len(g.pending) == 0 && g.writes == 0
 	g.gone = g.gone || idle
 	g.mu.Unlock()
 	if idle {
@@ -205,11 +209,18 @@ func (g *group) writeLocked(decide func(*state) ([][]byte, error)) error {
 	return err
 }
 
-// storeLocked writes the group down as it is. It lets the mutex go meanwhile.
+// storeLocked writes the group down as it is, unless a later generation, of either
+// protocol, was faster. It lets the mutex go meanwhile.
 func (g *group) storeLocked() error {
+	number := g.number
 	w := newRecord(recordGeneration, g.key)
 	w.generation(g.storedLocked())
-	return g.writeLocked(func(*state) ([][]byte, error) { return [][]byte{w.b}, nil })
+	return g.writeLocked(func(s *state) ([][]byte, error) {
+		if item, ok := s.groups.Get(g.key.path()); ok && item.stored.number > number {
+			return nil, nil
+		}
+		return [][]byte{w.b}, nil
+	})
 }
 
 // emptyRecordLocked decides to write down that the last member has left, unless

@@ -28,17 +28,24 @@ func inBubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e, err := pebbletest.OpenMemory()
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &world{T: t, engine: e, key: groups.Key{Tenant: "public", Group: "g"}}
-		w.open()
+		w := newBubbleWorld(t)
 		test(w)
-		if err := errors.Join(w.Coordinator.Close(), e.Close()); err != nil {
+		if err := errors.Join(w.Coordinator.Close(), w.engine.Close()); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// newBubbleWorld makes a world inside a bubble; the caller closes both parts.
+func newBubbleWorld(t *testing.T) *world {
+	t.Helper()
+	e, err := pebbletest.OpenMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, engine: e, key: groups.Key{Tenant: "public", Group: "g"}}
+	w.open()
+	return w
 }
 
 func (w *world) open() {

@@ -64,9 +64,13 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	if err != nil {
 		return JoinResult{}, err
 	}
-	if len(g.members) > 0 && !g.supportsLocked(req) {
+	err = g.becomeClassicLocked()
+	if err == nil && len(g.members) > 0 && !g.supportsLocked(req) {
+		err = ErrProtocol
+	}
+	if err != nil {
 		g.unlock()
-		return JoinResult{}, ErrProtocol
+		return JoinResult{}, err
 	}
 	w, result, err := g.joinLocked(req)
 	if w == nil {

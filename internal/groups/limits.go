@@ -15,6 +15,15 @@ const (
 	maxSession        = 30 * time.Minute
 	maxRebalance      = 30 * time.Minute
 
+	maxSubscribed      = 10_000  // topics that a member names
+	maxPattern         = 1024    // bytes of a regular expression
+	maxGroupPartitions = 100_000 // of all topics that a group of the consumer protocol subscribes to
+
+	// consumerSession is how long a member of the consumer protocol may be silent.
+	consumerSession = 45 * time.Second
+	// DefaultHeartbeat is how often such members are told to say that they live.
+	DefaultHeartbeat = 5 * time.Second
+
 	// DefaultInitialDelay is how long the first member of a group waits for
 	// company.
 	DefaultInitialDelay = 250 * time.Millisecond

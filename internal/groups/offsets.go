@@ -11,8 +11,11 @@ import (
 type CommitRequest struct {
 	MemberID   string
 	InstanceID string
-	Generation int32 // below 0: the caller is no member, which only a group without members allows
-	Offsets    map[Partition]Offset
+	Generation int32 // or member epoch; below 0: the caller is no member, which only a group without members allows
+	// MemberEpochs says that the request can have the epoch of a member of the
+	// consumer protocol; those that cannot are refused from such members.
+	MemberEpochs bool
+	Offsets      map[Partition]Offset
 }
 
 // Commit stores offsets and returns once they are durable. The time of the
@@ -51,28 +54,84 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 
 // mayCommit says whether the caller may commit for the group.
 func (c *Coordinator) mayCommit(key Key, req *CommitRequest) error {
+	g, err := c.shard(key).lock(key, false)
+	switch {
+	case errors.Is(err, ErrNoGroup) && req.Generation < 0:
+		return nil
+	case errors.Is(err, ErrNoGroup) && !req.MemberEpochs:
+		return ErrUnknownMember
+	case err != nil:
+		return err
+	}
+	defer g.unlock()
 	if req.Generation < 0 {
-		g, err := c.shard(key).lock(key, false)
-		if errors.Is(err, ErrNoGroup) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		defer g.unlock()
-		if len(g.members) > 0 {
+		if g.occupiedLocked() {
 			return ErrUnknownMember
 		}
 		return nil
 	}
-	g, m, err := c.lockMember(key, req.MemberID, req.InstanceID, req.Generation)
+	if g.consumers != nil {
+		return g.consumers.mayCommit(req)
+	}
+	m, err := g.memberLocked(req.MemberID, req.InstanceID)
+	if err == nil && req.Generation != g.number {
+		err = ErrGeneration
+	}
+	if err != nil {
+		return err
+	}
+	m.heard()
+	if g.phase == completing {
+		return ErrRebalancing
+	}
+	return nil
+}
+
+// mayCommit says whether a member of the consumer protocol may commit. It may not
+// have heard yet of an epoch in which it keeps the partitions that it commits.
+func (cs *consumers) mayCommit(req *CommitRequest) error {
+	m := cs.members[req.MemberID]
+	switch {
+	case m == nil:
+		return ErrUnknownMember
+	case !req.MemberEpochs:
+		return ErrCommitVersion
+	case req.Generation == m.epoch:
+		return nil
+	case req.Generation > m.epoch:
+		return ErrStaleEpoch
+	}
+	for p := range req.Offsets {
+		since, ok := m.has[p]
+		if !ok {
+			since, ok = m.loses[p]
+		}
+		if !ok || since > req.Generation {
+			return ErrStaleEpoch
+		}
+	}
+	return nil
+}
+
+// CheckMember says whether somebody who reads offsets as a member of a group still
+// is one. Groups of the classic protocol do not ask.
+func (c *Coordinator) CheckMember(key Key, id string, epoch int32) error {
+	g, err := c.shard(key).lock(key, false)
+	if errors.Is(err, ErrNoGroup) {
+		return nil // nothing was committed
+	}
 	if err != nil {
 		return err
 	}
 	defer g.unlock()
-	m.heard()
-	if g.phase == completing {
-		return ErrRebalancing
+	if g.consumers == nil {
+		return nil
+	}
+	switch m := g.consumers.members[id]; {
+	case m == nil:
+		return ErrUnknownMember
+	case m.epoch != epoch:
+		return ErrStaleEpoch
 	}
 	return nil
 }

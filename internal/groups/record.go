@@ -3,6 +3,7 @@ package groups
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"freshet/internal/engine"
 )
@@ -17,6 +18,7 @@ const (
 	recordEmpty      recordKind = 3 // key, time, number: the last member left
 	recordDrop       recordKind = 4 // key: the group and its offsets are gone
 	recordForget     recordKind = 5 // key, count, (topic, partition)…: some offsets are gone
+	recordConsumers  recordKind = 6 // key, head, members that are gone, members that have changed: a group of the consumer protocol
 )
 
 // writer appends the fields of a record.
@@ -110,7 +112,13 @@ func (r *reader) bytes() []byte {
 	return s
 }
 
-func (r *reader) key() Key { return Key{Tenant: r.text(), Group: r.text()} }
+func (r *reader) key() Key {
+	key := Key{Tenant: r.text(), Group: r.text()}
+	if strings.Contains(key.Tenant, "\x00") { // see Key.path
+		r.fail()
+	}
+	return key
+}
 
 func (r *reader) partition() Partition {
 	return Partition{Topic: engine.TopicID(r.uint()), Partition: int32(r.int())} //nolint:gosec // written from an int32

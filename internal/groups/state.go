@@ -45,6 +45,9 @@ type generation struct {
 	leader       string
 	members      []storedMember
 	emptySince   int64 // epoch milliseconds; 0 while there are members
+	// consumers is what a group of the consumer protocol has in place of protocols,
+	// leader and members, which are in state.consumers; number is its epoch.
+	consumers *storedConsumers
 }
 
 type storedMember struct {
@@ -55,15 +58,30 @@ type storedMember struct {
 
 // state is the state machine of one shard.
 type state struct {
-	groups  *btree.Map[string, groupItem] // by path
-	offsets *btree.BTreeG[offsetItem]
+	groups    *btree.Map[string, groupItem] // by path
+	offsets   *btree.BTreeG[offsetItem]
+	consumers *btree.BTreeG[consumerItem]
+}
+
+type consumerItem struct {
+	key Key
+	id  string
+	*storedConsumer
+}
+
+func compareConsumers(a, b consumerItem) bool {
+	return cmp.Or(a.key.compare(b.key), cmp.Compare(a.id, b.id)) < 0
 }
 
 type groupItem struct {
-	key     Key
-	stored  *generation
-	offsets int // how many partitions have one
+	key       Key
+	stored    *generation
+	offsets   int // how many partitions have one
+	consumers int // how many members of the consumer protocol there are
 }
+
+// occupied says whether the group has members.
+func (i *groupItem) occupied() bool { return len(i.stored.members) > 0 || i.consumers > 0 }
 
 type offsetItem struct {
 	key Key
@@ -80,14 +98,15 @@ func (k Key) path() string { return k.Tenant + "\x00" + k.Group }
 
 func newState() *state {
 	return &state{
-		groups:  new(btree.Map[string, groupItem]),
-		offsets: btree.NewBTreeGOptions(compareOffsets, btree.Options{NoLocks: true}),
+		groups:    new(btree.Map[string, groupItem]),
+		offsets:   btree.NewBTreeGOptions(compareOffsets, btree.Options{NoLocks: true}),
+		consumers: btree.NewBTreeGOptions(compareConsumers, btree.Options{NoLocks: true}),
 	}
 }
 
 // Clone implements replica.State.
 func (s *state) Clone() *state {
-	return &state{groups: s.groups.Copy(), offsets: s.offsets.Copy()}
+	return &state{groups: s.groups.Copy(), offsets: s.offsets.Copy(), consumers: s.consumers.Copy()}
 }
 
 // Apply implements replica.State.
@@ -102,13 +121,19 @@ func (s *state) Apply(_ uint64, record []byte) error {
 		s.applyOffsets(key, r)
 	case recordGeneration:
 		g := r.generation()
-		s.update(key, func(item *groupItem) { item.stored = g })
+		s.dropConsumers(key)
+		s.update(key, func(item *groupItem) { item.stored, item.consumers = g, 0 })
 	case recordEmpty:
 		since, number := r.int(), int32(r.int()) //nolint:gosec // written from an int32
+		s.dropConsumers(key)
 		s.update(key, func(item *groupItem) {
-			item.stored = &generation{number: number, protocolType: item.stored.protocolType, emptySince: since}
+			item.stored, item.consumers = &generation{number: number, protocolType: item.stored.protocolType, emptySince: since}, 0
 		})
+	case recordConsumers:
+		head, gone, put := r.consumers()
+		s.applyConsumers(key, head, gone, put)
 	case recordDrop:
+		s.dropConsumers(key)
 		s.forget(key, s.committed(key))
 		s.groups.Delete(key.path())
 	case recordForget:
@@ -145,12 +170,49 @@ func (s *state) applyOffsets(key Key, r *reader) {
 	}
 	s.update(key, func(item *groupItem) {
 		item.offsets += added
-		if len(item.stored.members) == 0 { // it is in use without members
+		if !item.occupied() { // it is in use without members
 			g := *item.stored
 			g.emptySince = newest
 			item.stored = &g
 		}
 	})
+}
+
+func (s *state) applyConsumers(key Key, head *generation, gone []string, put []*storedConsumer) {
+	by := 0
+	for _, id := range gone {
+		if _, ok := s.consumers.Delete(consumerItem{key: key, id: id}); ok {
+			by--
+		}
+	}
+	for _, m := range put {
+		if _, replaced := s.consumers.Set(consumerItem{key, m.id, m}); !replaced {
+			by++
+		}
+	}
+	s.update(key, func(item *groupItem) {
+		item.stored = head
+		item.consumers += by
+	})
+}
+
+// consumersOf returns the members of a group of the consumer protocol in order.
+func (s *state) consumersOf(key Key) []*storedConsumer {
+	var all []*storedConsumer
+	s.consumers.Ascend(consumerItem{key: key}, func(item consumerItem) bool {
+		if item.key != key {
+			return false
+		}
+		all = append(all, item.storedConsumer)
+		return true
+	})
+	return all
+}
+
+func (s *state) dropConsumers(key Key) {
+	for _, m := range s.consumersOf(key) {
+		s.consumers.Delete(consumerItem{key: key, id: m.id})
+	}
 }
 
 // committed returns the partitions for which a group has an offset, in order.
@@ -195,6 +257,10 @@ func (s *state) Snapshot(out io.Writer) error {
 	s.groups.Scan(func(_ string, item groupItem) bool {
 		// Offsets first: they would change when an empty group expires.
 		s.snapshotOffsets(item.key, write)
+		if item.stored.consumers != nil {
+			s.snapshotConsumers(&item, write)
+			return failed == nil
+		}
 		w := newRecord(recordGeneration, item.key)
 		w.generation(item.stored)
 		write(w.b)
@@ -218,6 +284,19 @@ func (s *state) snapshotOffsets(key Key, write func([]byte)) {
 			w.offset(item.at, item.Offset)
 		}
 		write(w.b)
+	}
+}
+
+// snapshotConsumers writes a group of the consumer protocol in parts.
+func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
+	const part = 100
+	members := s.consumersOf(item.key)
+	for first := true; first || len(members) > 0; first = false {
+		n := min(part, len(members))
+		w := newRecord(recordConsumers, item.key)
+		w.consumers(item.stored, nil, members[:n])
+		write(w.b)
+		members = members[n:]
 	}
 }
 

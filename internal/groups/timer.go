@@ -1,6 +1,10 @@
 package groups
 
-import "time"
+import (
+	"errors"
+	"log/slog"
+	"time"
+)
 
 // setTimerLocked sets the timer to the earliest deadline. One that is set for an
 // earlier time stays: it will set itself again.
@@ -43,6 +47,14 @@ func (g *group) nextLocked() (next time.Time, ok bool) {
 			earliest(m.expires)
 		}
 	}
+	if g.consumers != nil {
+		for _, m := range g.consumers.members {
+			earliest(m.expires)
+			if !m.revokeBy.IsZero() {
+				earliest(m.revokeBy)
+			}
+		}
+	}
 	return next, ok
 }
 
@@ -55,6 +67,11 @@ func (g *group) tick() {
 		return
 	}
 	now := time.Now()
+	if g.consumers != nil {
+		g.tickConsumersLocked(now)
+		g.unlock()
+		return
+	}
 	for id, end := range g.pending {
 		if !now.Before(end) {
 			delete(g.pending, id)
@@ -81,4 +98,14 @@ func (g *group) tick() {
 		g.syncTimeLocked(now)
 	}
 	g.unlock()
+}
+
+// tickConsumersLocked takes out members of the consumer protocol whose time is
+// over, and writes that down. When it cannot be, they are there again.
+func (g *group) tickConsumersLocked(now time.Time) {
+	g.expireConsumersLocked(now)
+	if err := g.durableLocked(); err != nil && !errors.Is(err, ErrClosed) {
+		g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn, "end of a member's session is not stored; it is waited for again",
+			slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.String("error", err.Error()))
+	}
 }

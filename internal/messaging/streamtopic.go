@@ -65,6 +65,20 @@ func (b *Broker) StreamTopics(ctx context.Context, ns names.Namespace, visit fun
 	return nil
 }
 
+// TopicsRevision changes whenever a topic comes, goes or gets more partitions; it
+// also changes with other things of the catalogue.
+func (b *Broker) TopicsRevision() uint64 { return b.catalogue.Position() }
+
+// PartitionsOf returns how many partitions an incarnation of a topic has, 0 when
+// it is gone.
+func (b *Broker) PartitionsOf(id engine.TopicID) int32 {
+	t, ok := b.catalogue.View().byID.Get(id)
+	if !ok {
+		return 0
+	}
+	return max(t.partitions, 1)
+}
+
 // CreateStreamTopic makes a partitioned topic; 0 partitions are as many as the
 // namespace has for topics that come into being by themselves, at least one. With
 // dryRun everything is checked and nothing made.

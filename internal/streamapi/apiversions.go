@@ -22,8 +22,20 @@ func takeAPIVersions(_ context.Context, c *call) answer {
 			c.conn.software = cut(request.ClientSoftwareName, 64) + " " + cut(request.ClientSoftwareVersion, 64)
 		}
 		response.ApiKeys = c.conn.server.versions()
+		if c.version >= 3 {
+			setFeatures(response)
+		}
 	}
 	return now(func(context.Context) (kmsg.Response, error) { return response, nil })
+}
+
+// setFeatures says that the consumer protocol of groups is there, which cannot be
+// turned off.
+func setFeatures(response *kmsg.ApiVersionsResponse) {
+	const name, level = "group.version", 1
+	response.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{{Name: name, MinVersion: level, MaxVersion: level}}
+	response.FinalizedFeatures = []kmsg.ApiVersionsResponseFinalizedFeature{{Name: name, MinVersionLevel: level, MaxVersionLevel: level}}
+	response.FinalizedFeaturesEpoch = 0
 }
 
 func cut(s string, n int) string { return s[:min(len(s), n)] }

@@ -64,6 +64,11 @@ const (
 	codeSubscribed        code = 86
 	codeInvalidRecord     code = 87
 	codeUnknownTopicID    code = 100
+	codeFencedMemberEpoch code = 110
+	codeUnreleased        code = 111
+	codeAssignor          code = 112
+	codeStaleMemberEpoch  code = 113
+	codePattern           code = 128
 )
 
 // table says which code an error of the layers below has
@@ -105,6 +110,7 @@ var table = []struct {
 	{records.ErrCodec, codeCompression},
 	{records.ErrTimestamp, codeTimestamp},
 	{records.ErrInvalid, codeInvalidRecord},
+	{groups.ErrRequest, codeInvalidRequest},
 	{groups.ErrGroupID, codeInvalidGroup},
 	{groups.ErrSessionTimeout, codeSessionTimeout},
 	{groups.ErrRebalanceTimeout, codeSessionTimeout},
@@ -122,6 +128,14 @@ var table = []struct {
 	{groups.ErrNotEmpty, codeNotEmpty},
 	{groups.ErrNoGroup, codeNoGroup},
 	{groups.ErrClosed, codeNotCoordinator},
+	{groups.ErrNotConsumers, codeNoGroup},
+	{groups.ErrFencedEpoch, codeFencedMemberEpoch},
+	{groups.ErrStaleEpoch, codeStaleMemberEpoch},
+	{groups.ErrUnreleased, codeUnreleased},
+	{groups.ErrAssignor, codeAssignor},
+	{groups.ErrPattern, codePattern},
+	{groups.ErrCommitVersion, codeVersion},
+	{groups.ErrTooManyPartitions, codeInvalidRequest},
 	{errTopicDenied, codeTopicDenied},
 	{errGroupDenied, codeGroupDenied},
 	{errClusterDenied, codeClusterDenied},

@@ -3,6 +3,8 @@ package streamapi
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -219,7 +221,10 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 		err := c.mayGroup(name, permitConsume, permitSubscriptions)
 		if err == nil {
 			var d groups.Description
-			if d, err = c.coordinator().Describe(c.group(name)); err == nil {
+			switch d, err = c.coordinator().Describe(c.group(name)); {
+			case err == nil && d.Type != groups.TypeClassic:
+				err = fmt.Errorf("%w with the classic protocol; describe it with ConsumerGroupDescribe", groups.ErrNoGroup)
+			case err == nil:
 				fillDescription(&row, &d)
 			}
 		}
@@ -261,7 +266,7 @@ func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, res
 			return true
 		}
 		for _, f := range filter {
-			if f == value {
+			if strings.EqualFold(f, value) {
 				return true
 			}
 		}
@@ -270,11 +275,11 @@ func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, res
 	quiet := *c
 	quiet.unaudited = true
 	for _, g := range c.coordinator().List(c.session.namespace.Tenant) {
-		if !wants(request.StatesFilter, g.State) || !wants(request.TypesFilter, "classic") || quiet.mayGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
+		if !wants(request.StatesFilter, g.State) || !wants(request.TypesFilter, g.Type) || quiet.mayGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
 			continue
 		}
 		row := kmsg.NewListGroupsResponseGroup()
-		row.Group, row.ProtocolType, row.GroupState, row.GroupType = g.Key.Group, g.ProtocolType, g.State, "classic"
+		row.Group, row.ProtocolType, row.GroupState, row.GroupType = g.Key.Group, g.ProtocolType, g.State, g.Type
 		response.Groups = append(response.Groups, row)
 	}
 	return nil

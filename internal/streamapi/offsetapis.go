@@ -14,7 +14,8 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 	err := c.mayGroup(request.Group, permitConsume)
 	commit := &groups.CommitRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
-		Offsets: make(map[groups.Partition]groups.Offset),
+		MemberEpochs: c.version >= 9,
+		Offsets:      make(map[groups.Partition]groups.Offset),
 	}
 	for i := range request.Topics {
 		asked := &request.Topics[i]
@@ -76,7 +77,11 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 	for i := range asked {
 		row := kmsg.NewOffsetFetchResponseGroup()
 		row.Group = asked[i].Group
-		if err := c.mayGroup(row.Group, permitConsume, permitSubscriptions); err != nil {
+		err := c.mayGroup(row.Group, permitConsume, permitSubscriptions)
+		if err == nil && asked[i].MemberID != nil && asked[i].MemberEpoch >= 0 {
+			err = c.coordinator().CheckMember(c.group(row.Group), *asked[i].MemberID, asked[i].MemberEpoch)
+		}
+		if err != nil {
 			row.ErrorCode = c.codeOf(err)
 		} else if asked[i].Topics == nil {
 			c.allOffsets(ctx, &row)

@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = broker.Close() })
-	coordinator, err := groups.Open(t.Context(), eng, groups.Options{InitialDelay: 10 * time.Millisecond, Logger: quiet})
+	coordinator, err := groups.Open(t.Context(), eng, groups.Options{InitialDelay: 10 * time.Millisecond, Heartbeat: 50 * time.Millisecond, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
