@@ -45,6 +45,9 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	if err := m.check(r, &b.limits, at); err != nil {
 		return NoSchema, err
 	}
+	if r.stream.compact && m.Key == "" && !m.EmptyKey {
+		return NoSchema, errNoKey
+	}
 	v, err := t.schemas.choose(m.SchemaVersion)
 	if err != nil {
 		return NoSchema, err
@@ -57,7 +60,7 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	if v == nil {
 		return NoSchema, nil
 	}
-	if r.validate {
+	if r.validate && !m.NullPayload {
 		if err := b.checkPayload(t.id, v, m); err != nil {
 			return NoSchema, err
 		}
@@ -76,7 +79,7 @@ func (t target) choose(live *liveTopic, m *Message) int32 {
 		return t.partition
 	case (m.Key != "" || m.EmptyKey) && live.murmur2(t.topic):
 		return names.RouteMurmur2(m.Key, t.partitions)
-	case m.Key != "":
+	case m.Key != "" || m.EmptyKey:
 		return names.Route(m.Key, t.partitions)
 	case m.IdempotencyKey != "":
 		return names.Route(m.IdempotencyKey, t.partitions)
@@ -128,7 +131,7 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 		if results[i].Err != nil {
 			continue
 		}
-		free := m.Key == "" && m.IdempotencyKey == "" && (m.Producer == "" || !m.HasSequence)
+		free := m.Key == "" && !m.EmptyKey && m.IdempotencyKey == "" && (m.Producer == "" || !m.HasSequence)
 		if free && turn < 0 {
 			turn = t.choose(live, m) // the whole batch takes one turn
 		}

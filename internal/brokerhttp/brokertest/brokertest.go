@@ -79,7 +79,7 @@ func (l *AuditLog) Last() audit.Record {
 // change how the surfaces are set up.
 func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *World {
 	t.Helper()
-	eng, err := pebbletest.OpenMemory()
+	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
 	if err != nil {
 		t.Fatal(err)
 	}
