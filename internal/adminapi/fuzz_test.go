@@ -15,6 +15,7 @@ func fuzzWorld(f *testing.F) *world {
 	w := newWorld(f, messaging.Options{Limits: messaging.Limits{Wait: 1, Topics: 1000}})
 	w.Checked = false
 	w.Ready("t", 2)
+	w.Groups()
 	w.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).Want(200)
 	return w
 }
@@ -24,6 +25,7 @@ func FuzzRouter(f *testing.F) {
 		"/admin/v2/persistent/public/default/t/subscription/s/position/1", "/admin/v2/tenants/public", "/admin/v2/namespaces/public/default/retention",
 		"/rest-stream/admin/v1/topics?namespace=x", "/admin//v2/", "/admin/v2/persistent/public/default/t/ledger/1/entry/-1", "/admin/v2/%zz",
 		"/admin/v2/schemas/public/default/t/schema/99999999999999999999",
+		"/rest-stream/admin/v1/groups?tenant=%ff", "/rest-stream/admin/v1/groups/g%00/offsets?tenant=x", "/rest-stream/admin/v1/groups/g",
 	} {
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "BREW"} {
 			f.Add(method, path, []byte("{}"))
@@ -57,6 +59,7 @@ func FuzzBodies(f *testing.F) {
 		{"POST", "/admin/v2/schemas/public/default/x/schema"},
 		{"POST", "/admin/v2/schemas/public/default/t/compatibility"},
 		{"POST", "/rest-stream/admin/v1/topics"},
+		{"PUT", "/rest-stream/admin/v1/groups/g/offsets"},
 	}
 	for i := range targets {
 		for _, body := range []string{
@@ -66,6 +69,7 @@ func FuzzBodies(f *testing.F) {
 			`{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[]}"}`, `{"topic_name":"a.b.c","partitions_count":2}`,
 			`{"type":"KEY_VALUE","schema":"{\"key\":\"\",\"value\":{}}","properties":{"key.schema.type":"STRING","value.schema.type":"JSON"}}`,
 			`{"retentionTimeInMinutes":-1,"retentionSizeInMB":-1}`, `{"adminRoles":["x"],"allowedClusters":["prod"]}`, `{"partitions":2}`,
+			`{"offsets":[{"topic_name":"t","position":"latest"},{"topic_name":"t","partition_id":1,"timestamp":9223372036854775807}]}`,
 		} {
 			f.Add(uint8(i), []byte(body))
 		}
