@@ -17,7 +17,7 @@ import (
 // (docs/spec/stream.md#groups-over-http). They are no subscriptions, but who may
 // see and move subscriptions may do so with them.
 
-var errNoStream = errs.New(errs.NotFound, "cluster does not speak the stream protocol, so it has no consumer groups; add protocols.stream to its spec")
+var errNoStream = errs.New(errs.NotFound, "cluster does not speak the stream protocol, so it has no consumer groups; add spec.config.protocols.stream to it")
 
 // groupBody is a group in a list; Members and Offsets are of one group alone.
 type groupBody struct {
@@ -62,7 +62,7 @@ func (c *call) groupsOf() (*groups.Coordinator, error) {
 	if c.Cluster.Groups == nil {
 		return nil, errNoStream
 	}
-	return c.Cluster.Groups, nil
+	return c.Cluster.Groups(c.R.Context())
 }
 
 // bindGroup takes the group out of the path, and its tenant out of the query.
@@ -233,10 +233,13 @@ type groupStats struct {
 
 // groupStatsOf lists the groups of the topic's tenant that read it; nil when the
 // cluster has none at all.
-func (c *call) groupStatsOf(s *messaging.Stats) map[string]*groupStats {
-	coordinator := c.Cluster.Groups
-	if coordinator == nil {
-		return nil
+func (c *call) groupStatsOf(s *messaging.Stats) (map[string]*groupStats, error) {
+	if c.Cluster.Groups == nil {
+		return nil, nil
+	}
+	coordinator, err := c.groupsOf()
+	if err != nil {
+		return nil, err
 	}
 	from := max(s.Topic.Partition, 0)
 	list := make(map[string]*groupStats)
@@ -255,5 +258,5 @@ func (c *call) groupStatsOf(s *messaging.Stats) map[string]*groupStats {
 		}
 		g.Lag += lag(s.Partitions[i].First, s.Partitions[i].Next, o.Offset)
 	})
-	return list
+	return list, nil
 }

@@ -97,7 +97,9 @@ func (c *call) topicStats() error {
 		return messaging.ErrNoTopic
 	}
 	body := renderStats(&s)
-	body.Groups = c.groupStatsOf(&s)
+	if body.Groups, err = c.groupStatsOf(&s); err != nil {
+		return err
+	}
 	return c.JSON(http.StatusOK, body)
 }
 
@@ -114,7 +116,9 @@ func (c *call) partitionedStats() error {
 		Metadata   map[string]any       `json:"metadata"`
 		Partitions map[string]statsBody `json:"partitions"`
 	}{renderStats(&s), map[string]any{"partitions": s.Topic.Partitions, "deleted": false}, map[string]statsBody{}}
-	out.Groups = c.groupStatsOf(&s)
+	if out.Groups, err = c.groupStatsOf(&s); err != nil {
+		return err
+	}
 	if c.R.URL.Query().Get("perPartition") != "false" {
 		for i := range s.Topic.Partitions {
 			one := s.Of(i)

@@ -39,9 +39,12 @@ var rules = []rule{
 	// Leaves.
 	{[]string{"internal/errs", "internal/names", "internal/newest", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version", "internal/lru", "internal/cleanclose"}, nil, []string{"*"}},
+	{[]string{"internal/quota"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
+	{[]string{"internal/backup", "internal/control"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/kubeconfig"}, nil, join(http, kube, engines, cobra)},
+	{[]string{"internal/workpool"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/config"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/telemetry"}, []string{"internal/version"}, join(apiserver, engines)},
 
@@ -59,24 +62,24 @@ var rules = []rule{
 	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names", "internal/schemas/jsontree"}, join(kube, engines, cobra)},
 	{
 		[]string{"internal/schemas"},
-		[]string{"internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica"},
+		[]string{"internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/quota", "internal/replica", "internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/workpool"},
 		join(kube, engines, cobra),
 	},
 	{
 		[]string{"internal/messaging/..."},
-		[]string{"internal/messaging/...", "internal/schemas/avro", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica"},
+		[]string{"internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/messaging/...", "internal/names", "internal/quota", "internal/replica", "internal/schemas/avro", "internal/workpool"},
 		join(kube, engines, cobra),
 	},
 
 	// Running clusters: the one place that opens engines.
 	{
 		[]string{"internal/dataplane/..."},
-		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/pebble", "internal/engine/jetstream", "internal/errs", "internal/identity", "internal/messaging", "internal/names", "internal/replica", "internal/schemas"},
+		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/jetstream", "internal/engine/pebble", "internal/errs", "internal/identity", "internal/messaging", "internal/names", "internal/quota", "internal/replica", "internal/schemas", "internal/workpool"},
 		join(apiserver, cobra),
 	},
 
 	// Surfaces.
-	{[]string{"internal/surface"}, []string{"internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/web"}, join(apiserver, engines, cobra)},
+	{[]string{"internal/surface"}, []string{"internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/quota", "internal/web"}, join(apiserver, engines, cobra)},
 	{[]string{"internal/brokerhttp"}, surface("internal/messaging", "internal/engine", "internal/groups"), join(apiserver, engines, cobra)},
 	{[]string{"internal/brokerhttp/brokertest"}, []string{"api/...", "internal/..."}, apiserver},
 	{[]string{"internal/messageapi/..."}, surface("internal/brokerhttp", "internal/messaging"), join(apiserver, engines, cobra)},
@@ -87,7 +90,7 @@ var rules = []rule{
 	{[]string{"internal/placement"}, []string{"api/..."}, join(apiserver, engines, cobra)},
 	{
 		[]string{"internal/resources/..."},
-		[]string{"api/...", "internal/resources/...", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/surface", "internal/web"},
+		[]string{"api/...", "internal/access", "internal/audit", "internal/cleanclose", "internal/errs", "internal/identity", "internal/names", "internal/quota", "internal/resources/...", "internal/surface", "internal/web"},
 		join(engines, surfaces, []string{"freshet/internal/kinds/...", "freshet/internal/reconcile/..."}),
 	},
 	{
@@ -99,19 +102,19 @@ var rules = []rule{
 	// The kinds: each knows no other, and only the list knows them all.
 	{
 		[]string{"internal/kinds/..."},
-		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/reconcile/...", "internal/resources/..."},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/..."},
 		join(engines, surfaces, []string{"freshet/internal/kinds/..."}),
 	},
 	{ // the list
 		[]string{"internal/kinds"},
-		[]string{"api/...", "internal/access", "internal/identity", "internal/kinds/...", "internal/placement", "internal/reconcile/...", "internal/resources/store"},
+		[]string{"api/...", "internal/access", "internal/identity", "internal/kinds/...", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/store"},
 		join(engines, surfaces),
 	},
 	{[]string{"internal/kinds/kindstest"}, []string{"api/...", "internal/..."}, nil},
 
 	// Composition.
 	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli"}},
-	{[]string{"internal/cli"}, []string{"api/...", "internal/config", "internal/errs", "internal/identity", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
+	{[]string{"internal/cli"}, []string{"api/...", "internal/backup", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.
@@ -123,7 +126,7 @@ func join(lists ...[]string) []string { return slices.Concat(lists...) }
 
 // surface lists what an HTTP surface may import besides its own domain.
 func surface(own ...string) []string {
-	return append(own, "api/openapi", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/surface", "internal/web")
+	return append(own, "api/openapi", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/quota", "internal/surface", "internal/web", "internal/workpool")
 }
 
 // exclusive lists libraries that only some packages may import themselves.

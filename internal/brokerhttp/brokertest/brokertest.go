@@ -5,6 +5,7 @@ package brokertest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -143,7 +144,9 @@ func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) 
 	}
 	return surface.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) {
 		found := cluster
-		found.Groups = coordinator()
+		if opened := coordinator(); opened != nil {
+			found.Groups = func(context.Context) (*groups.Coordinator, error) { return opened, nil }
+		}
 		return found, nil
 	})
 }
