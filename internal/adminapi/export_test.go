@@ -11,6 +11,7 @@ type RouteInfo struct {
 	Method      string
 	Pattern     string
 	Permissions string // any one of them is enough; "" when the call shows what the caller may see
+	Extension   bool
 }
 
 // Routes lists every route.
@@ -21,7 +22,7 @@ func Routes() []RouteInfo {
 		for i, p := range r.Value.needs {
 			needs[i] = string(p)
 		}
-		list = append(list, RouteInfo{r.Method, r.Pattern, strings.Join(slices.Compact(needs), " or ")})
+		list = append(list, RouteInfo{r.Method, r.Pattern, strings.Join(slices.Compact(needs), " or "), strings.HasPrefix(r.Pattern, streamRoot+"groups")})
 	}
 	return list
 }

@@ -31,6 +31,7 @@ var grants = map[string][]string{
 // harmless are the last parts of patterns whose calls name nobody: settings,
 // positions, schemas and the things themselves.
 var harmless = []string{
+	"{group}", "offsets",
 	"{topic}", "partitions", "properties", "terminate", "{subscription}", "resetcursor", "{timestamp}", "skip_all", "{count}",
 	"{seconds}", "schema", "compatibility", "version", "topics",
 	"retention", "messageTTL", "deduplication", "deduplicationEnabled", "backlogQuota", "maxUnackedMessagesPerSubscription",

@@ -14,7 +14,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 	described := brokertest.Operations(t, "/admin/v2/", "/rest-stream/")
 	for _, route := range adminapi.Routes() {
 		key := route.Method + " " + route.Pattern
-		want := brokertest.Operation{Permission: route.Permissions}
+		want := brokertest.Operation{Permission: route.Permissions, Extension: route.Extension}
 		if got, ok := described[key]; !ok || got != want {
 			t.Errorf("%s is described as %+v, %v, want %+v", key, got, ok, want)
 		}

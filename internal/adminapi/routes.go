@@ -132,5 +132,9 @@ func streamRoutes() []route {
 	return []route{
 		get(streamRoot+"topics", nil, (*call).streamTopics),
 		post(streamRoot+"topics", nil, (*call).createStreamTopic),
+		get(streamRoot+"groups", nil, (*call).listGroups),
+		get(streamRoot+"groups/{group}", nil, (*call).getGroup),
+		remove(streamRoot+"groups/{group}", nil, (*call).deleteGroup),
+		put(streamRoot+"groups/{group}/offsets", nil, (*call).setGroupOffsets),
 	}
 }

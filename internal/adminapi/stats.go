@@ -24,6 +24,7 @@ type statsBody struct {
 
 	Publishers    []struct{}                       `json:"publishers"`
 	Subscriptions map[string]subscriptionStatsBody `json:"subscriptions"`
+	Groups        map[string]*groupStats           `json:"groups,omitempty"` // an extension
 	Replication   map[string]struct{}              `json:"replication"`
 
 	DeduplicationStatus    string `json:"deduplicationStatus"`
@@ -95,7 +96,11 @@ func (c *call) topicStats() error {
 		// As in Pulsar, a topic with partitions has partitioned-stats only.
 		return messaging.ErrNoTopic
 	}
-	return c.JSON(http.StatusOK, renderStats(&s))
+	body := renderStats(&s)
+	if body.Groups, err = c.groupStatsOf(&s); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, body)
 }
 
 func (c *call) partitionedStats() error {
@@ -111,6 +116,9 @@ func (c *call) partitionedStats() error {
 		Metadata   map[string]any       `json:"metadata"`
 		Partitions map[string]statsBody `json:"partitions"`
 	}{renderStats(&s), map[string]any{"partitions": s.Topic.Partitions, "deleted": false}, map[string]statsBody{}}
+	if out.Groups, err = c.groupStatsOf(&s); err != nil {
+		return err
+	}
 	if c.R.URL.Query().Get("perPartition") != "false" {
 		for i := range s.Topic.Partitions {
 			one := s.Of(i)

@@ -283,6 +283,9 @@ func (c *call) peek() error {
 	return c.pulsarMessage(&m)
 }
 
+// pulsarHeaders are those of what a message has beside its payload.
+var pulsarHeaders = brokerhttp.HeadersWith("X-Pulsar-")
+
 // pulsarMessage answers with a message as Pulsar's admin API shows one.
 func (c *call) pulsarMessage(m *messaging.Received) error {
 	h := c.W.Header()
@@ -293,19 +296,10 @@ func (c *call) pulsarMessage(m *messaging.Received) error {
 	if m.EventTime != 0 {
 		set("Event-Time", time.UnixMilli(m.EventTime).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 	}
-	if m.Key != "" {
-		set("Partition-Key", m.Key)
-	}
 	if m.Producer != "" {
 		set("Producer-Name", m.Producer)
 	}
-	for _, p := range m.Properties {
-		if ok, _ := brokerhttp.HeaderName(p.Key); ok {
-			if ok, _ := brokerhttp.HeaderValue(p.Value); ok {
-				set("Property-"+p.Key, p.Value)
-			}
-		}
-	}
+	pulsarHeaders.Write(h, m)
 	c.Began = true
 	web.WriteBody(c.W, http.StatusOK, "application/octet-stream", m.Payload)
 	return nil

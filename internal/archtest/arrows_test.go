@@ -82,11 +82,11 @@ var rules = []rule{
 
 	// Surfaces.
 	{[]string{"internal/surface"}, []string{"internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/quota", "internal/web"}, join(apiserver, engines, cobra)},
-	{[]string{"internal/brokerhttp"}, surface("internal/messaging", "internal/engine"), join(apiserver, engines, cobra)},
+	{[]string{"internal/brokerhttp"}, surface("internal/messaging", "internal/engine", "internal/groups"), join(apiserver, engines, cobra)},
 	{[]string{"internal/brokerhttp/brokertest"}, []string{"api/...", "internal/..."}, apiserver},
 	{[]string{"internal/messageapi/..."}, surface("internal/brokerhttp", "internal/messaging"), join(apiserver, engines, cobra)},
 	{[]string{"internal/streamapi/..."}, surface("internal/engine", "internal/groups", "internal/messaging", "internal/records"), join(apiserver, engines, cobra)},
-	{[]string{"internal/adminapi/..."}, surface("internal/brokerhttp", "internal/messaging"), join(apiserver, engines, cobra)},
+	{[]string{"internal/adminapi/..."}, surface("internal/brokerhttp", "internal/groups", "internal/messaging"), join(apiserver, engines, cobra)},
 	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
 	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru"), join(apiserver, engines, cobra)},
 	{[]string{"internal/auditapi/..."}, surface("internal/auditapi/..."), join(apiserver, engines, cobra)},

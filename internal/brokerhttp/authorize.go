@@ -30,7 +30,9 @@ func (c *Call) Scope() access.Scope {
 	case c.Namespace.Name != "":
 		s.Tenant, s.Namespace = c.Namespace.Tenant, c.Namespace.Name
 	default:
-		s.Tenant = c.Tenant
+		// A group reads any topic of its tenant, and its name is asked for like
+		// that of a subscription.
+		s.Tenant, s.Subscription = c.Tenant, c.Group
 	}
 	return s
 }
@@ -89,6 +91,9 @@ func (c *Call) granted(p access.Permission) bool {
 	tenant := c.Topic.Namespace.Tenant
 	if tenant == "" {
 		tenant = c.Namespace.Tenant
+	}
+	if tenant == "" && c.Group != "" {
+		tenant = c.Tenant
 	}
 	return tenant != "" && slices.Contains(messaging.TenantAdminPermissions(), p) && c.Broker().Administers(role, tenant)
 }

@@ -6,6 +6,7 @@ import (
 
 	"freshet/internal/access"
 	"freshet/internal/errs"
+	"freshet/internal/groups"
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
@@ -22,6 +23,9 @@ const Surface = "messages"
 // Cluster is what a request is for.
 type Cluster struct {
 	Broker *messaging.Broker
+	// Groups returns the coordinator of consumer groups of the stream protocol; nil
+	// when the cluster does not have that. Calls on messages do not need it.
+	Groups func(context.Context) (*groups.Coordinator, error)
 	// Scope has the organization, instance and cluster; calls add the rest.
 	Scope access.Scope
 	// Audiences are the names under which the cluster accepts tokens.
@@ -47,6 +51,7 @@ type Call struct {
 	Namespace    names.Namespace
 	Topic        names.Topic
 	Subscription string
+	Group        string // a consumer group of the tenant
 
 	Allow string // the methods that exist, when the one asked for does not
 	Began bool   // the response has begun

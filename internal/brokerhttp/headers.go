@@ -1,11 +1,18 @@
 package brokerhttp
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
-// HeaderName reports whether a property's key can be part of a header's name,
+// headerName reports whether a property's key can be part of a header's name,
 // and whether nothing of it is lost there.
-func HeaderName(key string) (ok, exact bool) {
+func headerName(key string) (ok, exact bool) {
 	exact = true
+	if key == "" {
+		return false, false
+	}
 	for i := range len(key) {
 		c := key[i]
 		switch {
@@ -20,10 +27,10 @@ func HeaderName(key string) (ok, exact bool) {
 	return true, exact
 }
 
-// HeaderValue reports whether a value can be sent in a header, and whether
+// headerValue reports whether a value can be sent in a header, and whether
 // every client reads it the same: bytes past ASCII are taken for Latin-1 by
 // some, and blanks at the ends are dropped.
-func HeaderValue(s string) (ok, exact bool) {
+func headerValue(s string) (ok, exact bool) {
 	exact = s == "" || s[0] != ' ' && s[len(s)-1] != ' '
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -33,5 +40,14 @@ func HeaderValue(s string) (ok, exact bool) {
 			exact = false
 		}
 	}
+	if !exact && !utf8.ValidString(s) {
+		return false, false
+	}
 	return true, exact
+}
+
+// Printable reports whether a key can be shown as text: UTF-8 without control
+// characters.
+func Printable(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
 }

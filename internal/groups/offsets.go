@@ -147,6 +147,31 @@ func (c *Coordinator) Offsets(key Key, visit func(Partition, Offset)) {
 	c.shard(key).machine.View().eachOffset(key, visit)
 }
 
+// Readers calls visit for what the groups of a tenant committed for a topic, group
+// by group.
+func (c *Coordinator) Readers(tenant string, topic uint64, visit func(Key, Partition, Offset)) {
+	from := At(topic, 0)
+	for _, s := range c.shards {
+		view := s.machine.View()
+		view.groups.Ascend(Key{Tenant: tenant}.path(), func(_ string, item groupItem) bool {
+			if item.key.Tenant != tenant {
+				return false
+			}
+			if item.offsets == 0 {
+				return true
+			}
+			view.offsets.Ascend(offsetItem{key: item.key, at: from}, func(o offsetItem) bool {
+				if o.key != item.key || o.at.Topic != from.Topic {
+					return false
+				}
+				visit(o.key, o.at, o.Offset)
+				return true
+			})
+			return true
+		})
+	}
+}
+
 // Forget drops offsets that a group committed and returns once that is durable.
 func (c *Coordinator) Forget(ctx context.Context, key Key, gone []Partition) error {
 	if len(gone) > maxOffsets {

@@ -29,6 +29,11 @@ type Partition struct {
 	Partition int32
 }
 
+// At names a partition by the number of its topic's incarnation.
+func At(topic uint64, partition int32) Partition {
+	return Partition{Topic: engine.TopicID(topic), Partition: partition}
+}
+
 // Offset is what a group committed for a partition.
 type Offset struct {
 	Offset      int64

@@ -86,7 +86,7 @@ const quickWrite = 64 << 10
 func (c *call) boundWriting(received []messaging.Received) (lift func()) {
 	size := 0
 	for i := range received {
-		size += len(received[i].Payload)
+		size += len(received[i].Payload) + brokerhttp.MetadataBytes(&received[i])
 	}
 	if size <= quickWrite {
 		return func() {}

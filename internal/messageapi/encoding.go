@@ -61,39 +61,51 @@ func parseEncoding(s string) (encoding, error) {
 
 // receivedMessage is a message in a JSON response or an event.
 type receivedMessage struct {
-	MessageID       string            `json:"messageId"`
-	MessageStringID string            `json:"messageStringId"`
-	Payload         json.RawMessage   `json:"payload"`
-	Encoding        encoding          `json:"encoding"`
-	Key             string            `json:"key,omitempty"`
-	Properties      map[string]string `json:"properties,omitempty"`
-	PublishTime     int64             `json:"publishTime"`
-	EventTime       int64             `json:"eventTime,omitempty"`
-	SequenceID      uint64            `json:"sequenceId"`
-	ProducerName    string            `json:"producerName,omitempty"`
-	SchemaVersion   *int64            `json:"schemaVersion,omitempty"`
-	RedeliveryCount uint32            `json:"redeliveryCount"`
+	MessageID       string                   `json:"messageId"`
+	MessageStringID string                   `json:"messageStringId"`
+	Payload         json.RawMessage          `json:"payload"`
+	Encoding        encoding                 `json:"encoding"`
+	NullValue       bool                     `json:"nullValue,omitempty"`
+	Key             *string                  `json:"key,omitempty"`
+	KeyEncoding     string                   `json:"keyEncoding,omitempty"`
+	Properties      map[string]string        `json:"properties,omitempty"`
+	Headers         brokerhttp.RecordHeaders `json:"headers,omitempty"`
+	PublishTime     int64                    `json:"publishTime"`
+	EventTime       int64                    `json:"eventTime,omitempty"`
+	SequenceID      uint64                   `json:"sequenceId"`
+	ProducerName    string                   `json:"producerName,omitempty"`
+	SchemaVersion   *int64                   `json:"schemaVersion,omitempty"`
+	SchemaID        int32                    `json:"schemaId,omitempty"`
+	RedeliveryCount uint32                   `json:"redeliveryCount"`
 }
 
 // render makes the JSON form of a message. A payload that does not have the
 // form that was asked for comes in base64, and says so.
 func render(m *messaging.Received, wanted encoding) receivedMessage {
 	out := receivedMessage{
-		Key: m.Key, PublishTime: m.PublishTime, EventTime: m.EventTime, SequenceID: m.Sequence,
+		NullValue: m.NullPayload, SchemaID: m.SchemaID, PublishTime: m.PublishTime, EventTime: m.EventTime, SequenceID: m.Sequence,
 		ProducerName: m.Producer, RedeliveryCount: m.Redeliveries,
 	}
 	out.MessageID, out.MessageStringID = idForms(m.ID)
 	if m.SchemaVersion >= 0 {
 		out.SchemaVersion = &m.SchemaVersion
 	}
-	if len(m.Properties) > 0 {
-		out.Properties = make(map[string]string, len(m.Properties))
-		for _, p := range m.Properties {
-			out.Properties[p.Key] = p.Value
-		}
-	}
+	out.renderKey(m)
+	out.Properties, out.Headers = brokerhttp.PropertiesJSON(m.Properties)
 	out.Payload, out.Encoding = encodePayload(m.Payload, wanted)
 	return out
+}
+
+// renderKey shows a key as text if it is text. One that is there and empty is in
+// base64, as producers have to send it.
+func (out *receivedMessage) renderKey(m *messaging.Received) {
+	switch {
+	case m.EmptyKey || m.Key != "" && !brokerhttp.Printable(m.Key):
+		key := base64.StdEncoding.EncodeToString([]byte(m.Key))
+		out.Key, out.KeyEncoding = &key, brokerhttp.EncodingBase64
+	case m.Key != "":
+		out.Key = &m.Key
+	}
 }
 
 func encodePayload(b []byte, wanted encoding) (json.RawMessage, encoding) {

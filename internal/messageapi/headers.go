@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,8 +15,6 @@ import (
 	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
-	"freshet/internal/names"
-	"freshet/internal/web"
 )
 
 // Names of headers as net/http spells them. On input X-Pulsar- may stand for
@@ -26,21 +25,23 @@ const (
 
 	nameProperty = "Property-" // behind a prefix; the key follows
 
-	headerMessageID     = "X-Msg-Message-Id"
-	headerStringID      = "X-Msg-Message-String-Id"
-	headerBase64Schema  = "X-Msg-Base64-Schema-Version"
-	headerLongSchema    = "X-Msg-Long-Schema-Version"
-	headerSequence      = "X-Msg-Sequence-Id"
-	headerEventTime     = "X-Msg-Event-Time"
-	headerPublishTime   = "X-Msg-Publish-Time"
-	headerPartitionKey  = "X-Msg-Partition-Key"
-	headerRedeliveries  = "X-Msg-Redelivery-Count"
-	headerProducer      = "X-Msg-Producer-Name"
-	headerDuplicate     = "X-Msg-Duplicate"
-	headerProperties    = "X-Msg-Properties"
-	headerPropertyStart = "X-Msg-Property-"
-	headerMaxUnacked    = "X-Max-Unacked"
+	headerMessageID    = "X-Msg-Message-Id"
+	headerStringID     = "X-Msg-Message-String-Id"
+	headerBase64Schema = "X-Msg-Base64-Schema-Version"
+	headerLongSchema   = "X-Msg-Long-Schema-Version"
+	headerSequence     = "X-Msg-Sequence-Id"
+	headerEventTime    = "X-Msg-Event-Time"
+	headerPublishTime  = "X-Msg-Publish-Time"
+	headerPartitionKey = "X-Msg-Partition-Key"
+	headerRedeliveries = "X-Msg-Redelivery-Count"
+	headerProducer     = "X-Msg-Producer-Name"
+	headerDuplicate    = "X-Msg-Duplicate"
+	headerProperties   = "X-Msg-Properties"
+	headerMaxUnacked   = "X-Max-Unacked"
 )
+
+// metadataHeaders are those of what a message has beside its payload.
+var metadataHeaders = brokerhttp.HeadersWith(prefixMsg)
 
 // ExposedHeaders are those that a page of another origin may read; property
 // headers are added as they come.
@@ -48,6 +49,7 @@ func ExposedHeaders() []string {
 	return []string{
 		headerMessageID, headerStringID, headerBase64Schema, headerLongSchema, headerSequence, headerEventTime,
 		headerPublishTime, headerPartitionKey, headerRedeliveries, headerProducer, headerDuplicate, headerProperties,
+		metadataHeaders.KeyEncoding, metadataHeaders.NullValue, metadataHeaders.SchemaID, metadataHeaders.RecordHeaders, metadataHeaders.Omitted,
 	}
 }
 
@@ -81,7 +83,7 @@ func badHeader(name string, want string) error {
 func readHeaders(h http.Header, m *messaging.Message) error {
 	m.SchemaVersion = messaging.NoSchema
 	after := int64(-1)
-	var exact string
+	var exact, list, keyEncoding string
 	for name, values := range h {
 		if len(values) == 0 {
 			continue
@@ -117,6 +119,14 @@ func readHeaders(h http.Header, m *messaging.Message) error {
 			}
 		case "Partition-Key":
 			m.Key = value
+		case "Partition-Key-Encoding":
+			keyEncoding = value
+		case "Null-Value":
+			if m.NullPayload, err = parseFlag(value); err != nil {
+				return badHeader(name, "true or false")
+			}
+		case "Record-Headers":
+			list = value
 		case "Producer-Name":
 			m.Producer = value
 		case "Deliver-At":
@@ -138,17 +148,53 @@ func readHeaders(h http.Header, m *messaging.Message) error {
 			}
 		}
 	}
-	if exact != "" {
+	if keyEncoding != "" {
+		keyed := has(h, headerPartitionKey) || has(h, prefixPulsar+"Partition-Key")
+		if err := decodeKey(m, keyEncoding, keyed); err != nil {
+			return badHeader(metadataHeaders.KeyEncoding, err.Error())
+		}
+	}
+	switch {
+	case list != "":
+		if err := readRecordHeaders(list, m); err != nil {
+			return err
+		}
+	case exact != "":
 		if err := readProperties(exact, m); err != nil {
 			return err
 		}
 	}
-	return finishHeaders(h, m, after)
+	return finishHeaders(h, m, after, list != "")
+}
+
+func parseFlag(s string) (bool, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false", "":
+		return false, nil
+	}
+	return false, strconv.ErrSyntax
+}
+
+// decodeKey takes the encoding off a key that is no text. A key that is there and
+// empty then is one, which without an encoding it is not.
+func decodeKey(m *messaging.Message, encoding string, keyed bool) error {
+	if encoding != brokerhttp.EncodingBase64 {
+		return errors.New("base64")
+	}
+	raw, err := brokerhttp.DecodeBase64(m.Key)
+	if err != nil || !keyed {
+		return errors.New("there only with a key in base64")
+	}
+	m.Key, m.EmptyKey, m.BinaryKey = string(raw), len(raw) == 0, true
+	return nil
 }
 
 func has(h http.Header, name string) bool { return len(h[name]) > 0 }
 
-func finishHeaders(h http.Header, m *messaging.Message, after int64) error {
+// finishHeaders checks what was read, with listed properties as they are.
+func finishHeaders(h http.Header, m *messaging.Message, after int64, listed bool) error {
 	if keys := h["Idempotency-Key"]; len(keys) > 0 && keys[0] != "" {
 		if m.IdempotencyKey = keys[0]; len(m.IdempotencyKey) > maxIdempotencyKey {
 			return badHeader("Idempotency-Key", "at most 255 bytes long")
@@ -160,31 +206,39 @@ func finishHeaders(h http.Header, m *messaging.Message, after int64) error {
 		}
 		m.DeliverAt = deliverAfter(after)
 	}
-	if len(m.Properties) > 1 {
+	if len(m.Properties) > 1 && !listed {
 		// Headers come in no order; what is stored has one.
 		slices.SortFunc(m.Properties, func(a, b messaging.Property) int { return strings.Compare(a.Key, b.Key) })
 	}
 	if len(m.Properties) > maxProperties {
 		return errs.Newf(errs.Invalid, "%w: it has more than %d properties", messaging.ErrMessage, maxProperties)
 	}
-	return checkText(m)
+	return checkText(m, listed)
 }
 
-// checkText demands UTF-8, since all of it must fit into JSON again, and a key
-// that fits into a header again, wherever it came from.
-func checkText(m *messaging.Message) error {
-	if ok, _ := brokerhttp.HeaderValue(m.Key); !ok {
-		return errs.Newf(errs.Invalid, "%w: the key holds a control character", messaging.ErrMessage)
+// checkText demands UTF-8 of what did not come in base64, and names and a key that
+// would fit into a header.
+func checkText(m *messaging.Message, listed bool) error {
+	if !m.BinaryKey && strings.ContainsFunc(m.Key, isControl) {
+		return errs.Newf(errs.Invalid, "%w: the key holds a control character; send it in base64, with %s or keyEncoding", messaging.ErrMessage, metadataHeaders.KeyEncoding)
 	}
-	ok := utf8.ValidString(m.Key) && utf8.ValidString(m.Producer) && utf8.ValidString(m.IdempotencyKey)
-	for i := range m.Properties {
-		ok = ok && utf8.ValidString(m.Properties[i].Key) && utf8.ValidString(m.Properties[i].Value)
+	ok := (m.BinaryKey || utf8.ValidString(m.Key)) && utf8.ValidString(m.Producer) && utf8.ValidString(m.IdempotencyKey)
+	if !listed {
+		for i := range m.Properties {
+			p := &m.Properties[i]
+			if p.Key == "" || strings.ContainsFunc(p.Key, isControl) {
+				return errs.Newf(errs.Invalid, "%w: property name is empty or holds a control character; send such as %s or headers", messaging.ErrMessage, metadataHeaders.RecordHeaders)
+			}
+			ok = ok && utf8.ValidString(p.Key) && utf8.ValidString(p.Value)
+		}
 	}
 	if !ok {
 		return errs.Newf(errs.Invalid, "%w: the key, the producer and the properties must be UTF-8", messaging.ErrMessage)
 	}
 	return nil
 }
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // deliverAfter turns a delay into a time. A delay past all bounds stays past
 // them and is refused further down.
@@ -217,11 +271,9 @@ func parseBase64Version(s string) (int64, error) {
 // are strings. Its keys keep their case and win over property headers.
 func readProperties(value string, m *messaging.Message) error {
 	const want = "base64 of a JSON object of strings"
-	raw, err := base64.StdEncoding.DecodeString(value)
+	raw, err := brokerhttp.DecodeBase64(value)
 	if err != nil {
-		if raw, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(value, "=")); err != nil {
-			return badHeader(headerProperties, want)
-		}
+		return badHeader(headerProperties, want)
 	}
 	var object map[string]string
 	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
@@ -240,111 +292,19 @@ func readProperties(value string, m *messaging.Message) error {
 	return nil
 }
 
-// fields collects header values, so that a response costs one string and one
-// slice for all of them: BenchmarkHandler.
-type fields struct {
-	text  []byte
-	names [10]string
-	ends  [10]int
-	n     int
-}
-
-// end names the value that was appended to text since the last one; without a
-// name it is no header's.
-func (f *fields) end(name string) {
-	f.names[f.n], f.ends[f.n] = name, len(f.text)
-	f.n++
-}
-
-// write sets the headers and returns the text that they are part of.
-func (f *fields) write(h http.Header) string {
-	all, values := string(f.text), make([]string, f.n)
-	from := 0
-	for i := range f.n {
-		if f.names[i] != "" {
-			values[i] = all[from:f.ends[i]]
-			h[f.names[i]] = values[i : i+1 : i+1]
-		}
-		from = f.ends[i]
+// readRecordHeaders reads X-Msg-Record-Headers: all properties, exactly.
+func readRecordHeaders(value string, m *messaging.Message) error {
+	raw, err := brokerhttp.DecodeBase64(value)
+	if err != nil {
+		return badHeader(metadataHeaders.RecordHeaders, "base64 of JSON")
 	}
-	return all
-}
-
-func (f *fields) id(id names.MessageID) {
-	f.text = id.AppendBase64(f.text)
-	f.end(headerMessageID)
-	f.text = id.AppendText(f.text)
-	f.end(headerStringID)
-}
-
-func (f *fields) number(name string, n int64) {
-	f.text = strconv.AppendInt(f.text, n, 10)
-	f.end(name)
-}
-
-func (f *fields) schema(version int64) {
-	if version >= 0 {
-		f.number(headerLongSchema, version)
-		f.text = appendBase64Version(f.text, version)
-		f.end(headerBase64Schema)
+	var list brokerhttp.RecordHeaders
+	if err = json.Unmarshal(raw, &list); err == nil && list == nil {
+		err = errors.New("must be a list")
 	}
-}
-
-// writeHeaders puts a received message's metadata into a response.
-func writeHeaders(h http.Header, m *messaging.Received) {
-	var buf [256]byte
-	f := fields{text: buf[:0]}
-	f.id(m.ID)
-	f.text = strconv.AppendUint(f.text, m.Sequence, 10)
-	f.end(headerSequence)
-	f.number(headerPublishTime, m.PublishTime)
-	f.number(headerRedeliveries, int64(m.Redeliveries))
-	f.schema(m.SchemaVersion)
-	if m.EventTime != 0 {
-		f.number(headerEventTime, m.EventTime)
+	if err != nil {
+		return errs.Newf(errs.Invalid, "%w: header %s: %w", messaging.ErrMessage, metadataHeaders.RecordHeaders, err)
 	}
-	f.number("Content-Length", int64(len(m.Payload)))
-	f.write(h)
-	if m.Key != "" {
-		h[headerPartitionKey] = []string{m.Key}
-	}
-	if m.Producer != "" {
-		h[headerProducer] = []string{m.Producer}
-	}
-	if len(m.Properties) > 0 {
-		writeProperties(h, m.Properties)
-	}
-}
-
-// appendBase64Version appends a version in the eight bytes that Pulsar sends.
-func appendBase64Version(dst []byte, version int64) []byte {
-	var raw [8]byte
-	binary.BigEndian.PutUint64(raw[:], uint64(version))
-	return base64.StdEncoding.AppendEncode(dst, raw[:])
-}
-
-// writeProperties sends each property in a header of its own as far as HTTP
-// can carry it, and all of them exactly in X-Msg-Properties when it cannot.
-func writeProperties(h http.Header, properties []messaging.Property) {
-	exact := true
-	for i := range properties {
-		p := &properties[i]
-		name, sameName := brokerhttp.HeaderName(p.Key)
-		value, sameValue := brokerhttp.HeaderValue(p.Value)
-		exact = exact && sameName && sameValue
-		if name && value {
-			h[headerPropertyStart+p.Key] = []string{p.Value}
-			web.Expose(h, headerPropertyStart+p.Key)
-		}
-	}
-	if exact {
-		return
-	}
-	object := make(map[string]string, len(properties))
-	for i := range properties {
-		object[properties[i].Key] = properties[i].Value
-	}
-	if b, err := web.MarshalJSON(object); err == nil {
-		h[headerProperties] = []string{base64.StdEncoding.EncodeToString(b)}
-	}
+	m.Properties = list
+	return nil
 }

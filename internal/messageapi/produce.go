@@ -25,6 +25,9 @@ func (c *call) produce() error {
 	if err != nil {
 		return err
 	}
+	if m.NullPayload && len(payload) > 0 {
+		return brokerhttp.BadBody("it must be empty with %s: true", metadataHeaders.NullValue)
+	}
 	m.Payload = payload
 	ctx := c.R.Context()
 	if len(payload) > workpool.SmallBytes {
@@ -123,16 +126,19 @@ func (l *batchList) UnmarshalJSON(b []byte) error {
 
 // batchMessage is one message of it.
 type batchMessage struct {
-	Payload            rawPayload        `json:"payload"`
-	Encoding           encoding          `json:"encoding"`
-	Key                string            `json:"key"`
-	Properties         map[string]string `json:"properties"`
-	EventTime          int64             `json:"eventTime"`
-	SequenceID         *uint64           `json:"sequenceId"`
-	SchemaVersion      *int64            `json:"schemaVersion"`
-	DeliverAt          int64             `json:"deliverAt"`
-	DeliverAfterMillis *int64            `json:"deliverAfterMillis"`
-	IdempotencyKey     string            `json:"idempotencyKey"`
+	Payload            rawPayload               `json:"payload"`
+	Encoding           encoding                 `json:"encoding"`
+	NullValue          bool                     `json:"nullValue"`
+	Key                *string                  `json:"key"`
+	KeyEncoding        string                   `json:"keyEncoding"`
+	Properties         map[string]string        `json:"properties"`
+	Headers            brokerhttp.RecordHeaders `json:"headers"`
+	EventTime          int64                    `json:"eventTime"`
+	SequenceID         *uint64                  `json:"sequenceId"`
+	SchemaVersion      *int64                   `json:"schemaVersion"`
+	DeliverAt          int64                    `json:"deliverAt"`
+	DeliverAfterMillis *int64                   `json:"deliverAfterMillis"`
+	IdempotencyKey     string                   `json:"idempotencyKey"`
 }
 
 // batchResult is what became of it.
@@ -175,7 +181,7 @@ func (m *batchMessage) fill(out *messaging.Message, body *batchBody) error {
 	if enc == "" {
 		enc = body.Encoding
 	}
-	payload, err := enc.decode(m.Payload)
+	payload, err := m.payload(enc)
 	if err != nil {
 		return err
 	}
@@ -183,8 +189,16 @@ func (m *batchMessage) fill(out *messaging.Message, body *batchBody) error {
 		return brokerhttp.BadBody("idempotencyKey must be at most %d bytes long", maxIdempotencyKey)
 	}
 	*out = messaging.Message{
-		Payload: payload, Key: m.Key, EventTime: m.EventTime, SchemaVersion: messaging.NoSchema,
+		Payload: payload, NullPayload: m.NullValue, EventTime: m.EventTime, SchemaVersion: messaging.NoSchema,
 		Producer: body.ProducerName, DeliverAt: m.DeliverAt, IdempotencyKey: m.IdempotencyKey,
+	}
+	if m.Key != nil {
+		out.Key = *m.Key
+	}
+	if m.KeyEncoding != "" {
+		if err := decodeKey(out, m.KeyEncoding, m.Key != nil); err != nil {
+			return brokerhttp.BadBody("keyEncoding must be %w", err)
+		}
 	}
 	if m.SequenceID != nil {
 		out.Sequence, out.HasSequence = *m.SequenceID, true
@@ -201,10 +215,26 @@ func (m *batchMessage) fill(out *messaging.Message, body *batchBody) error {
 			return brokerhttp.BadBody("deliverAfterMillis must not be negative")
 		}
 	}
+	if m.Headers != nil {
+		out.Properties = m.Headers
+		return finishHeaders(nil, out, after, true)
+	}
 	for k, v := range m.Properties {
 		out.Properties = append(out.Properties, messaging.Property{Key: k, Value: v})
 	}
-	return finishHeaders(nil, out, after)
+	return finishHeaders(nil, out, after, false)
+}
+
+// payload reads the payload; one that is null has none.
+func (m *batchMessage) payload(enc encoding) ([]byte, error) {
+	if !m.NullValue {
+		return enc.decode(m.Payload)
+	}
+	switch string(m.Payload) {
+	case "", "null", `""`:
+		return nil, nil
+	}
+	return nil, brokerhttp.BadBody("payload must be absent with nullValue")
 }
 
 func (c *call) batchProduced(results []messaging.Result) error {

@@ -140,10 +140,12 @@ func (t *StreamTopic) looksInside() bool {
 	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.compact || t.rules.validation != unchecked && typed
 }
 
+var errNoKey = errs.Newf(errs.Invalid, "%w: topic is compacted, so every message needs a key", ErrMessage)
+
 // checkRecord says whether the topic takes a record.
 func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error {
 	if t.rules.stream.compact && r.Key == nil {
-		return errs.Newf(errs.Invalid, "%w: topic is compacted, so every record needs a key", ErrMessage)
+		return errNoKey
 	}
 	if (t.topic.prefixedKey || t.topic.prefixedValue) && t.b.registry == nil {
 		return ErrNoRegistry
@@ -159,7 +161,7 @@ func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error 
 		}
 	}
 	if v, ok := t.topic.schemas.latest(); ok && t.rules.validation != unchecked && r.Value != nil {
-		return t.b.checkPayload(ctx, t.topic.id, v, t.rules.validation, &Message{Payload: r.Value, Key: string(r.Key), SchemaVersion: v.Version})
+		return t.b.checkPayload(ctx, t.topic.id, v, t.rules.validation, &Message{Payload: r.Value, Key: string(r.Key), BinaryKey: true, SchemaVersion: v.Version})
 	}
 	return nil
 }

@@ -446,7 +446,7 @@ func TestMessageBounds(t *testing.T) {
 		{"fits", func(*messaging.Message) {}, nil},
 		{"too large", func(m *messaging.Message) { m.Payload = make([]byte, 11) }, messaging.ErrTooLarge},
 		{"negative time", func(m *messaging.Message) { m.EventTime = -1 }, messaging.ErrMessage},
-		{"empty property", func(m *messaging.Message) { m.Properties = []messaging.Property{{}} }, messaging.ErrMessage},
+		{"property without a name", func(m *messaging.Message) { m.Properties = []messaging.Property{{Null: true}} }, nil},
 		{"hidden property", func(m *messaging.Message) { m.Properties = []messaging.Property{{Key: "\x00producer"}} }, messaging.ErrMessage},
 		{"long property", func(m *messaging.Message) {
 			m.Properties = []messaging.Property{{Key: "k", Value: string(make([]byte, 20<<10))}}

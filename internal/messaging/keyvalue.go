@@ -9,7 +9,7 @@ import (
 
 // pairChecker checks key and value. INLINE payloads hold both, each behind its
 // length in four bytes, where -1 means none; SEPARATED payloads are the value,
-// and the key is the message's, in base64 unless it is a string.
+// and the key is the message's: in base64 unless it is a string, or came as bytes.
 func (s *Schema) pairChecker(how validation) (checker, error) {
 	key, value, err := s.split()
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Schema) pairChecker(how validation) (checker, error) {
 	return func(m *Message) error {
 		var err error
 		k, v := []byte(m.Key), m.Payload
-		if separated && key.Type != SchemaString {
+		if separated && key.Type != SchemaString && !m.BinaryKey {
 			if k, err = base64.StdEncoding.DecodeString(m.Key); err != nil {
 				return fmt.Errorf("key: %w", err)
 			}

@@ -23,6 +23,7 @@ type Message struct {
 	NullPayload   bool   // there is none at all, which is not the same as an empty one
 	Key           string // decides the partition; "" for none
 	EmptyKey      bool   // Key is "" and there is one
+	BinaryKey     bool   // of a producer: Key has the bytes themselves, also where HTTP clients send base64
 	Properties    []Property
 	EventTime     int64 // epoch milliseconds; 0 for none
 	SchemaVersion int64 // NoSchema from a producer means the latest
@@ -48,6 +49,7 @@ type Received struct {
 	PublishTime  int64     // epoch milliseconds
 	Redeliveries uint32    // 0 at the first delivery
 	LeasedUntil  time.Time // zero for messages that were only looked at
+	SchemaID     int32     // of the registry, where the topic demands one in front of values; 0 for none
 }
 
 func (m *Message) check(r *rules, limits *Limits, at int64) error {
@@ -57,8 +59,8 @@ func (m *Message) check(r *rules, limits *Limits, at int64) error {
 	size := len(m.Key) + len(m.Producer) + len(m.IdempotencyKey)
 	for i := range m.Properties {
 		p := &m.Properties[i]
-		if p.Key == "" || hasControl(p.Key) {
-			return errs.Newf(errs.Invalid, "%w: property name is empty or holds a control character", ErrMessage)
+		if strings.HasPrefix(p.Key, format1Hidden) {
+			return errs.Newf(errs.Invalid, "%w: property name begins with a zero byte", ErrMessage)
 		}
 		size += len(p.Key) + len(p.Value)
 	}
@@ -121,7 +123,7 @@ func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
 // received makes the outward form of a stored message.
 func (b *Broker) received(t *topic, r *engine.Record) Received {
 	out := t.received(r)
-	if n := len(out.Properties); n > 0 && out.Properties[n-1].Key == engine.OriginProperty {
+	if n := len(out.Properties); n > 0 && r.Run == 0 && out.Properties[n-1].Key == engine.OriginProperty {
 		out.Properties = slices.Clone(out.Properties)
 		out.Properties[n-1].Value = b.origin(out.Properties[n-1].Value)
 	}
@@ -154,6 +156,9 @@ func (t *topic) received(r *engine.Record) Received {
 		},
 		ID:          t.messageID(r.ID),
 		PublishTime: r.PublishTime,
+	}
+	if t.prefixedValue {
+		out.SchemaID, _ = prefixID(r.Payload)
 	}
 	if r.Run == 0 { // a record of the stream protocol may have properties of any name
 		out.readFormat1()

@@ -22,31 +22,32 @@ const (
 // checkPrefixes demands the five bytes of docs/spec/registry.md#wire-format
 // where the topic asks for them: 0, then the schema's id in big endian. A key
 // travels in a header, which cannot hold such bytes, so it may also come in
-// base64; a message without a key has none to check.
+// base64; a message without a key has none to check, nor has one without a value,
+// which deletes what has its key.
 func (b *Broker) checkPrefixes(ctx context.Context, t *topic, m *Message) error {
 	if b.registry == nil {
 		return ErrNoRegistry
 	}
-	if t.prefixedKey && m.Key != "" {
+	if t.prefixedKey && (m.Key != "" || m.EmptyKey) {
 		key := []byte(m.Key)
-		if raw, err := base64.StdEncoding.DecodeString(m.Key); err == nil && key[0] != 0 {
+		if raw, err := base64.StdEncoding.DecodeString(m.Key); err == nil && !m.BinaryKey && key[0] != 0 {
 			key = raw
 		}
 		if err := b.checkPrefix(ctx, t, "key", key); err != nil {
 			return err
 		}
 	}
-	if t.prefixedValue {
+	if t.prefixedValue && !m.NullPayload {
 		return b.checkPrefix(ctx, t, "value", m.Payload)
 	}
 	return nil
 }
 
 func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []byte) error {
-	if len(data) < 5 || data[0] != 0 {
+	id, ok := prefixID(data)
+	if !ok {
 		return errs.Newf(errs.Invalid, "%w: %s must start with a zero byte and the schema id in four bytes", ErrSchemaPrefix, part)
 	}
-	id := int32(binary.BigEndian.Uint32(data[1:5]))
 	for _, subject := range subjects(t.name, part) {
 		has, err := b.registry.SubjectHasID(ctx, subject, id)
 		if err != nil {
@@ -57,6 +58,14 @@ func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []
 		}
 	}
 	return errs.Newf(errs.Invalid, "%w: %s starts with id %d, which is not registered for subject %s", ErrSchemaPrefix, part, id, subjects(t.name, part)[0])
+}
+
+// prefixID reads the schema id in front of a key or value.
+func prefixID(data []byte) (int32, bool) {
+	if len(data) < 5 || data[0] != 0 {
+		return 0, false
+	}
+	return int32(binary.BigEndian.Uint32(data[1:5])), true
 }
 
 // subjects are the names under which serializers register the schema of a

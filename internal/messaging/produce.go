@@ -51,7 +51,7 @@ func (t target) choose(live *liveTopic, m *Message) int32 {
 		return t.partition
 	case (m.Key != "" || m.EmptyKey) && live.murmur2(t.topic):
 		return names.RouteMurmur2(m.Key, t.partitions)
-	case m.Key != "":
+	case m.Key != "" || m.EmptyKey:
 		return names.Route(m.Key, t.partitions)
 	case m.IdempotencyKey != "":
 		return names.Route(m.IdempotencyKey, t.partitions)
@@ -122,7 +122,7 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 		if results[i].Err != nil {
 			continue
 		}
-		free := m.Key == "" && m.IdempotencyKey == "" && (m.Producer == "" || !m.HasSequence)
+		free := m.Key == "" && !m.EmptyKey && m.IdempotencyKey == "" && (m.Producer == "" || !m.HasSequence)
 		if free && turn < 0 {
 			turn = t.choose(live, m) // the whole batch takes one turn
 		}

@@ -208,6 +208,19 @@ func (t *StreamTopic) Read(ctx context.Context, partition int32, from uint64, vi
 	return extent, err
 }
 
+// Extents returns where each partition begins and ends.
+func (t *StreamTopic) Extents(ctx context.Context) ([]engine.Extent, error) {
+	stats, err := t.b.describe(ctx, t.topic)
+	if err != nil {
+		return nil, err
+	}
+	extents := make([]engine.Extent, len(stats.Partitions))
+	for i := range stats.Partitions {
+		extents[i] = engine.Extent{First: stats.Partitions[i].First, Next: stats.Partitions[i].Next}
+	}
+	return extents, nil
+}
+
 // Mark names a place in a partition, for Grown.
 func (t *StreamTopic) Mark(partition int32, offset uint64) engine.Mark {
 	return engine.Mark{Topic: t.topic.id, Partition: partition, Entry: offset}

@@ -29,6 +29,9 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	if err := m.check(r, &b.limits, at); err != nil {
 		return NoSchema, err
 	}
+	if r.stream.compact && m.Key == "" && !m.EmptyKey {
+		return NoSchema, errNoKey
+	}
 	if r.nameVersion && m.SchemaVersion == NoSchema {
 		if n := len(t.schemas.current()); n > 1 {
 			return NoSchema, errs.Newf(errs.Invalid, "%w: the topic has %d schema versions, and its policy schemaVersionEnforced asks producers to say which one a message has: send the header X-Msg-Long-Schema-Version, in a batch schemaVersion", ErrMessage, n)
@@ -46,7 +49,7 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	if v == nil {
 		return NoSchema, nil
 	}
-	if r.validation != unchecked {
+	if r.validation != unchecked && !m.NullPayload {
 		if err := b.checkPayload(ctx, t.id, v, r.validation, m); err != nil {
 			return NoSchema, err
 		}

@@ -11,6 +11,7 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/errs"
+	"freshet/internal/groups"
 	"freshet/internal/streamapi"
 )
 
@@ -145,14 +146,24 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.
 	if !found.Stream {
 		return nil, errNoStream
 	}
-	coordinator, err := found.Groups(context.Background(), c.s.cfg.Stream.InitialDelay.Std(), c.s.log.With(slog.String("cluster", found.Organization+"/"+found.Name)))
+	coordinator, err := c.s.groupsOf(found)
 	if err != nil {
-		c.s.log.Error("consumer groups of a cluster could not be opened", slog.String("cluster", found.Organization+"/"+found.Name), slog.String("error", err.Error()))
-		return nil, errs.New(errs.Unavailable, "consumer groups of the cluster cannot be opened; the server's log says why")
+		return nil, err
 	}
 	return &streamapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
 		Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator,
 		Serves: func() bool { return c.s.plane.ServesStream(found.UID) },
 	}, nil
+}
+
+// groupsOf returns the coordinator of a cluster's consumer groups.
+func (s *server) groupsOf(c *dataplane.Cluster) (*groups.Coordinator, error) {
+	name := slog.String("cluster", c.Organization+"/"+c.Name)
+	coordinator, err := c.Groups(context.Background(), s.cfg.Stream.InitialDelay.Std(), s.log.With(name))
+	if err != nil {
+		s.log.Error("consumer groups of a cluster could not be opened", name, slog.String("error", err.Error()))
+		return nil, errs.New(errs.Unavailable, "consumer groups of the cluster cannot be opened; the server's log says why")
+	}
+	return coordinator, nil
 }

@@ -11,6 +11,7 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/errs"
+	"freshet/internal/groups"
 	"freshet/internal/messageapi"
 	"freshet/internal/messaging"
 	"freshet/internal/registryapi"
@@ -37,9 +38,9 @@ func (s *server) openSurfaces(context.Context) (err error) {
 func (s *server) surfaces() (*handlers, error) {
 	options := s.surfaceOptions()
 	messages := messageapi.New(messageapi.Options{
-		Options: options, Resolver: s.brokers(), WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
+		Options: options, Resolver: s.brokers(false), WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
 	})
-	admin := adminapi.New(adminapi.Options{Options: options, Resolver: s.brokers(), Accounts: s.identity.directory})
+	admin := adminapi.New(adminapi.Options{Options: options, Resolver: s.brokers(true), Accounts: s.identity.directory})
 	registry := func(atRoot bool) http.Handler {
 		return registryapi.New(registryapi.Options{Options: options, Resolver: registries{s.plane, atRoot}})
 	}
@@ -117,14 +118,19 @@ func (s *server) planeOptions() dataplane.Options {
 	return opts
 }
 
-// brokers finds the broker a request is for.
-func (s *server) brokers() brokerhttp.Resolver {
+// brokers finds the broker a request is for, with the way to its consumer groups if
+// they are asked for.
+func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 	return surface.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
 		c, err := findCluster(s.plane, r)
 		if err != nil {
 			return brokerhttp.Cluster{}, err
 		}
-		return brokerhttp.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota}, nil
+		found := brokerhttp.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota}
+		if withGroups && c.Stream {
+			found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
+		}
+		return found, nil
 	})
 }
 

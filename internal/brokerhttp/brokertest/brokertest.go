@@ -5,6 +5,7 @@ package brokertest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,13 +15,17 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"freshet/internal/access"
 	"freshet/internal/adminapi"
 	"freshet/internal/audit"
 	"freshet/internal/brokerhttp"
+	"freshet/internal/engine"
 	"freshet/internal/engine/pebble/pebbletest"
+	"freshet/internal/groups"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
 	"freshet/internal/messageapi"
@@ -50,6 +55,9 @@ type World struct {
 	Log      *AuditLog
 	Token    string // of whoever calls
 	Checked  bool   // hold every reply against the OpenAPI document
+
+	engine engine.Engine
+	groups *atomic.Pointer[groups.Coordinator]
 }
 
 // AuditLog remembers records.
@@ -79,7 +87,7 @@ func (l *AuditLog) Last() audit.Record {
 // change how the surfaces are set up.
 func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *World {
 	t.Helper()
-	eng, err := pebbletest.OpenMemory()
+	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +100,9 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 	t.Cleanup(func() { _ = broker.Close() })
 	w := &World{
 		T: t, Identity: identitytest.New(t), Policy: access.NewPolicy(), Broker: broker, Log: &AuditLog{}, Checked: true,
+		engine: eng, groups: new(atomic.Pointer[groups.Coordinator]),
 	}
-	messages := messageapi.Options{Resolver: Resolver(broker), Options: surface.Options{
+	messages := messageapi.Options{Resolver: resolver(broker, w.groups.Load), Options: surface.Options{
 		Authenticator: w.Identity.Verifier, Authorizer: w.Policy, Auditor: w.Log,
 	}}
 	for _, edit := range edits {
@@ -106,14 +115,40 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 	return w
 }
 
+// Groups returns the coordinator of the cluster, which speaks the stream protocol
+// from the first call on.
+func (w *World) Groups() *groups.Coordinator {
+	w.T.Helper()
+	if opened := w.groups.Load(); opened != nil {
+		return opened
+	}
+	coordinator, err := groups.Open(w.T.Context(), w.engine, groups.Options{InitialDelay: time.Millisecond, Logger: Quiet})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	w.T.Cleanup(func() { _ = coordinator.Close() })
+	w.groups.Store(coordinator)
+	return coordinator
+}
+
 // Resolver finds the same cluster for every request.
 func Resolver(broker *messaging.Broker) brokerhttp.Resolver {
+	return resolver(broker, func() *groups.Coordinator { return nil })
+}
+
+func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) brokerhttp.Resolver {
 	cluster := brokerhttp.Cluster{
 		Broker:    broker,
 		Scope:     access.Scope{Organization: Organization, Instance: Instance, Cluster: "prod"},
 		Audiences: []string{identity.InstanceAudience(Organization, Instance)},
 	}
-	return surface.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) { return cluster, nil })
+	return surface.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) {
+		found := cluster
+		if opened := coordinator(); opened != nil {
+			found.Groups = func(context.Context) (*groups.Coordinator, error) { return opened, nil }
+		}
+		return found, nil
+	})
 }
 
 // both puts the surfaces side by side, as server does.

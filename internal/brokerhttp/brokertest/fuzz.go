@@ -17,6 +17,8 @@ var seeds = []string{
 	`{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[]}"}`, `{"topic_name":"a.b.c","partitions_count":2}`,
 	`{"type":"KEY_VALUE","schema":"{\"key\":\"\",\"value\":{}}","properties":{"key.schema.type":"STRING","value.schema.type":"JSON"}}`,
 	`{"retentionTimeInMinutes":-1,"retentionSizeInMB":-1}`, `{"adminRoles":["x"],"allowedClusters":["prod"]}`, `{"partitions":2}`,
+	`{"offsets":[{"topic_name":"t","position":"latest"},{"topic_name":"t","partition_id":1,"timestamp":9223372036854775807}]}`,
+	`{"messages":[{"nullValue":true,"key":"","keyEncoding":"base64","headers":[["a",null],["/w==","","base64"]]}]}`,
 }
 
 // ForFuzzing is a world that has a topic t with a subscription s and a schema.
@@ -25,6 +27,7 @@ func ForFuzzing(f *testing.F) *World {
 	w := New(f, messaging.Options{Limits: messaging.Limits{Wait: 1, Topics: 1000}})
 	w.Checked = false
 	w.Ready("t", 2)
+	w.Groups()
 	w.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).Want(200)
 	return w
 }

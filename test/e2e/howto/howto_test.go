@@ -29,6 +29,7 @@ func TestPages(t *testing.T) {
 			"\n5\n", // everything that was produced; what was sent twice counts once
 			`{"msgBacklog":3,"msgDelayed":1,"unackedMessages":0}`,
 			`"partitions_count":4`,
+			`{"key":"AP8=","keyEncoding":"base64","headers":[["trace","AQI="],["trace",null]]}`,
 		},
 		"leases.md": {
 			"204\n",

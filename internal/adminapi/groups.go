@@ -1,0 +1,262 @@
+package adminapi
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	"freshet/internal/access"
+	"freshet/internal/brokerhttp"
+	"freshet/internal/errs"
+	"freshet/internal/groups"
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+)
+
+// Consumer groups of the stream protocol, as administrators see them
+// (docs/spec/stream.md#groups-over-http). They are no subscriptions, but who may
+// see and move subscriptions may do so with them.
+
+var errNoStream = errs.New(errs.NotFound, "cluster does not speak the stream protocol, so it has no consumer groups; add spec.config.protocols.stream to it")
+
+// groupBody is a group in a list; Members and Offsets are of one group alone.
+type groupBody struct {
+	Kind         string        `json:"kind"`
+	Tenant       string        `json:"tenant"`
+	GroupID      string        `json:"group_id"`
+	State        string        `json:"state"`
+	ProtocolType string        `json:"protocol_type"`
+	Protocol     string        `json:"protocol,omitempty"`
+	Generation   *int32        `json:"generation,omitempty"`
+	Leader       string        `json:"leader,omitempty"`
+	Lag          *uint64       `json:"lag,omitempty"`
+	Members      []memberBody  `json:"members,omitzero"`
+	Offsets      []*offsetBody `json:"offsets,omitzero"`
+}
+
+type memberBody struct {
+	MemberID   string `json:"member_id"`
+	InstanceID string `json:"instance_id,omitempty"`
+	ClientID   string `json:"client_id"`
+	ClientHost string `json:"client_host"`
+}
+
+type offsetBody struct {
+	TopicName   string `json:"topic_name"`
+	PartitionID int32  `json:"partition_id"`
+	Offset      int64  `json:"offset"`
+	EndOffset   uint64 `json:"end_offset"`
+	Lag         uint64 `json:"lag"`
+	Metadata    string `json:"metadata,omitempty"`
+	CommittedAt int64  `json:"committed_at"`
+}
+
+// lag is how many messages are behind an offset in a partition.
+func lag(first, next uint64, offset int64) uint64 {
+	at := max(first, uint64(max(offset, 0)))
+	return next - min(at, next)
+}
+
+// groupsOf returns the coordinator, if the cluster has one.
+func (c *call) groupsOf() (*groups.Coordinator, error) {
+	if c.Cluster.Groups == nil {
+		return nil, errNoStream
+	}
+	return c.Cluster.Groups(c.R.Context())
+}
+
+// bindGroup takes the group out of the path, and its tenant out of the query.
+func (c *call) bindGroup() (*groups.Coordinator, groups.Key, error) {
+	coordinator, err := c.groupsOf()
+	if err != nil {
+		return nil, groups.Key{}, err
+	}
+	c.Group = c.param("group")
+	c.Tenant = cmp.Or(c.R.URL.Query().Get("tenant"), names.DefaultTenant)
+	return coordinator, groups.Key{Tenant: c.Tenant, Group: c.Group}, nil
+}
+
+// seeingGroups are the permissions of which each lets a caller know a group.
+var seeingGroups = append(need("subscriptions", "describe"), brokerhttp.PermitConsume)
+
+// listGroups is GET /rest-stream/admin/v1/groups.
+func (c *call) listGroups() error {
+	coordinator, err := c.groupsOf()
+	if err != nil {
+		return err
+	}
+	tenants := []string{c.R.URL.Query().Get("tenant")}
+	if tenants[0] == "" {
+		if tenants, err = c.Broker().Tenants(c.R.Context()); err != nil {
+			return err
+		}
+	}
+	list := struct {
+		Kind string      `json:"kind"`
+		Data []groupBody `json:"data"`
+	}{"StreamGroupList", []groupBody{}}
+	for _, c.Tenant = range tenants {
+		c.Group = ""
+		all, err := c.see("subscriptions")
+		if err != nil {
+			return err
+		}
+		for _, g := range coordinator.List(c.Tenant) {
+			c.Group = g.Key.Group
+			if all.all || c.mayGroup(coordinator, g.Key, false, seeingGroups...) == nil {
+				list.Data = append(list.Data, groupBody{
+					Kind: "StreamGroup", Tenant: g.Key.Tenant, GroupID: g.Key.Group, State: g.State, ProtocolType: g.ProtocolType,
+				})
+			}
+		}
+	}
+	return c.JSON(http.StatusOK, list)
+}
+
+// mayGroup asks for a permission on a group, any one of those wanted. Who has it in
+// the group's tenant has it; else it counts on the topics that the group reads, on
+// one of them or on each.
+func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bool, wanted ...access.Permission) error {
+	denied := c.Authorize(wanted...)
+	if denied == nil || errs.KindOf(denied) != errs.Denied {
+		return denied
+	}
+	topics := c.topicsOf(coordinator, key)
+	defer func() { c.Topic, c.Subscription = names.Topic{}, "" }()
+	for _, topic := range topics {
+		c.Topic, c.Subscription = topic.Name(), key.Group
+		err := c.Authorize(wanted...)
+		if err == nil && !each {
+			return nil
+		}
+		if err != nil && (each || errs.KindOf(err) != errs.Denied) {
+			return err
+		}
+	}
+	if each && len(topics) > 0 {
+		return nil
+	}
+	return denied
+}
+
+// topicsOf returns the topics that a group has committed offsets for and that
+// still exist, in the order of their making.
+func (c *call) topicsOf(coordinator *groups.Coordinator, key groups.Key) []*messaging.StreamTopic {
+	seen := make(map[uint64]bool)
+	var list []*messaging.StreamTopic
+	coordinator.Offsets(key, func(at groups.Partition, _ groups.Offset) {
+		id := uint64(at.Topic)
+		if seen[id] {
+			return
+		}
+		seen[id] = true
+		if topic, err := c.Broker().StreamTopicByID(c.R.Context(), id); err == nil {
+			list = append(list, topic)
+		}
+	})
+	return list
+}
+
+// getGroup is GET /rest-stream/admin/v1/groups/{group}.
+func (c *call) getGroup() error {
+	coordinator, key, err := c.bindGroup()
+	if err != nil {
+		return err
+	}
+	if err := c.mayGroup(coordinator, key, false, seeingGroups...); err != nil {
+		return err
+	}
+	d, err := coordinator.Describe(key)
+	if err != nil {
+		return err
+	}
+	body := groupBody{
+		Kind: "StreamGroup", Tenant: key.Tenant, GroupID: key.Group, State: d.State, ProtocolType: d.ProtocolType, Protocol: d.Protocol,
+		Generation: &d.Generation, Leader: d.Leader, Lag: new(uint64), Members: []memberBody{}, Offsets: []*offsetBody{},
+	}
+	for _, m := range d.Members {
+		body.Members = append(body.Members, memberBody{m.ID, m.InstanceID, m.ClientID, m.ClientHost})
+	}
+	for _, topic := range c.topicsOf(coordinator, key) {
+		if err := c.addOffsets(&body, coordinator, key, topic); err != nil {
+			return err
+		}
+	}
+	return c.JSON(http.StatusOK, body)
+}
+
+// addOffsets shows what a group committed for a topic that the caller may know of.
+func (c *call) addOffsets(body *groupBody, coordinator *groups.Coordinator, key groups.Key, topic *messaging.StreamTopic) error {
+	beneath := c.beneath(topic.Name().Namespace.Tenant, topic.Name().Namespace, topic.Name())
+	beneath.Subscription = key.Group
+	if beneath.Authorize(slices.Concat(need("topics", "describe", "produce"), seeingGroups)...) != nil {
+		return nil
+	}
+	extents, err := topic.Extents(c.R.Context())
+	if err != nil {
+		return err
+	}
+	for i, extent := range extents {
+		index := int32(i) //nolint:gosec // a topic has 1,024 partitions at most
+		o, ok := coordinator.Offset(key, groups.At(topic.ID(), index))
+		if !ok {
+			continue
+		}
+		row := &offsetBody{
+			TopicName: topic.Name().ListName(), PartitionID: index, Offset: o.Offset, EndOffset: extent.Next,
+			Lag: lag(extent.First, extent.Next, o.Offset), Metadata: o.Metadata, CommittedAt: o.Time,
+		}
+		*body.Lag += row.Lag
+		body.Offsets = append(body.Offsets, row)
+	}
+	return nil
+}
+
+// deleteGroup is DELETE /rest-stream/admin/v1/groups/{group}.
+func (c *call) deleteGroup() error {
+	coordinator, key, err := c.bindGroup()
+	if err != nil {
+		return err
+	}
+	if err := c.mayGroup(coordinator, key, true, need("subscriptions", "delete")...); err != nil {
+		return err
+	}
+	return c.done(coordinator.Delete(c.R.Context(), key))
+}
+
+// groupStats is a group in the statistics of a topic.
+type groupStats struct {
+	State   string `json:"state"`
+	Members int    `json:"members"`
+	Lag     uint64 `json:"lag"`
+}
+
+// groupStatsOf lists the groups of the topic's tenant that read it; nil when the
+// cluster has none at all.
+func (c *call) groupStatsOf(s *messaging.Stats) (map[string]*groupStats, error) {
+	if c.Cluster.Groups == nil {
+		return nil, nil
+	}
+	coordinator, err := c.groupsOf()
+	if err != nil {
+		return nil, err
+	}
+	from := max(s.Topic.Partition, 0)
+	list := make(map[string]*groupStats)
+	coordinator.Readers(c.Topic.Namespace.Tenant, s.Topic.ID, func(key groups.Key, at groups.Partition, o groups.Offset) {
+		i := int(at.Partition - from)
+		if i < 0 || i >= len(s.Partitions) {
+			return
+		}
+		g := list[key.Group]
+		if g == nil {
+			g = &groupStats{}
+			if d, err := coordinator.Describe(key); err == nil {
+				g.State, g.Members = d.State, len(d.Members)
+			}
+			list[key.Group] = g
+		}
+		g.Lag += lag(s.Partitions[i].First, s.Partitions[i].Next, o.Offset)
+	})
+	return list, nil
+}
