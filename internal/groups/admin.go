@@ -50,6 +50,22 @@ func (c *Coordinator) Describe(key Key) (Description, error) {
 	return d, nil
 }
 
+// Metadata returns the type of a group's protocol and what its members gave as
+// metadata, for every protocol that they know; none without members.
+func (c *Coordinator) Metadata(key Key) (protocolType string, all [][]byte, err error) {
+	g, err := c.shard(key).lock(key, false)
+	if err != nil {
+		return "", nil, err
+	}
+	defer g.unlock()
+	for _, m := range g.members {
+		for i := range m.protocols {
+			all = append(all, m.protocols[i].Metadata)
+		}
+	}
+	return g.protocolType, all, nil
+}
+
 // Summary is a line of a list of groups.
 type Summary struct {
 	Key          Key

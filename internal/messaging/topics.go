@@ -198,11 +198,8 @@ func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties
 // GrowTopic gives a partitioned topic more partitions.
 func (b *Broker) GrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
 	return b.change(ctx, name, func(t *topic, rec *topicRecord) error {
-		if t.partitions == 0 {
-			return errs.Newf(errs.Conflict, "%w: %s is not partitioned", ErrWrongKind, name)
-		}
-		if partitions <= t.partitions || partitions > b.limits.Partitions {
-			return errs.Newf(errs.Invalid, "%w: must be more than %d and at most %d", ErrPartitionCount, t.partitions, b.limits.Partitions)
+		if err := b.checkGrowth(t, partitions); err != nil {
+			return err
 		}
 		rec.Partitions = partitions
 		return nil
