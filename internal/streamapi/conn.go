@@ -198,10 +198,8 @@ func decode(request kmsg.Request, body []byte) (err error) {
 			err = fmt.Errorf("body cannot be read: %v", p)
 		}
 	}()
-	// The codec does not mind bytes behind the last field. A body that can be
-	// read without its last byte has some.
-	if len(body) > 0 && request.ReadFrom(body[:len(body)-1]) == nil {
-		return errLeftOver
+	if err := skim(shapeOf(request.Key(), request.GetVersion()), body); err != nil {
+		return err
 	}
 	if err := request.ReadFrom(body); err != nil {
 		return fmt.Errorf("body cannot be read: %w", err)
