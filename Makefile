@@ -47,7 +47,8 @@ CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod))
 .PHONY: test
 test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, end to end
 	@hack/need.sh gcc gcc libc6-dev || echo "no C compiler: the registry client that needs one is not run" >&2
-	@hack/need.sh node nodejs npm || echo "no Node.js: the registry clients that need it are not run" >&2
+	@hack/need.sh node nodejs npm || echo "no Node.js: the registry and Kubernetes clients that need it are NOT TESTED" >&2
+	@hack/need.sh python3 python3 python3-venv || echo "no Python: the clients that need it are NOT TESTED" >&2
 	FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
 	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
 
@@ -58,6 +59,10 @@ test-attack: build ## Attack a running system for some minutes: attempts and suc
 .PHONY: test-faults
 test-faults: build ## Break things under a running system for some minutes: lost, wrong, time to recover
 	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh fault
+
+.PHONY: fixture
+fixture: build ## Make a data directory of this version's formats for the tests of later ones: make fixture NAME=format-2
+	hack/fixture.sh $(NAME)
 
 .PHONY: race
 race: ## Run the suites of everything but the resource API under the race detector
@@ -96,10 +101,17 @@ verify: $(BIN)/.generators ## Regenerate and fail if anything differs from what 
 
 ##@ Measure
 
+# What BenchmarkCost compares the resource API with, besides itself.
+PEER_ENV = FRESHET_BENCH_PEER=$(PEER) FRESHET_BENCH_PEER_TOKEN=$(PEER_TOKEN) FRESHET_BENCH_PEER_PID=$(PEER_PID) FRESHET_BENCH_BEFORE=$(BEFORE)
+
 .PHONY: bench
-bench: build ## Measure start-up, idle memory and the surfaces' speed
+bench: build ## Measure start-up, idle memory and the surfaces' speed; PEER= as for bench-cost
 	go test -run '^$$' -bench . -timeout 60m ./internal/messageapi ./internal/schemas ./internal/registryapi
-	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench . -timeout 60m ./bench/...
+	FRESHET_BIN=$(CURDIR)/bin/freshet $(PEER_ENV) go test -run '^$$' -bench . -timeout 60m ./bench/...
+
+.PHONY: bench-cost
+bench-cost: build ## Processor time of resource calls; beside PEER=https://HOST:PORT PEER_TOKEN=FILE PEER_PID=PID,PID (kube-apiserver, etcd) or BEFORE=BINARY
+	FRESHET_BIN=$(CURDIR)/bin/freshet $(PEER_ENV) go test -run '^$$' -bench Cost -benchtime 1x -timeout 60m ./bench/resources
 
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)

@@ -236,9 +236,11 @@ type ClusterConfig struct {
 	// (condition AsRequested).
 	// +optional
 	TransactionEnabled *bool `json:"transactionEnabled,omitempty" protobuf:"varint,3,opt,name=transactionEnabled"`
-	// Protocols that are on; the presence of an entry, even an empty one,
-	// switches its protocol on. Protocols that the engine does not have show as
-	// condition AsRequested False.
+	// Protocols that are on, with their settings; the presence of an entry, even an
+	// empty one, switches its protocol on, and null switches it off. Settings can be
+	// anything: at most 16 KiB as JSON and 16 levels deep each, 64 KiB together.
+	// Protocols that the engine does not have are kept and show as condition
+	// AsRequested False.
 	// +optional
 	Protocols map[string]ProtocolSettings `json:"protocols,omitempty" protobuf:"bytes,4,rep,name=protocols"`
 	// AuditLog chooses what is logged. Without effect on engine pebble, which
@@ -255,9 +257,6 @@ type ClusterConfig struct {
 	// +optional
 	Custom map[string]string `json:"custom,omitempty" protobuf:"bytes,7,rep,name=custom"`
 }
-
-// ProtocolSettings has no settings yet.
-type ProtocolSettings struct{}
 
 // AuditLog chooses what is logged.
 type AuditLog struct {
@@ -346,9 +345,10 @@ type MessagingClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,7,rep,name=conditions"`
-	// Endpoints are the whole URLs of the cluster's services: service (what all
-	// the others begin with), messages, admin, topics and registry. They follow
-	// the server's base URL, or the address that it listens on.
+	// Endpoints are the whole URLs of the cluster's services: service (what the
+	// others begin with), messages, admin, topics and registry. They follow
+	// the server's base URL, or the address that it listens on. With the stream
+	// protocol there is also stream: the servers that its clients begin with.
 	// +optional
 	// +listType=atomic
 	Endpoints []ClusterEndpoint `json:"endpoints,omitempty" protobuf:"bytes,8,rep,name=endpoints"`
@@ -357,7 +357,7 @@ type MessagingClusterStatus struct {
 // ClusterEndpoint is where a service of a cluster answers: at the cluster's own
 // name, and beneath the server's address.
 type ClusterEndpoint struct {
-	// Type is service, messages, admin, topics or registry.
+	// Type is service, messages, admin, topics, registry or stream.
 	Type string `json:"type" protobuf:"bytes,1,opt,name=type"`
 	// URL at the cluster's own name.
 	URL string `json:"url" protobuf:"bytes,2,opt,name=url"`
@@ -373,6 +373,7 @@ const (
 	EndpointAdmin    = "admin"    // tenants, namespaces, topics, subscriptions
 	EndpointTopics   = "topics"   // the list of topics
 	EndpointRegistry = "registry" // the schema registry
+	EndpointStream   = "stream"   // Kafka clients
 )
 
 // ComponentStatus counts the replicas of a component.

@@ -46,6 +46,7 @@ func objects() []runtime.Object {
 		&MessagingCluster{}, &MessagingClusterList{},
 		&APIKey{}, &APIKeyList{},
 		&RoleBinding{}, &RoleBindingList{},
+		&Role{}, &RoleList{},
 		&ClusterRole{}, &ClusterRoleList{},
 		&Pool{}, &PoolList{},
 		&PoolMember{}, &PoolMemberList{},

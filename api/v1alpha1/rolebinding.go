@@ -70,7 +70,7 @@ type RoleRef struct {
 	// APIGroup of the role: cloud.vendor.io.
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty" protobuf:"bytes,1,opt,name=apiGroup"`
-	// Kind is ClusterRole.
+	// Kind is ClusterRole for a predefined role, Role for one of the organization.
 	Kind string `json:"kind" protobuf:"bytes,2,opt,name=kind"`
 	// Name of the role.
 	Name string `json:"name" protobuf:"bytes,3,opt,name=name"`
@@ -197,7 +197,8 @@ type ResourceName struct {
 
 // RoleBindingStatus is what the service made of the binding.
 type RoleBindingStatus struct {
-	// Conditions; Ready turns True when the binding is in force.
+	// Conditions; Ready turns True when the binding is in force, and False with
+	// reason RoleNotFound when its role was deleted: it then grants nothing.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

@@ -283,6 +283,11 @@ func (in ResourceNameRestriction) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Role) OpenAPIModelName() string {
+	return "io.vendor.cloud.v1alpha1.Role"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RoleBinding) OpenAPIModelName() string {
 	return "io.vendor.cloud.v1alpha1.RoleBinding"
 }
@@ -303,8 +308,23 @@ func (in RoleBindingStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RoleList) OpenAPIModelName() string {
+	return "io.vendor.cloud.v1alpha1.RoleList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RoleRef) OpenAPIModelName() string {
 	return "io.vendor.cloud.v1alpha1.RoleRef"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RoleSpec) OpenAPIModelName() string {
+	return "io.vendor.cloud.v1alpha1.RoleSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RoleStatus) OpenAPIModelName() string {
+	return "io.vendor.cloud.v1alpha1.RoleStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

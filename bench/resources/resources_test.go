@@ -1,7 +1,8 @@
 // Package resources measures the resource API of the real binary with client-go
 // over HTTPS, in JSON and in protobuf: single calls, lists of a thousand, and
 // how fast a change reaches many watchers. BenchmarkBare is the same client
-// against a handler that does nothing, to compare with.
+// against a handler that does nothing, to compare with. BenchmarkCost compares the
+// processor time of calls with that of a kube-apiserver, or of an earlier build.
 package resources
 
 import (

@@ -1,7 +1,7 @@
 // Package access answers one question: may this principal do this to that?
 //
-// It owns permissions, predefined roles, bindings and their restrictions, all
-// held in memory. It does not know who is calling (that is identity), does not
+// It owns permissions, predefined roles and those of organizations, bindings and
+// their restrictions, all held in memory. It does not know who is calling (that is identity), does not
 // read resources itself (controllers feed it) and does not speak HTTP.
 //
 // Three things can allow a call, looked at in this order: being the system
@@ -11,11 +11,12 @@
 //
 // # Locks
 //
-// Policy.mu is the only lock: it guards the bindings, their counts, and every
-// write to the shards. Decisions take no lock (BenchmarkAuthorize): each shard is
-// an atomic pointer to a map that is never changed, and a change of a binding
-// stores a new map. A change of a binding whose subjects fall into several shards
-// is in force shard by shard; for one subject it is one step. Conditions are
+// Policy.mu is the only lock: it guards the bindings, the organizations' roles,
+// their counts, and every write to the shards. Decisions take no lock
+// (BenchmarkAuthorize): each shard is an atomic pointer to a map that is never
+// changed, and a change of a binding or of its role stores a new map. A change
+// whose subjects fall into several shards is in force shard by shard; for one
+// subject and one binding it is one step. Conditions are
 // compiled before the lock is taken.
 package access
 

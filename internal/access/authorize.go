@@ -116,7 +116,7 @@ func ownAccount(who *identity.Principal, perm Permission, scope *Scope) bool {
 		return false
 	}
 	switch perm {
-	case "cloud.serviceaccounts.describe", ReadCredentials:
+	case "cloud.serviceaccounts.describe":
 		return scope.ServiceAccount == who.ServiceAccount && scope.APIKey == ""
 	case "cloud.apikeys.describe":
 		return scope.APIKey != "" && (scope.APIKey == who.KeyName || scope.ServiceAccount == who.ServiceAccount)

@@ -55,7 +55,6 @@ func TestAuthorizeWithoutBindings(t *testing.T) {
 		"nobody":                           {nobody, "messaging.topics.produce", everything, ""},
 		"nobody lists":                     {nobody, "cloud.apikeys.list", org("acme"), ""},
 		"own account":                      {nobody, "cloud.serviceaccounts.describe", access.Scope{Organization: "acme", ServiceAccount: "nobody"}, access.BySelf},
-		"own credentials":                  {nobody, access.ReadCredentials, access.Scope{Organization: "acme", ServiceAccount: "nobody"}, access.BySelf},
 		"other account":                    {nobody, "cloud.serviceaccounts.describe", access.Scope{Organization: "acme", ServiceAccount: "boss"}, ""},
 		"same name elsewhere":              {nobody, "cloud.serviceaccounts.describe", access.Scope{Organization: "other", ServiceAccount: "nobody"}, ""},
 		"deleting oneself":                 {nobody, "cloud.serviceaccounts.delete", access.Scope{Organization: "acme", ServiceAccount: "nobody"}, ""},

@@ -75,21 +75,24 @@ func (b *Binding) same(o *Binding) bool {
 		slices.Equal(b.ResourceNames, o.ResourceNames)
 }
 
-// Validate says what is wrong with a binding, as a FieldError.
+// Validate says what is wrong with a binding, as a FieldError. Whether an
+// organization has a role of its own is for the policy to tell.
 func (b *Binding) Validate() error {
 	_, err := b.compile()
 	return err
 }
 
+// compile makes a grant that grants nothing yet when the role is one of the
+// organization's own.
 func (b *Binding) compile() (*grant, error) {
-	role, err := b.role()
+	role, err := b.predefined()
 	if err != nil {
 		return nil, err
 	}
 	if err := b.checkSubjects(); err != nil {
 		return nil, err
 	}
-	g := &grant{binding: b.Name, role: role, set: role.set, source: b}
+	g := (&grant{binding: b.Name, source: b}).with(role)
 	forms := 0
 	for _, given := range []bool{b.Restriction != nil, b.CEL != "", len(b.ResourceNames) > 0} {
 		if given {
@@ -115,11 +118,26 @@ func (b *Binding) compile() (*grant, error) {
 	return g, nil
 }
 
-func (b *Binding) role() (*Role, error) {
-	if b.RoleKind != "ClusterRole" && b.RoleKind != "Role" {
-		return nil, &FieldError{"spec.roleRef.kind", "must be ClusterRole"}
+// with is the grant of a role, for the same subjects on the same resources.
+func (g *grant) with(role *Role) *grant {
+	next := *g
+	next.role, next.set = role, permissionSet{}
+	if role != nil {
+		next.set = role.set
+	}
+	return &next
+}
+
+// predefined is the role of the binding; nil when it is one of the organization's
+// own.
+func (b *Binding) predefined() (*Role, error) {
+	if b.RoleKind != "ClusterRole" && b.RoleKind != kindRole {
+		return nil, &FieldError{"spec.roleRef.kind", "must be ClusterRole or Role"}
 	}
 	role, ok := FindRole(b.RoleKind, b.Role)
+	if !ok && b.RoleKind == kindRole && !Reserved(b.Role) {
+		return nil, nil //nolint:nilnil // see above
+	}
 	if !ok {
 		return nil, &FieldError{"spec.roleRef.name", fmt.Sprintf("there is no %s %q; predefined roles are %s", b.RoleKind, b.Role, roleNames())}
 	}

@@ -30,7 +30,22 @@ func (p *Policy) MayGrant(who *identity.Principal, b Binding) error {
 	if err != nil {
 		return err
 	}
+	if g.role == nil {
+		role, err := p.ownRole(roleKey{b.Organization, b.Role})
+		if err != nil {
+			return err
+		}
+		g = g.with(role)
+	}
 	return p.mayGrant(who, b.Organization, g)
+}
+
+// MayDefine reports whether a principal may create or change to this role: only if
+// it has every permission of it in the whole organization, for a role says nothing
+// about where it will be given, and may be given already.
+func (p *Policy) MayDefine(who *identity.Principal, r CustomRole) error {
+	role := r.compile()
+	return p.mayGrant(who, r.Organization, &grant{role: role, set: role.set, any: true})
 }
 
 func (p *Policy) mayGrant(who *identity.Principal, organization string, wanted *grant) error {

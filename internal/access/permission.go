@@ -9,7 +9,8 @@ import (
 const (
 	// ReadCredentials lets a caller see status.privateKeyData of service
 	// accounts. It is apart from reading accounts: who may look at an
-	// administrator's account must not thereby become it.
+	// administrator's account must not thereby become it, and who holds a key of
+	// an account must not thereby keep it for ever.
 	ReadCredentials Permission = "cloud.credentials.describe"
 	// ReadAudit lets a caller read audit records of the organization.
 	ReadAudit Permission = "cloud.auditrecords.list"
@@ -30,6 +31,7 @@ var catalogue = []group{
 	{"cloud", "users", "create describe list update delete manage"},
 	{"cloud", "apikeys", "create describe list update delete manage"},
 	{"cloud", "rolebindings", "create describe list update delete manage"},
+	{"cloud", "roles", "create describe list update delete manage"},
 	{"cloud", "messaginginstances", "create describe list update delete manage"},
 	{"cloud", "messagingclusters", "create describe list update delete manage"},
 	{"cloud", "clusterroles", "describe list"},
@@ -47,7 +49,7 @@ var catalogue = []group{
 	{"messaging", "schemas", "create describe list update delete manage"},
 	// The schema registry: describe reads, create registers, update configures.
 	{"schema", "subjects", "create describe list update delete"},
-	{"schema", "mode", "describe update"},
+	{"schema", "mode", "update"},
 }
 
 // permissionSet is a set of the permissions of the catalogue.
@@ -107,6 +109,9 @@ func ForVerb(resource, subresource, verb string) (Permission, bool) {
 	}
 	if resource == "serviceaccounts" && subresource == "token" && verb == "create" {
 		return "cloud.apikeys.create", true // a token is a key with a short life
+	}
+	if resource == "serviceaccounts" && subresource == "rotate" && verb == "create" {
+		return "cloud.serviceaccounts.update", true
 	}
 	if subresource != "" && v != "describe" && v != "list" {
 		v = "manage"

@@ -27,6 +27,7 @@ type Policy struct {
 	mu       sync.Mutex // one writer
 	bindings *newest.Map[bindingKey, *compiled]
 	counts   map[string]int // bindings per organization
+	own      ownRoles
 }
 
 // tombstonesKept bounds the memory of deleted bindings; late events are seconds
@@ -43,10 +44,15 @@ type subjectKey struct {
 }
 
 // compiled is what the policy knows of a binding: its grant and who has it. The
-// grant of a binding that is not valid is nil.
+// grant of a binding that is not valid, or whose role is not there, is nil.
 type compiled struct {
 	grant    *grant
 	subjects []subjectKey
+
+	// Of a binding to a role of its organization: what it is without the role.
+	ref   roleKey
+	form  *grant
+	whose []subjectKey
 }
 
 // NewPolicy makes a policy without bindings: only administrators may do
@@ -56,6 +62,7 @@ func NewPolicy() *Policy {
 		seed:     maphash.MakeSeed(),
 		bindings: newest.NewMap[bindingKey, *compiled](tombstonesKept),
 		counts:   make(map[string]int),
+		own:      newOwnRoles(),
 	}
 	for i := range p.shards {
 		p.shards[i].Store(&map[subjectKey][]*grant{})
@@ -63,9 +70,9 @@ func NewPolicy() *Policy {
 	return p
 }
 
-// SetBinding adds or replaces a binding. A binding that is not valid (a
-// FieldError) grants nothing, and its predecessor under the name nothing any
-// more.
+// SetBinding adds or replaces a binding. A binding that is not valid, or whose role
+// is not there (a FieldError), grants nothing, and its predecessor under the name
+// nothing any more. When the role comes, the binding is in force.
 func (p *Policy) SetBinding(b Binding) error {
 	if p.confirm(&b) {
 		return nil
@@ -74,16 +81,22 @@ func (p *Policy) SetBinding(b Binding) error {
 	b.ResourceNames = slices.Clone(b.ResourceNames)
 	g, err := b.compile()
 	next := &compiled{}
-	if err == nil {
-		next.grant, next.subjects = g, b.subjectKeys()
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	switch {
+	case err != nil:
+	case g.role == nil:
+		next.ref, next.form, next.whose = roleKey{b.Organization, b.Role}, g, b.subjectKeys()
+		err = p.fillLocked(next)
+	default:
+		next.grant, next.subjects = g, b.subjectKeys()
+	}
 	key := bindingKey{b.Organization, b.Name}
 	old, known := p.bindings.Get(key)
 	if !p.bindings.Put(key, b.Revision, next) {
 		return err
 	}
+	p.own.moved(key, old, next)
 	p.replaceLocked(old, next)
 	if !known {
 		p.counts[b.Organization]++
@@ -115,6 +128,7 @@ func (p *Policy) DeleteBinding(organization, name string, revision int64) {
 	if !p.bindings.Delete(key, revision) {
 		return // a younger binding of the same name
 	}
+	p.own.moved(key, old, nil)
 	p.replaceLocked(old, &compiled{})
 	if known {
 		if p.counts[organization]--; p.counts[organization] == 0 {

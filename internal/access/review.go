@@ -48,7 +48,7 @@ func (p *Policy) Rules(who *identity.Principal, scope Scope) []Rule {
 	if who.ServiceAccount != "" && who.Instance == "" {
 		rules = append(rules, Rule{
 			By:           BySelf,
-			Permissions:  []Permission{"cloud.serviceaccounts.describe", ReadCredentials, "cloud.apikeys.describe"},
+			Permissions:  []Permission{"cloud.serviceaccounts.describe", "cloud.apikeys.describe"},
 			Restrictions: []Restriction{{ServiceAccount: who.ServiceAccount}},
 		})
 	}

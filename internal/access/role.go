@@ -18,7 +18,8 @@ const (
 	LevelSubject      Level = "subject"
 )
 
-// Role is a predefined role: an immutable list of permissions under a name.
+// Role is a list of permissions under a name: a predefined one, or one of an
+// organization (customrole.go), which has no level. It is never changed.
 type Role struct {
 	Name        string
 	Level       Level
@@ -35,8 +36,8 @@ const (
 	readMessaging = "messaging.*.describe|list schema.*.describe|list"
 	operate       = "messaging.*.update messaging.subscriptions.manage schema.*.update" // not manage elsewhere: that is granting access
 	allMessaging  = "messaging.*.* schema.*.*"
-	inTenant      = "messaging.namespaces|topics|subscriptions|schemas.* schema.subjects.* schema.mode.describe"
-	inNamespace   = "messaging.topics|subscriptions|schemas.* schema.subjects.* schema.mode.describe"
+	inTenant      = "messaging.namespaces|topics|subscriptions|schemas.* schema.subjects.*"
+	inNamespace   = "messaging.topics|subscriptions|schemas.* schema.subjects.*"
 	metrics       = "cloud.metrics.describe"
 )
 
@@ -63,8 +64,8 @@ var roleTable = []struct {
 		readCloud + " " + readMessaging + " " + operate + " cloud.messaginginstances|messagingclusters.update",
 	},
 	{
-		"account-admin", LevelOrganization, "Manages service accounts, API keys, users and role bindings; may hand out only what it has itself.",
-		"cloud.serviceaccounts|serviceaccountbindings|users|apikeys|rolebindings.create|describe|list|update|delete " +
+		"account-admin", LevelOrganization, "Manages service accounts, API keys, users, roles and role bindings; may hand out only what it has itself.",
+		"cloud.serviceaccounts|serviceaccountbindings|users|apikeys|roles|rolebindings.create|describe|list|update|delete " +
 			"cloud.credentials.describe cloud.clusterroles|pools|poolmembers.describe|list",
 	},
 	{
@@ -109,7 +110,7 @@ var roleTable = []struct {
 	},
 	{
 		"tenant-readonly", LevelTenant, "Reads a tenant, its namespaces, topics and schemas; no messages.",
-		"messaging.*.describe|list schema.subjects.describe|list schema.mode.describe",
+		"messaging.*.describe|list schema.subjects.describe|list",
 	},
 	{
 		"namespace-owner", LevelNamespace, "Everything in a namespace, and the namespace itself; not the creation of namespaces.",
@@ -117,7 +118,7 @@ var roleTable = []struct {
 	},
 	{
 		"namespace-readonly", LevelNamespace, "Reads a namespace, its topics and schemas; no messages.",
-		"messaging.namespaces|topics|subscriptions|schemas.describe|list schema.subjects.describe|list schema.mode.describe",
+		"messaging.namespaces|topics|subscriptions|schemas.describe|list schema.subjects.describe|list",
 	},
 	{
 		"topic-owner", LevelTopic, "Everything about a topic: its settings, messages, subscriptions and schemas.",
@@ -133,19 +134,19 @@ var roleTable = []struct {
 	},
 	{
 		"schema-owner", LevelSubject, "Everything about a subject: registers, configures and deletes.",
-		"schema.subjects.* schema.mode.describe",
+		"schema.subjects.*",
 	},
 	{
 		"schema-manager", LevelSubject, "Reads a subject and sets its compatibility level.",
-		"schema.subjects.describe|list|update schema.mode.describe",
+		"schema.subjects.describe|list|update",
 	},
 	{
 		"schema-writer", LevelSubject, "Registers schemas under a subject, and reads it; what a producer needs.",
-		"schema.subjects.describe|list|create schema.mode.describe",
+		"schema.subjects.describe|list|create",
 	},
 	{
 		"schema-reader", LevelSubject, "Reads a subject; what a consumer needs.",
-		"schema.subjects.describe|list schema.mode.describe",
+		"schema.subjects.describe|list",
 	},
 }
 
@@ -187,12 +188,12 @@ func buildRoles() ([]*Role, map[string]*Role) {
 // not change the slice.
 func Roles() []*Role { return roles }
 
-// FindRole finds the role that a binding's roleRef names: a predefined one by
-// kind ClusterRole, an older name by kind Role.
+// FindRole finds the predefined role that a binding's roleRef names: by kind
+// ClusterRole, or an older name by kind Role.
 func FindRole(kind, name string) (*Role, bool) {
 	switch kind {
 	case "ClusterRole":
-	case "Role":
+	case kindRole:
 		legacy, ok := legacyRoles[name]
 		if !ok {
 			return nil, false

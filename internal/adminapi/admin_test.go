@@ -121,6 +121,8 @@ func TestPolicies(t *testing.T) {
 		{"delayedDelivery", "delayedDelivery", `{"active":true,"tickTime":1000}`, `{"active":false,"tickTime":1000}`, "", []string{`[]`}},
 		{"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", `"FULL"`, `"BACKWARD"`, "", []string{`"SIDEWAYS"`, `5`}},
 		{"schemaValidationEnforced", "schemaValidationEnforced", `false`, `true`, "", []string{`"true"`}},
+		{"schemaSyntaxEnforced", "schemaSyntaxEnforced", `false`, `true`, "", []string{`1`}},
+		{"schemaVersionEnforced", "schemaVersionEnforced", `false`, `true`, "", []string{`{}`}},
 		{"isAllowAutoUpdateSchema", "", `true`, `false`, "", nil},
 		{"autoTopicCreation", "", `{"allowAutoTopicCreation":true,"topicType":"non-partitioned"}`, `{"allowAutoTopicCreation":true,"topicType":"partitioned","defaultNumPartitions":4}`, "", []string{`{"allowAutoTopicCreation":true,"topicType":"partitioned"}`, `{"allowAutoTopicCreation":true,"topicType":"x"}`}},
 		{"maxTopicsPerNamespace", "", `0`, `100`, "", []string{`-1`}},

@@ -57,13 +57,14 @@ func (c *call) serve() error {
 	}
 	c.route = r
 	web.RecordOf(c.R.Context()).SetRoute(brokerhttp.Surface, r.Pattern)
-	if err := c.Options.Limiter.Enter(); err != nil {
-		return err
-	}
-	defer c.Options.Limiter.Leave()
 	if err := c.Enter(c.api.opts.Resolver); err != nil {
 		return err
 	}
+	who := c.Who()
+	if err := c.Options.Limiter.Enter(who); err != nil {
+		return err
+	}
+	defer c.Options.Limiter.Leave(who)
 	if err := c.bind(); err != nil {
 		return err
 	}

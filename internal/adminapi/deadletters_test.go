@@ -2,17 +2,23 @@ package adminapi_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"freshet/internal/access"
 	"freshet/internal/audit"
 	"freshet/internal/messaging"
+	"freshet/test/tally"
 )
 
 // Whoever may only consume must not be able to write to other topics by having
 // messages die there.
-func TestDeadLetterTopicNeedsProduceThere(t *testing.T) {
+func TestAttackDeadLetterTopic(t *testing.T) {
 	t.Parallel()
+	var attempts, successes atomic.Int64
+	t.Cleanup(func() {
+		tally.Attack(t, "choosing a dead-letter topic without produce and create there", int(attempts.Load()), int(successes.Load()))
+	})
 	const path = "/admin/v2/persistent/public/default/"
 	targets := map[string]struct {
 		named  string // deadLetterTopic; "" for the default
@@ -56,7 +62,14 @@ func TestDeadLetterTopicNeedsProduceThere(t *testing.T) {
 						w.Bind("reader", role, access.Restriction{Tenant: "public", Namespace: "default", Topic: target.topic})
 					}
 					reader := w.as(w.Account("reader"))
-					if got := choose(reader, target.named); got != want {
+					got := choose(reader, target.named)
+					if want == 403 {
+						attempts.Add(1)
+						if got/100 == 2 {
+							successes.Add(1)
+						}
+					}
+					if got != want {
 						t.Fatalf("got status %d, want %d", got, want)
 					}
 					if want == 204 {

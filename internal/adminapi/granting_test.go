@@ -35,7 +35,7 @@ var harmless = []string{
 	"{seconds}", "schema", "compatibility", "version", "topics",
 	"retention", "messageTTL", "deduplication", "deduplicationEnabled", "backlogQuota", "maxUnackedMessagesPerSubscription",
 	"maxUnackedMessagesOnSubscription", "maxMessageSize", "delayedDelivery", "schemaCompatibilityStrategy",
-	"schemaValidationEnforced", "isAllowAutoUpdateSchema", "autoTopicCreation", "maxTopicsPerNamespace", "replication",
+	"schemaValidationEnforced", "schemaSyntaxEnforced", "schemaVersionEnforced", "isAllowAutoUpdateSchema", "autoTopicCreation", "maxTopicsPerNamespace", "replication",
 }
 
 // bodies are what to send to a route: nothing, and every way of granting that

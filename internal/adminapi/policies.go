@@ -62,6 +62,8 @@ func dedupField(p *messaging.Policies) **bool    { return &p.Deduplicate }
 func unackedField(p *messaging.Policies) **int   { return &p.MaxUnacked }
 func sizeField(p *messaging.Policies) **int      { return &p.MaxMessageBytes }
 func validateField(p *messaging.Policies) **bool { return &p.ValidatePayload }
+func parseField(p *messaging.Policies) **bool    { return &p.ParsePayload }
+func versionField(p *messaging.Policies) **bool  { return &p.NameSchemaVersion }
 func updatesField(p *messaging.Policies) **bool  { return &p.AllowSchemaUpdates }
 func maxTopicsField(p *messaging.Policies) **int { return &p.MaxTopics }
 func clustersOf(p *messaging.Policies) []string  { return p.Clusters }
@@ -80,6 +82,8 @@ var policies = []policy{
 	{"delayedDelivery", "delayedDelivery", getDelay, standard(getDelay), setDelay, ""},
 	{"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", getStrategy, standard(getStrategy), setStrategy, ""},
 	{"schemaValidationEnforced", "schemaValidationEnforced", shown(validateField), standard(shown(validateField)), value(validateField), ""},
+	{"schemaSyntaxEnforced", "schemaSyntaxEnforced", shown(parseField), standard(shown(parseField)), value(parseField), ""},
+	{"schemaVersionEnforced", "schemaVersionEnforced", shown(versionField), standard(shown(versionField)), value(versionField), ""},
 	{"isAllowAutoUpdateSchema", "", shown(updatesField), standard(shown(updatesField)), value(updatesField), ""},
 	{"autoTopicCreation", "", getAuto, standard(getAuto), setAuto, ""},
 	{"maxTopicsPerNamespace", "", shown(maxTopicsField), standard(shown(maxTopicsField)), value(maxTopicsField), ""},

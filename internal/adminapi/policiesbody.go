@@ -23,6 +23,8 @@ type policiesBody struct {
 	MaxTopics     *int                  `json:"max_topics_per_namespace"`
 	Strategy      messaging.Strategy    `json:"schema_compatibility_strategy"`
 	Validate      *bool                 `json:"schema_validation_enforced"`
+	Syntax        *bool                 `json:"schema_syntax_enforced"`
+	NameVersion   *bool                 `json:"schema_version_enforced"`
 	Updates       *bool                 `json:"is_allow_auto_update_schema"`
 	Properties    map[string]string     `json:"properties"`
 }
@@ -30,7 +32,8 @@ type policiesBody struct {
 func (b *policiesBody) policies() (messaging.Policies, error) {
 	p := messaging.Policies{
 		Clusters: b.Clusters, TTLSeconds: b.TTL, Deduplicate: b.Deduplication, Compatibility: b.Strategy,
-		ValidatePayload: b.Validate, AllowSchemaUpdates: b.Updates, Properties: b.Properties,
+		ValidatePayload: b.Validate, ParsePayload: b.Syntax, NameSchemaVersion: b.NameVersion,
+		AllowSchemaUpdates: b.Updates, Properties: b.Properties,
 	}
 	// Pulsar's clients send zeros where they mean nothing.
 	if b.TTL != nil && *b.TTL <= 0 {
@@ -98,6 +101,8 @@ func (c *call) renderPolicies(p *messaging.Policies) map[string]any {
 		"max_topics_per_namespace":              p.MaxTopics,
 		"schema_compatibility_strategy":         strategy,
 		"schema_validation_enforced":            p.ValidatePayload != nil && *p.ValidatePayload,
+		"schema_syntax_enforced":                p.ParsePayload != nil && *p.ParsePayload,
+		"schema_version_enforced":               p.NameSchemaVersion != nil && *p.NameSchemaVersion,
 		"is_allow_auto_update_schema":           p.AllowSchemaUpdates == nil || *p.AllowSchemaUpdates,
 		"properties":                            orEmpty(p.Properties),
 		"deleted":                               false,

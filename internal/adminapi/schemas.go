@@ -35,8 +35,11 @@ func (c *call) addSchema() error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayAutoCreate(); err != nil {
+		return err
+	}
 	// Where only administrators may add versions, managing is what it takes.
-	v, err := c.Broker().AddSchema(c.R.Context(), c.Topic, s, c.Has("messaging.schemas.manage"))
+	v, err := c.Broker().AddSchema(c.Working(), c.Topic, s, c.Has("messaging.schemas.manage"))
 	if err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (c *call) testSchema() error {
 	if err != nil {
 		return err
 	}
-	strategy, err := c.Broker().TestSchema(c.R.Context(), c.Topic, s)
+	strategy, err := c.Broker().TestSchema(c.Working(), c.Topic, s)
 	if err != nil && !errors.Is(err, messaging.ErrIncompatibleSchema) {
 		return err
 	}

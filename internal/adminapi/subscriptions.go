@@ -126,10 +126,29 @@ func (c *call) subscribe() error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayAutoCreate(); err != nil {
+		return err
+	}
 	if err := c.mayDeadLetter(properties); err != nil {
 		return err
 	}
 	return c.done(c.Broker().Subscribe(c.R.Context(), c.Topic, c.Subscription, at, properties))
+}
+
+// mayAutoCreate asks whether the caller may create the topic that the call would
+// otherwise create on the way (docs/spec/messages.md#m5).
+func (c *call) mayAutoCreate() error {
+	exists, err := c.Broker().HasTopic(c.R.Context(), c.Topic)
+	if err != nil || exists {
+		return err
+	}
+	subscription := c.Subscription
+	c.Subscription = "" // it is about the topic
+	if err := c.Authorize(need("topics", "create")...); err != nil {
+		return fmt.Errorf("topic %s does not exist, and creating it by this call: %w", c.Topic, err)
+	}
+	c.Subscription = subscription
+	return nil
 }
 
 // mayDeadLetter asks whether the caller may send the subscription's dead letters

@@ -29,7 +29,7 @@ var (
 
 // surfaces speak HTTP for the domains; the resource API and its kinds stand
 // beside them and know none.
-var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/..."}
+var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/...", "freshet/internal/streamapi/..."}
 
 // rules is the table of arrows. A package of ours that no rule names fails the
 // test, so that a new one has to find its place.
@@ -39,17 +39,22 @@ var rules = []rule{
 	// Leaves.
 	{[]string{"internal/errs", "internal/names", "internal/newest", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version", "internal/lru", "internal/cleanclose"}, nil, []string{"*"}},
+	{[]string{"internal/records"}, nil, join(http, kube, engines, cobra)},
+	{[]string{"internal/quota"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
+	{[]string{"internal/backup", "internal/control"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/web"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/kubeconfig"}, nil, join(http, kube, engines, cobra)},
+	{[]string{"internal/workpool"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/config"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/telemetry"}, []string{"internal/version"}, join(apiserver, engines)},
 
 	// The engine seam and what stands behind it.
 	{[]string{"internal/engine"}, []string{"internal/errs", "internal/names"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/engine/enginetest"}, []string{"internal/engine", "internal/errs", "internal/names"}, join(kube, engines, cobra)},
-	{[]string{"internal/engine/pebble/..."}, []string{"internal/cleanclose", "internal/engine", "internal/engine/pebble/...", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/nats-io/..."})},
+	{[]string{"internal/engine/pebble/..."}, []string{"internal/cleanclose", "internal/engine", "internal/engine/pebble/...", "internal/errs", "internal/lru", "internal/names"}, join(kube, cobra, []string{"github.com/nats-io/..."})},
 	{[]string{"internal/engine/jetstream/..."}, []string{"internal/engine", "internal/engine/jetstream/...", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
+	{[]string{"internal/groups"}, []string{"internal/engine", "internal/errs", "internal/replica"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/replica"}, []string{"internal/engine", "internal/errs"}, join(http, kube, engines, cobra)},
 
 	// Domains: no HTTP, no engine implementation, no API machinery.
@@ -59,27 +64,28 @@ var rules = []rule{
 	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names", "internal/schemas/jsontree"}, join(kube, engines, cobra)},
 	{
 		[]string{"internal/schemas"},
-		[]string{"internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica"},
+		[]string{"internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/quota", "internal/replica", "internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/workpool"},
 		join(kube, engines, cobra),
 	},
 	{
 		[]string{"internal/messaging/..."},
-		[]string{"internal/messaging/...", "internal/schemas/avro", "internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/replica"},
+		[]string{"internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/messaging/...", "internal/names", "internal/quota", "internal/records", "internal/replica", "internal/schemas/avro", "internal/workpool"},
 		join(kube, engines, cobra),
 	},
 
 	// Running clusters: the one place that opens engines.
 	{
 		[]string{"internal/dataplane/..."},
-		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/pebble", "internal/engine/jetstream", "internal/errs", "internal/identity", "internal/messaging", "internal/names", "internal/replica", "internal/schemas"},
+		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/jetstream", "internal/engine/pebble", "internal/errs", "internal/groups", "internal/identity", "internal/messaging", "internal/names", "internal/quota", "internal/replica", "internal/schemas", "internal/workpool"},
 		join(apiserver, cobra),
 	},
 
 	// Surfaces.
-	{[]string{"internal/surface"}, []string{"internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/web"}, join(apiserver, engines, cobra)},
+	{[]string{"internal/surface"}, []string{"internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/quota", "internal/web"}, join(apiserver, engines, cobra)},
 	{[]string{"internal/brokerhttp"}, surface("internal/messaging", "internal/engine"), join(apiserver, engines, cobra)},
 	{[]string{"internal/brokerhttp/brokertest"}, []string{"api/...", "internal/..."}, apiserver},
 	{[]string{"internal/messageapi/..."}, surface("internal/brokerhttp", "internal/messaging"), join(apiserver, engines, cobra)},
+	{[]string{"internal/streamapi/..."}, surface("internal/engine", "internal/groups", "internal/messaging", "internal/records", "internal/replica"), join(apiserver, engines, cobra)},
 	{[]string{"internal/adminapi/..."}, surface("internal/brokerhttp", "internal/messaging"), join(apiserver, engines, cobra)},
 	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
 	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru"), join(apiserver, engines, cobra)},
@@ -87,7 +93,7 @@ var rules = []rule{
 	{[]string{"internal/placement"}, []string{"api/..."}, join(apiserver, engines, cobra)},
 	{
 		[]string{"internal/resources/..."},
-		[]string{"api/...", "internal/resources/...", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/surface", "internal/web"},
+		[]string{"api/...", "internal/access", "internal/audit", "internal/cleanclose", "internal/errs", "internal/identity", "internal/names", "internal/quota", "internal/resources/...", "internal/surface", "internal/web"},
 		join(engines, surfaces, []string{"freshet/internal/kinds/...", "freshet/internal/reconcile/..."}),
 	},
 	{
@@ -99,19 +105,19 @@ var rules = []rule{
 	// The kinds: each knows no other, and only the list knows them all.
 	{
 		[]string{"internal/kinds/..."},
-		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/reconcile/...", "internal/resources/..."},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/..."},
 		join(engines, surfaces, []string{"freshet/internal/kinds/..."}),
 	},
 	{ // the list
 		[]string{"internal/kinds"},
-		[]string{"api/...", "internal/access", "internal/identity", "internal/kinds/...", "internal/placement", "internal/reconcile/...", "internal/resources/store"},
+		[]string{"api/...", "internal/access", "internal/identity", "internal/kinds/...", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/store"},
 		join(engines, surfaces),
 	},
 	{[]string{"internal/kinds/kindstest"}, []string{"api/...", "internal/..."}, nil},
 
 	// Composition.
 	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli"}},
-	{[]string{"internal/cli"}, []string{"api/...", "internal/config", "internal/errs", "internal/identity", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
+	{[]string{"internal/cli"}, []string{"api/...", "internal/backup", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.
@@ -123,7 +129,7 @@ func join(lists ...[]string) []string { return slices.Concat(lists...) }
 
 // surface lists what an HTTP surface may import besides its own domain.
 func surface(own ...string) []string {
-	return append(own, "api/openapi", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/surface", "internal/web")
+	return append(own, "api/openapi", "internal/access", "internal/audit", "internal/errs", "internal/identity", "internal/names", "internal/quota", "internal/surface", "internal/web", "internal/workpool")
 }
 
 // exclusive lists libraries that only some packages may import themselves.
@@ -138,6 +144,7 @@ var exclusive = []struct {
 	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
 	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "test/..."}},
+	{"github.com/twmb/franz-go/pkg/kmsg", []string{"internal/streamapi/...", "test/..."}},
 	{"github.com/cockroachdb/pebble/...", []string{"internal/engine/pebble/...", "bench/...", "test/..."}},
 }
 

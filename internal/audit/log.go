@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -33,6 +34,9 @@ type Options struct {
 	SyncEvery time.Duration // between syncs of new records; negative for none
 	Patience  time.Duration // that a caller waits for a place in a full queue
 	Log       *slog.Logger  // for failures of the log itself
+	// Room says whether the disk has room for records; without, they are counted as
+	// failed. nil is always.
+	Room func() bool
 }
 
 func (o *Options) complete() error {
@@ -67,6 +71,8 @@ type Stats struct {
 	Dropped int64 // not written because the queue was full
 	Failed  int64 // not written because the file failed
 	Queued  int   // waiting now
+
+	Suppressed int64 // denials of which only the number was written
 }
 
 // Log is an audit log.
@@ -80,6 +86,7 @@ type Log struct {
 	full    atomic.Bool   // set by a drop, unset when the writer has caught up
 	written atomic.Int64
 	dropped atomic.Int64
+	failing atomic.Bool // the last write failed, which was reported
 	failed  atomic.Int64
 
 	closing sync.Once
@@ -235,12 +242,25 @@ func (l *Log) writeQueued(first *Record) {
 	if n == 0 {
 		return
 	}
-	if err := l.file.write(); err != nil {
+	if err := l.writeFile(); err != nil {
 		l.failed.Add(n)
-		l.report(err)
+		if !l.failing.Swap(true) {
+			l.report(err)
+		}
 		return
 	}
+	l.failing.Store(false)
 	l.written.Add(n)
+}
+
+var errNoRoom = errors.New("the disk is nearly full; records are counted and not written until there is room")
+
+func (l *Log) writeFile() error {
+	if l.opts.Room != nil && !l.opts.Room() {
+		l.file.pending.Reset()
+		return errNoRoom
+	}
+	return l.file.write()
 }
 
 func (l *Log) report(err error) {

@@ -20,6 +20,8 @@ var statuses = map[errs.Kind]int{
 	errs.Precondition:    http.StatusPreconditionFailed,
 	errs.TooLarge:        http.StatusRequestEntityTooLarge,
 	errs.Unavailable:     http.StatusServiceUnavailable,
+	errs.Exhausted:       http.StatusForbidden,
+	errs.Throttled:       http.StatusTooManyRequests,
 	errs.Internal:        http.StatusInternalServerError,
 }
 
@@ -30,6 +32,7 @@ var reasons = map[int]string{
 	http.StatusForbidden:           "Forbidden",
 	http.StatusNotFound:            "NotFound",
 	http.StatusMethodNotAllowed:    "MethodNotAllowed",
+	http.StatusTooManyRequests:     "TooManyRequests",
 	http.StatusServiceUnavailable:  "ServiceUnavailable",
 	http.StatusInternalServerError: "InternalError",
 }
@@ -58,8 +61,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusInternalServerError:
 		// The cause is for the log, not for the caller.
 		message = "internal error, request id " + web.RecordOf(r.Context()).RequestID
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "1")
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", surface.RetryAfter(err))
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", surface.Challenge("audit", err))
 	}

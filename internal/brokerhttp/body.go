@@ -42,7 +42,7 @@ func (c *Call) Body(limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, held, err := c.Options.Limiter.ReadBody(r, limit)
+	b, held, err := c.Options.Limiter.ReadBody(r, c.Who(), limit)
 	c.held += held
 	return b, err
 }

@@ -1,6 +1,7 @@
 package brokerhttp
 
 import (
+	"context"
 	"net/http"
 
 	"freshet/internal/access"
@@ -8,8 +9,10 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 	"freshet/internal/surface"
 	"freshet/internal/web"
+	"freshet/internal/workpool"
 )
 
 // Surface is the name of both surfaces in records and metrics: to their callers
@@ -23,6 +26,8 @@ type Cluster struct {
 	Scope access.Scope
 	// Audiences are the names under which the cluster accepts tokens.
 	Audiences []string
+	// Quota is what the cluster may take; nil: everything.
+	Quota *quota.Cluster
 }
 
 // Resolver finds the cluster of a request.
@@ -54,6 +59,11 @@ type Call struct {
 // Broker is the cluster's.
 func (c *Call) Broker() *messaging.Broker { return c.Cluster.Broker }
 
+// Working is the context for calls that can cost much: it says who has to wait.
+func (c *Call) Working() context.Context {
+	return workpool.WithShare(c.R.Context(), workpool.Share{Organization: c.Principal.Organization, Principal: c.Principal.Name})
+}
+
 // Enter finds the cluster and the caller.
 func (c *Call) Enter(resolver Resolver) error {
 	if err := c.Resolve(resolver); err != nil {
@@ -74,13 +84,33 @@ func (c *Call) Identify() error {
 	if err != nil {
 		return err
 	}
-	c.Principal, err = c.Options.Authenticate(c.R, token, c.Cluster.Audiences...)
-	return err
+	if c.Principal, err = c.Options.Authenticate(c.R, token, c.Cluster.Audiences...); err != nil {
+		return err
+	}
+	return c.Meter()
+}
+
+// Meter counts the call for the cluster and its organization, and refuses it when
+// there are too many. System administrators always come in.
+func (c *Call) Meter() error {
+	if c.Principal.System || c.Cluster.Quota == nil {
+		return nil
+	}
+	web.RecordOf(c.R.Context()).Meter = c.Cluster.Quota
+	return c.Cluster.Quota.Admit()
+}
+
+// Who is the caller to the limiter; nobody in particular before Identify.
+func (c *Call) Who() web.Caller {
+	if c.Principal == nil {
+		return web.Caller{}
+	}
+	return web.Caller{Organization: c.Principal.Organization, Principal: c.Principal.Name}
 }
 
 // Release gives back what the body held.
 func (c *Call) Release() {
-	c.Options.Limiter.Release(c.held)
+	c.Options.Limiter.Release(c.Who(), c.held)
 	c.held = 0
 }
 

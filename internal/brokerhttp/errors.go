@@ -11,6 +11,7 @@ import (
 	"freshet/internal/messaging"
 	"freshet/internal/surface"
 	"freshet/internal/web"
+	"freshet/internal/workpool"
 )
 
 // Column says whose status an error leaves with: message calls know one status
@@ -93,6 +94,9 @@ var wires = []wire{
 	{access.ErrDenied, 401, 403},
 	{access.ErrNoPrincipal, 401, 401},
 	{web.ErrBodyTooLarge, 413, 413},
+	{workpool.ErrTooCostly, 400, 422},
+	{workpool.ErrBusy, 503, 503},
+	{web.ErrBodyTimeout, 408, 408},
 	{web.ErrBusy, 503, 503},
 	{context.DeadlineExceeded, 503, 503},
 	{context.Canceled, 503, 503},
@@ -114,6 +118,8 @@ var kinds = map[errs.Kind]wire{
 	errs.Precondition:    {message: 412, admin: 412},
 	errs.TooLarge:        {message: 413, admin: 413},
 	errs.Unavailable:     {message: 503, admin: 503},
+	errs.Exhausted:       {message: 403, admin: 403},
+	errs.Throttled:       {message: 429, admin: 429},
 }
 
 // What a surface answers to a path or a method that it does not have.
@@ -187,8 +193,8 @@ func (c *Call) Fail(err error, code int) {
 	switch code {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", surface.Challenge(Surface, err))
-	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", "1")
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", surface.RetryAfter(err))
 	case http.StatusUnsupportedMediaType:
 		h.Set("Accept-Encoding", codings) // RFC 9110 §15.5.16
 	case http.StatusMethodNotAllowed:

@@ -19,10 +19,13 @@ directory: whoever can read that is the server's administrator.`,
   freshet admin reset-credentials --organization acme --service-account ci --out ci.json
 
   # a new key for secrets at rest
-  freshet admin encryption-key rotate`,
+  freshet admin encryption-key rotate
+
+  # a key that signs tokens has leaked
+  freshet admin signing-key withdraw 5l2fWnC0hZ7Yk1mFqkUx`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newResetCredentials(), newEncryptionKey(server))
+	cmd.AddCommand(newResetCredentials(), newEncryptionKey(server), newSigningKey())
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/backup"
 	"freshet/internal/config"
 	"freshet/internal/errs"
 )
@@ -24,6 +25,10 @@ type Server struct {
 	Run func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer) error
 	// SealedSecrets counts what is stored under each encryption key.
 	SealedSecrets func(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
+	// Restore makes a data directory of a backup.
+	Restore func(ctx context.Context, r backup.RestoreOptions) (*backup.Manifest, error)
+	// Check verifies the data directory of a stopped server.
+	Check func(ctx context.Context, cfg *config.Config, report CheckReport) error
 }
 
 // Streams are the process's input and output.
@@ -85,7 +90,8 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%w", err) })
-	root.AddCommand(newServe(server), newConfig(), newHealth(), newKubeconfig(), newAdmin(server), newVersion())
+	root.AddCommand(newServe(server), newCheck(server), newConfig(), newHealth(), newKubeconfig(), newAdmin(server),
+		newBackup(), newRestore(server), newVersion())
 	return root
 }
 

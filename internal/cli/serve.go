@@ -53,6 +53,8 @@ trail again and reads certificates and configuration again.`,
 	f.StringVar(&flags.DataDir, "data-dir", flags.DataDir, "`directory` that holds everything kept")
 	f.StringVar(&flags.HTTP, "http", flags.HTTP, "HTTP listen `address`, or off")
 	f.StringVar(&flags.HTTPS, "https", flags.HTTPS, "HTTPS listen `address`, or off")
+	f.StringVar(&flags.Stream.Plain, "stream", flags.Stream.Plain, "listen `address` of the stream protocol (Kafka), auto or off")
+	f.StringVar(&flags.Stream.TLS, "stream-tls", flags.Stream.TLS, "the same with TLS")
 	f.StringVar(&flags.Ops, "ops", flags.Ops, "listen `address` of metrics and profiles, or off")
 	f.BoolVar(&flags.InsecureHTTP, "insecure-http", false, "allow HTTP on an address that other machines can reach")
 	f.StringVar(&flags.Log.Level, "log-level", flags.Log.Level, "debug, info, warn or error")
@@ -67,6 +69,8 @@ func overlay(cmd *cobra.Command, cfg, flags *config.Config) {
 		"http":          func() { cfg.HTTP = flags.HTTP },
 		"https":         func() { cfg.HTTPS = flags.HTTPS },
 		"ops":           func() { cfg.Ops = flags.Ops },
+		"stream":        func() { cfg.Stream.Plain = flags.Stream.Plain },
+		"stream-tls":    func() { cfg.Stream.TLS = flags.Stream.TLS },
 		"insecure-http": func() { cfg.InsecureHTTP = flags.InsecureHTTP },
 		"log-level":     func() { cfg.Log.Level = flags.Log.Level },
 		"log-format":    func() { cfg.Log.Format = flags.Log.Format },

@@ -17,6 +17,7 @@ func (c *Config) validateBounds(p *problems) {
 		{"limits.requestsInFlight", l.RequestsInFlight, 1, 10_000_000},
 		{"limits.waitingConsumers", l.WaitingConsumers, 1, 10_000_000},
 		{"limits.tokenBurst", l.TokenBurst, 1, 1_000_000},
+		{"backup.keep", c.Backup.Keep, 1, 100_000},
 		{"audit.keep", c.Audit.Keep, 1, 10_000},
 		{"log.accessRate", c.Log.AccessRate, 0, 1_000_000},
 	} {
@@ -59,6 +60,7 @@ func (c *Config) validateDurations(p *problems) {
 		{"timeouts.consumeMax", t.ConsumeMax, time.Second, 10 * time.Minute},
 		{"timeouts.drain", t.Drain, 0, time.Hour},
 		{"tokens.lifetime", c.Tokens.Lifetime, time.Minute, 30 * day},
+		{"backup.every", c.Backup.Every, time.Minute, 3650 * day},
 		{"tokens.keyRotation", c.Tokens.KeyRotation, time.Hour, 3650 * day},
 	} {
 		if b.value.Std() < b.min || b.value.Std() > b.max {

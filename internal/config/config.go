@@ -42,6 +42,7 @@ type Config struct {
 	EncryptionKey EncryptionKey `json:"encryptionKey"`
 	Pools         []Pool        `json:"pools"`
 	Limits        Limits        `json:"limits"`
+	Quotas        Quotas        `json:"quotas"`
 	Timeouts      Timeouts      `json:"timeouts"`
 	Tokens        Tokens        `json:"tokens"`
 	Admin         Admin         `json:"admin"`
@@ -50,6 +51,8 @@ type Config struct {
 	Log           Log           `json:"log"`
 	Metrics       Metrics       `json:"metrics"`
 	Audit         Audit         `json:"audit"`
+	Backup        Backup        `json:"backup"`
+	Stream        Stream        `json:"stream"`
 
 	// origins says where a setting was read: "line 3", or the name of an
 	// environment variable. By path, for messages.
@@ -88,7 +91,9 @@ type Etcd struct {
 	// external endpoints, which pool members with engine pebble demand: their
 	// data lies on this machine only.
 	SingleReplica bool `json:"singleReplica"`
-	// Quota bounds the embedded member's store.
+	// Quota bounds what the embedded member stores for callers. Near it nothing
+	// is taken that adds to the store; the service's own writes may go a quarter
+	// further.
 	Quota Size `json:"quota"`
 	// CompactionInterval decides how long old revisions, and with them
 	// continue tokens, stay good.
@@ -230,4 +235,17 @@ type Audit struct {
 	Path    string `json:"path"`
 	MaxSize Size   `json:"maxSize"`
 	Keep    int    `json:"keep"`
+}
+
+// Backup sets the backups that the server takes of itself.
+type Backup struct {
+	// Directory is where they go, each in a folder of its own; "" takes none.
+	Directory string `json:"directory"`
+	// Every is how long after the newest one the next begins.
+	Every Duration `json:"every"`
+	// Keep is how many there are; the oldest go.
+	Keep int `json:"keep"`
+	// WithoutKeys leaves out the encryption keys, the operator's token and the
+	// certificate authority.
+	WithoutKeys bool `json:"withoutKeys"`
 }

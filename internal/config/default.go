@@ -30,6 +30,7 @@ func Default() *Config {
 			TokenRate:        10,
 			TokenBurst:       100,
 		},
+		Quotas: defaultQuotas(),
 		Timeouts: Timeouts{
 			ReadHeader: Duration(10 * time.Second),
 			ReadBody:   Duration(60 * time.Second),
@@ -47,6 +48,8 @@ func Default() *Config {
 		CORS:          CORS{Origins: []string{"*"}},
 		Log:           Log{Level: "info", Format: "text", Access: AccessAll, AccessRate: 100},
 		Audit:         Audit{Path: "audit.log", MaxSize: 100 << 20, Keep: 5},
+		Backup:        Backup{Every: Duration(24 * time.Hour), Keep: 7},
+		Stream:        defaultStream(),
 	}
 }
 

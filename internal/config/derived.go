@@ -31,6 +31,11 @@ func (c *Config) EncryptionKeyFile() string {
 	return c.Path("encryption.key")
 }
 
+// WithdrawnKeysFile returns where the operator names signing keys that may have
+// leaked, one id in a line, or all of them as "all". Whoever can write it has the
+// data directory, and with it the keys. The server removes it when it has obeyed.
+func (c *Config) WithdrawnKeysFile() string { return c.Path("signing-keys.withdraw") }
+
 // LogPath returns the file of the log, or "" for standard error.
 func (c *Config) LogPath() string {
 	if c.Log.File == "" || filepath.IsAbs(c.Log.File) {

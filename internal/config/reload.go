@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // atRunTime are the settings that a running server takes up.
@@ -19,6 +20,8 @@ func (c *Config) Reload(next *Config) (now *Config, changed, restart []string) {
 	copied := *c
 	copied.Log.Level, copied.Log.Access, copied.Log.AccessRate = next.Log.Level, next.Log.Access, next.Log.AccessRate
 	copied.Metrics.Topics = next.Metrics.Topics
+	copied.Quotas = next.Quotas
+	copied.Quotas.Resources = c.Quotas.Resources
 	before, after := map[string]any{}, map[string]any{}
 	flatten(before, "", tree(c))
 	flatten(after, "", tree(next))
@@ -26,7 +29,7 @@ func (c *Config) Reload(next *Config) (now *Config, changed, restart []string) {
 	for _, path := range slices.Sorted(maps.Keys(before)) {
 		switch {
 		case reflect.DeepEqual(before[path], after[path]):
-		case atRunTime[path]:
+		case atRunTime[path] || strings.HasPrefix(path, "quotas.") && !strings.HasPrefix(path, "quotas.resources."):
 			changed = append(changed, path)
 		default:
 			restart = append(restart, path)

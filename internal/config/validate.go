@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -56,13 +57,16 @@ func (c *Config) validate(p *problems) {
 		p.addf("dataDir", "must not be empty")
 	}
 	c.validateListeners(p)
+	c.validateStream(p)
 	c.validateURLs(p)
 	c.validateTLS(p)
 	c.validateEtcd(p)
 	c.validateSecrets(p)
 	c.validatePools(p)
 	c.validateBounds(p)
+	c.validateQuotas(p)
 	c.validateAdmin(p)
+	c.validateBackup(p)
 	c.validateLog(p)
 }
 
@@ -177,8 +181,8 @@ func (c *Config) validateEtcd(p *problems) {
 	if !strings.HasPrefix(c.Etcd.Prefix, "/") || strings.HasSuffix(c.Etcd.Prefix, "/") {
 		p.addf("etcd.prefix", "%q must begin with / and not end with it", c.Etcd.Prefix)
 	}
-	if c.Etcd.Quota < 64<<20 {
-		p.addf("etcd.quota", "%s is too small, the minimum is 64Mi", c.Etcd.Quota)
+	if c.Etcd.Quota < 16<<20 {
+		p.addf("etcd.quota", "%s is too small, the minimum is 16Mi", c.Etcd.Quota)
 	}
 	if c.Etcd.CompactionInterval < Duration(time.Minute) {
 		p.addf("etcd.compactionInterval", "%s is too short, the minimum is 1m", c.Etcd.CompactionInterval)
@@ -234,6 +238,26 @@ func (c *Config) validateMember(p *problems, field string, member PoolMember) {
 	case c.Etcd.External() && !c.Etcd.SingleReplica:
 		p.addf(field+".engine", "pebble keeps a cluster's data on this machine only, so replicas that share "+
 			"an external etcd would not see the same data; set etcd.singleReplica: true if this is the only replica")
+	}
+}
+
+// validateBackup wants a place that does not depend on where the server was started
+// and does not go with the data directory.
+func (c *Config) validateBackup(p *problems) {
+	dir := c.Backup.Directory
+	if dir == "" {
+		return
+	}
+	if !filepath.IsAbs(dir) {
+		p.addf("backup.directory", "%q must be an absolute path", dir)
+		return
+	}
+	data, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		return // nobody knows where we are
+	}
+	if inside, err := filepath.Rel(data, dir); err == nil && filepath.IsLocal(inside) {
+		p.addf("backup.directory", "%s is in the data directory, and would be lost with it; use another place", dir)
 	}
 }
 

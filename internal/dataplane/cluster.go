@@ -11,7 +11,9 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/engine/pebble"
 	"freshet/internal/messaging"
+	"freshet/internal/quota"
 	"freshet/internal/schemas"
+	"freshet/internal/workpool"
 )
 
 // Cluster is a running cluster.
@@ -22,6 +24,8 @@ type Cluster struct {
 	Engine    engine.Engine
 	Broker    *messaging.Broker
 	Registry  *schemas.Registry
+	groups    *lazyGroups
+	Quota     *quota.Cluster // nil: no limits
 }
 
 const registryJournal = "schemas"
@@ -30,34 +34,68 @@ const registryJournal = "schemas"
 // has come up.
 func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
-	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, MustExist: spec.Existing})
+	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, MustExist: spec.Existing && !p.mayLack(spec.UID)})
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	report(provision.Storage)
-	journal, err := store.Journal(ctx, registryJournal)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the registry's journal: %w", err), store.Close())
+	limits := p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, quota.ClusterLimits(spec.Custom))
+	c := &Cluster{Engine: store, Quota: limits, groups: &lazyGroups{}}
+	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
+		limits.Close()
+		return nil, errors.Join(err, store.Close())
 	}
-	registry, err := schemas.Open(ctx, journal, schemas.Options{Logger: log})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the schema registry: %w", err), store.Close())
-	}
-	report(provision.Metadata)
-	broker, err := messaging.Open(ctx, store, messaging.Options{Limits: p.opts.Limits, Schemas: schemaIDs{registry}, Logger: log})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the broker: %w", err), registry.Close(), store.Close())
-	}
-	report(provision.Broker)
-	c := &Cluster{Engine: store, Broker: broker, Registry: registry}
 	return c.with(spec), nil
 }
+
+// start brings up what stands on the store.
+func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *workpool.Pool, log *slog.Logger, report func(provision.Part)) error {
+	journal, err := c.Engine.Journal(ctx, registryJournal)
+	if err != nil {
+		return fmt.Errorf("opening the registry's journal: %w", err)
+	}
+	if c.Registry, err = schemas.Open(ctx, journal, schemas.Options{Logger: log, Quota: c.Quota, Pool: pool}); err != nil {
+		return fmt.Errorf("opening the schema registry: %w", err)
+	}
+	report(provision.Metadata)
+	c.Broker, err = messaging.Open(ctx, c.Engine, messaging.Options{Limits: limits, Schemas: schemaIDs{c.Registry}, Quota: c.Quota, Pool: pool, Logger: log})
+	if err != nil {
+		return errors.Join(fmt.Errorf("opening the broker: %w", err), c.Registry.Close())
+	}
+	c.Quota.Follow(c.used)
+	report(provision.Broker)
+	return nil
+}
+
+// used counts what the cluster has, for its quotas.
+func (c *Cluster) used(r quota.Resource) int64 {
+	switch r {
+	case quota.Topics:
+		partitions, _ := c.Broker.Used()
+		return partitions
+	case quota.Subscriptions:
+		return c.Engine.Totals().Subscriptions
+	case quota.Subjects:
+		subjects, _ := c.Registry.Used()
+		return subjects
+	case quota.SchemaBytes:
+		_, ofTopics := c.Broker.Used()
+		_, registered := c.Registry.Used()
+		return ofTopics + registered
+	case quota.StoredBytes:
+		return c.Engine.Totals().Stored
+	}
+	return 0
+}
+
+// mayLack says whether the store of a cluster that has run before may be made anew.
+func (p *Plane) mayLack(uid string) bool { return p.opts.MayLack != nil && p.opts.MayLack(uid) }
 
 // with is the same running cluster under another spec.
 func (c *Cluster) with(spec provision.Spec) *Cluster {
 	return &Cluster{
 		Spec: spec, Scope: scopeOf(spec), Audiences: audiencesOf(spec),
-		Engine: c.Engine, Broker: c.Broker, Registry: c.Registry,
+		Engine: c.Engine, Broker: c.Broker, Registry: c.Registry, Quota: c.Quota, groups: c.groups,
 	}
 }
 
@@ -70,5 +108,6 @@ func (c *Cluster) Health() error {
 // state machines end, then the store.
 func (c *Cluster) close() error {
 	c.Broker.Drain()
-	return errors.Join(c.Broker.Close(), c.Registry.Close(), c.Engine.Close())
+	c.Quota.Close()
+	return errors.Join(c.groups.close(), c.Broker.Close(), c.Registry.Close(), c.Engine.Close())
 }

@@ -31,6 +31,8 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
+	"freshet/internal/quota"
+	"freshet/internal/workpool"
 )
 
 // Options configure a plane.
@@ -47,7 +49,11 @@ type Options struct {
 	OpenTables  int   // files that all clusters together keep open to read; 1000 when 0
 	DiskReserve int64 // free space that messages leave untouched; the engine's choice when 0
 	Limits      messaging.Limits
-	Logger      *slog.Logger
+	// MayLack says of a cluster that has run before that its store need not be
+	// there: after a restore, one that was made during the backup. nil: of none.
+	MayLack func(uid string) bool
+	Quotas  *quota.Book // nil: organizations may have what they like
+	Logger  *slog.Logger
 }
 
 const (
@@ -69,6 +75,7 @@ var (
 type Plane struct {
 	opts  Options
 	cache *pebble.Cache
+	pool  *workpool.Pool // one for all clusters: they share the processor
 	log   *slog.Logger
 
 	mu      sync.Mutex // held while clusters are opened and closed
@@ -135,7 +142,7 @@ func Open(opts Options) (*Plane, error) {
 			return nil, fmt.Errorf("removing a deleted cluster: %w", err)
 		}
 	}
-	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), log: opts.Logger}
+	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), pool: workpool.New(), log: opts.Logger}
 	p.running.Store(newIndex())
 	return p, nil
 }
@@ -155,6 +162,7 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 	}
 	if old, ok := p.running.Load().byUID[spec.UID]; ok {
 		if !old.Equal(spec) {
+			old.Quota.Change(quota.ClusterLimits(spec.Custom))
 			p.publishLocked(old.with(spec))
 		}
 		return old.Health()
@@ -288,6 +296,12 @@ func (p *Plane) Has(uid string) bool {
 	_, open := dir.byUID[uid]
 	_, failed := dir.failed[uid]
 	return open || failed
+}
+
+// ServesStream says whether a cluster is open and has the stream protocol.
+func (p *Plane) ServesStream(uid string) bool {
+	c, ok := p.running.Load().byUID[uid]
+	return ok && c.Stream
 }
 
 // Clusters lists the open clusters, in no particular order.

@@ -30,6 +30,10 @@ type Engine interface {
 
 	// Journal opens the named journal, creating it when it is new.
 	Journal(ctx context.Context, name string) (Journal, error)
+	// Checkpoint writes a copy of everything to a directory that does not exist
+	// yet: all that was acknowledged before the call, and of what comes during it
+	// the part up to one moment. The copy can be opened as a store.
+	Checkpoint(ctx context.Context, dir string) error
 	// Health returns nil while the engine keeps its promises, and otherwise
 	// what broke them.
 	Health() error

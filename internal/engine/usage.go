@@ -11,6 +11,10 @@ type Statistics interface {
 	// when they were last used. What an engine stored before it was opened is
 	// looked through in the background, from the first call on.
 	Usage(ctx context.Context, visit func(Usage)) error
+	// Totals returns what all topics have together, for next to nothing. What an
+	// engine stored before it was opened is added in the background, from the
+	// first call on.
+	Totals() Totals
 	// DamagedMessages returns how many messages were found damaged, and how often
 	// one of them was acknowledged all the same, since the engine was opened.
 	DamagedMessages() (found, skipped int64)
@@ -25,11 +29,18 @@ type Statistics interface {
 // Usage is how one topic is used, over all its partitions and
 // subscriptions.
 type Usage struct {
-	Topic   TopicID
-	Stored  int64  // bytes
-	Backlog uint64 // messages not acknowledged, added up over the subscriptions
-	Leased  uint64 // handed out and not settled
-	Oldest  int64  // publish time of the oldest message in a backlog, epoch milliseconds; 0 for none
+	Topic         TopicID
+	Stored        int64 // bytes
+	Subscriptions int
+	Backlog       uint64 // messages not acknowledged, added up over the subscriptions
+	Leased        uint64 // handed out and not settled
+	Oldest        int64  // publish time of the oldest message in a backlog, epoch milliseconds; 0 for none
+}
+
+// Totals are what all topics of a store have together.
+type Totals struct {
+	Stored        int64 // bytes
+	Subscriptions int64
 }
 
 // Disk is the room of a store in bytes. What cannot be told is -1.

@@ -28,6 +28,8 @@ const (
 	Precondition                // the state the caller demanded does not hold
 	TooLarge                    // a body, name or list is over its limit
 	Unavailable                 // try again later: overload, disk full, shutting down
+	Exhausted                   // the caller's organization has no room left: a quota is used up
+	Throttled                   // the caller's organization calls too fast: try again a little later
 
 	// KindCount is how many kinds there are: a surface ranges over it to test
 	// that it maps them all.
@@ -44,6 +46,8 @@ var kindNames = [KindCount]string{
 	Precondition:    "precondition failed",
 	TooLarge:        "too large",
 	Unavailable:     "unavailable",
+	Exhausted:       "quota exhausted",
+	Throttled:       "throttled",
 }
 
 // String returns the kind in lower-case words, for logs.

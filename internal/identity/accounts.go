@@ -2,6 +2,7 @@ package identity
 
 import (
 	"sync/atomic"
+	"time"
 
 	"freshet/internal/newest"
 )
@@ -13,9 +14,47 @@ type Account struct {
 	UID          string
 	ClientID     string
 	SecretHash   string // of Sealer.HashSecret
+	Replaced     Client // what a rotation has replaced, and is still good for a while
 	Admin        bool   // administrator of its organization
 	System       bool   // administrator of everything
 	Revision     int64  // of the resource; the newest wins (package newest)
+}
+
+// Client is what an account signed in with until its credentials were rotated.
+type Client struct {
+	ID         string // "" when there is none
+	SecretHash string
+	Ends       time.Time
+}
+
+// accepts says whether a client id is one that the account may use now.
+func (a *Account) accepts(clientID string, now time.Time) bool {
+	switch clientID {
+	case "":
+		return false
+	case a.ClientID:
+		return true
+	case a.Replaced.ID:
+		return now.Before(a.Replaced.Ends)
+	}
+	return false
+}
+
+// as is the account in the hands of whoever signs in with a client id that it
+// accepts: tokens are made for that one, and end with it.
+func (a *Account) as(clientID string) *Account {
+	if clientID == a.ClientID {
+		return a
+	}
+	with := *a
+	with.ClientID, with.SecretHash = a.Replaced.ID, a.Replaced.SecretHash
+	return &with
+}
+
+// same says whether what a token of the account may do is what it was.
+func (a *Account) same(was *Account) bool {
+	return a == was || a.Organization == was.Organization && a.Name == was.Name && a.UID == was.UID &&
+		a.Admin == was.Admin && a.System == was.System
 }
 
 // Scopes are what the account's access tokens say about it. They inform
@@ -28,9 +67,8 @@ func (a *Account) Scopes() []string {
 }
 
 // accountRecord is what cached tokens point to. live is the present state, nil
-// once the account is deleted or has other credentials; a token that was
-// verified against another state is verified again. So an eviction is one
-// atomic store.
+// once the account is deleted; a token that was verified against another state
+// asks that one whether it is still good. So an eviction is one atomic store.
 type accountRecord struct {
 	live atomic.Pointer[Account] // written under Directory.mu
 }
@@ -50,11 +88,13 @@ func (d *Directory) PutAccount(a Account) {
 		case old.UID != a.UID:
 			d.dropAccountLocked(at, rec)
 			rec = nil
-		case old.ClientID != a.ClientID:
-			// New credentials: tokens of the old ones end here.
-			d.dropClientLocked(old.ClientID, rec)
-			rec.live.Store(nil)
-			rec = nil
+		default:
+			// Other credentials: tokens of those that are gone end here.
+			for _, id := range []string{old.ClientID, old.Replaced.ID} {
+				if id != a.ClientID && id != a.Replaced.ID {
+					d.dropClientLocked(id, rec)
+				}
+			}
 		}
 	}
 	if rec == nil {
@@ -63,8 +103,10 @@ func (d *Directory) PutAccount(a Account) {
 	d.accounts.Put(at, a.Revision, rec)
 	// A client id belongs to whoever had it first: nobody takes over another
 	// account's by claiming it.
-	if holder := d.clients[a.ClientID]; a.ClientID != "" && (holder == nil || holder == rec) {
-		d.clients[a.ClientID] = rec
+	for _, id := range []string{a.ClientID, a.Replaced.ID} {
+		if holder := d.clients[id]; id != "" && (holder == nil || holder == rec) {
+			d.clients[id] = rec
+		}
 	}
 	a.Revision = 0 // a mere resync must not look like a change to cached tokens
 	if old := rec.live.Load(); old == nil || *old != a {
@@ -110,6 +152,7 @@ func (d *Directory) dropAccountLocked(at name, rec *accountRecord) {
 	rec.live.Store(nil)
 	d.accounts.Delete(at, 0)
 	d.dropClientLocked(old.ClientID, rec)
+	d.dropClientLocked(old.Replaced.ID, rec)
 }
 
 // dropClientLocked is called with mu held.
@@ -127,9 +170,14 @@ func (d *Directory) Account(organization, account string) (*Account, bool) {
 	return rec.load()
 }
 
-// AccountByClientID finds an account by its client id.
+// AccountByClientID finds an account by a client id that is good now, and returns
+// it with that one as its own.
 func (d *Directory) AccountByClientID(clientID string) (*Account, bool) {
-	return d.client(clientID).load()
+	account, ok := d.client(clientID).load()
+	if !ok || !account.accepts(clientID, time.Now()) {
+		return nil, false
+	}
+	return account.as(clientID), true
 }
 
 func (d *Directory) client(clientID string) *accountRecord {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"time"
 	"unicode"
 )
 
@@ -25,6 +26,17 @@ type Credentials struct {
 	ClientSecret Secret
 	ClientEmail  string // the principal name
 	IssuerURL    string // "" in files of older tools
+
+	// Replaced is what was there before the last rotation. It is stored and never
+	// shown.
+	Replaced ReplacedCredentials
+}
+
+// ReplacedCredentials go on working until they end; the zero value is none.
+type ReplacedCredentials struct {
+	ClientID     string
+	ClientSecret Secret
+	Ends         time.Time
 }
 
 // NewCredentials makes fresh credentials for an account.
@@ -35,6 +47,17 @@ func (i *Issuer) NewCredentials(organization, account string) Credentials {
 		ClientEmail:  i.PrincipalName(organization, account),
 		IssuerURL:    i.url,
 	}
+}
+
+// Rotate makes new credentials for an account, beside which those that it has go
+// on working until ends. Those of an earlier rotation end at once: no more than
+// two are ever good.
+func (i *Issuer) Rotate(c Credentials, organization, account string, ends time.Time) Credentials {
+	next := i.NewCredentials(organization, account)
+	if ends.After(time.Now()) {
+		next.Replaced = ReplacedCredentials{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Ends: ends.UTC().Truncate(time.Second)}
+	}
+	return next
 }
 
 // Readdress says where credentials are good now. They stay good when the issuer
@@ -52,23 +75,41 @@ type credentialsFile struct {
 	ClientSecret string `json:"client_secret"`
 	ClientEmail  string `json:"client_email"`
 	IssuerURL    string `json:"issuer_url,omitempty"`
+
+	Replaced *replacedCredentials `json:"replaced,omitempty"` // in the store only
 }
 
-// File prints the credentials file, secret included.
+type replacedCredentials struct {
+	ClientID     string    `json:"client_id"`
+	ClientSecret string    `json:"client_secret"`
+	Ends         time.Time `json:"ends"`
+}
+
+// File prints the credentials file, secret included, as it is handed out.
 func (c Credentials) File() []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(credentialsFile{
+	c.Replaced = ReplacedCredentials{}
+	return c.Stored()
+}
+
+// Stored prints the credentials as they are stored: the file, and what it has
+// replaced.
+func (c Credentials) Stored() []byte {
+	file := credentialsFile{
 		Type:         CredentialsType,
 		ClientID:     c.ClientID,
 		ClientSecret: c.ClientSecret.Reveal(),
 		ClientEmail:  c.ClientEmail,
 		IssuerURL:    c.IssuerURL,
-	})
-	if err != nil {
-		panic("identity: credentials do not marshal: " + err.Error()) // strings only
+	}
+	if r := c.Replaced; r.ClientID != "" {
+		file.Replaced = &replacedCredentials{r.ClientID, r.ClientSecret.Reveal(), r.Ends}
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(file); err != nil {
+		panic("identity: credentials do not marshal: " + err.Error()) // strings and a time
 	}
 	return buf.Bytes()
 }
@@ -98,12 +139,16 @@ func ParseCredentials(data []byte) (Credentials, error) {
 			return Credentials{}, fmt.Errorf("%w: field issuer_url is not an http or https address", ErrInvalidCredentials)
 		}
 	}
-	return Credentials{
+	c := Credentials{
 		ClientID:     file.ClientID,
 		ClientSecret: NewSecret(file.ClientSecret),
 		ClientEmail:  file.ClientEmail,
 		IssuerURL:    file.IssuerURL,
-	}, nil
+	}
+	if r := file.Replaced; r != nil && plainText(r.ClientID) && plainText(r.ClientSecret) {
+		c.Replaced = ReplacedCredentials{r.ClientID, NewSecret(r.ClientSecret), r.Ends.UTC()}
+	}
+	return c, nil
 }
 
 // plainText accepts a non-empty, bounded text without spaces and control

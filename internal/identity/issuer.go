@@ -146,6 +146,9 @@ func (i *Issuer) AccessToken(account *Account, lifetime time.Duration, audiences
 	}
 	now := time.Now().Truncate(time.Second)
 	expires := now.Add(lifetime)
+	if ends := account.Replaced.Ends; account.ClientID == account.Replaced.ID && ends.Before(expires) {
+		expires = ends.Truncate(time.Second) // with the credentials that it is asked for with
+	}
 	scopes := account.Scopes()
 	token, err := i.keys.sign(claims{
 		Issuer:   i.url,

@@ -180,6 +180,23 @@ func (k *Keyring) RotateWhenDue(ctx context.Context) error {
 	})
 }
 
+// Withdraw ends signing keys that may have leaked: every token that one of them
+// has signed is refused from now on, API keys too. A key that signs, or is the
+// next to do so, is replaced first.
+func (k *Keyring) Withdraw(ctx context.Context, ids ...string) error {
+	if err := k.Refresh(ctx); err != nil {
+		return err
+	}
+	return k.change(ctx, func(s *keyState) error {
+		for _, id := range ids {
+			if err := s.withdraw(id, time.Now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 func (k *Keyring) due(s *keyState) bool {
 	return time.Since(s.RotatedAt) >= k.rotation
 }
@@ -219,7 +236,7 @@ func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, 
 		return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
 	}
 	defer k.unlock()
-	if !k.knows(kid) && time.Since(k.missed) >= missReload {
+	if !k.Knows(kid) && time.Since(k.missed) >= missReload {
 		k.missed = time.Now()
 		if err := k.refreshLocked(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
@@ -231,8 +248,17 @@ func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, 
 	return nil, ErrInvalidToken
 }
 
-// knows reports whether tokens signed under kid are still good.
-func (k *Keyring) knows(kid string) bool {
+// IDs lists the signing keys.
+func (k *Keyring) IDs() []string {
+	var ids []string
+	for id := range k.current.Load().verify {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Knows reports whether tokens signed under kid are still good.
+func (k *Keyring) Knows(kid string) bool {
 	_, ok := k.current.Load().verify[kid]
 	return ok
 }

@@ -69,6 +69,27 @@ func (s *keyState) rotate(now time.Time) error {
 	return nil
 }
 
+// withdraw forgets a key, and has another do what it did.
+func (s *keyState) withdraw(kid string, now time.Time) error {
+	if s.find(kid) == nil {
+		return fmt.Errorf("signing key %q: %w", kid, ErrSigningKeyUnknown)
+	}
+	if kid == s.Active {
+		if err := s.rotate(now); err != nil {
+			return err
+		}
+	}
+	if kid == s.Next {
+		key, err := newStoredKey(now)
+		if err != nil {
+			return err
+		}
+		s.Keys, s.Next = append(s.Keys, key), key.ID
+	}
+	s.Keys = slices.DeleteFunc(s.Keys, func(k storedKey) bool { return k.ID == kid })
+	return nil
+}
+
 func (s *keyState) find(kid string) *storedKey {
 	for i := range s.Keys {
 		if s.Keys[i].ID == kid {

@@ -69,6 +69,7 @@ type entry struct {
 	issued     time.Time
 	account    *accountRecord
 	accountWas *Account
+	clientID   string     // of an access token: what it was asked for with
 	key        *keyRecord // nil for access tokens
 	keyWas     *Key
 	dir        *Directory
@@ -111,12 +112,15 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 
 // check looks at everything about a verified token that can change.
 func (e *entry) check(now time.Time) error {
+	account := e.account.live.Load()
 	switch {
-	case e.account.live.Load() == nil:
+	case account == nil:
 		return ErrAccountGone
+	case e.key == nil && !account.accepts(e.clientID, now):
+		return ErrClientEnded
 	case e.key != nil && e.key.revoked.Load():
 		return ErrKeyRevoked
-	case e.changed() || !e.keys.knows(e.kid):
+	case !account.same(e.accountWas) || e.keyChanged() || !e.keys.Knows(e.kid):
 		return ErrInvalidToken
 	case !e.principal.ExpiresAt.IsZero() && !now.Before(e.principal.ExpiresAt):
 		return ErrTokenExpired
@@ -128,10 +132,10 @@ func (e *entry) check(now time.Time) error {
 	return nil
 }
 
-// changed says that account or key are still there, but not as they were: the
-// principal has to be made anew.
-func (e *entry) changed() bool {
-	return e.account.live.Load() != e.accountWas || (e.key != nil && e.key.live.Load() != e.keyWas)
+// keyChanged says that the key is still there, but not as it was: the principal
+// has to be made anew.
+func (e *entry) keyChanged() bool {
+	return e.key != nil && e.key.live.Load() != e.keyWas
 }
 
 // admit checks the audience, last: what a token is good for does not depend on
@@ -235,7 +239,7 @@ func (v *Verifier) bindAccount(e *entry, c *claims) error {
 	if !ok || c.Expiry == 0 || c.Issuer != v.issuer.url {
 		return ErrInvalidToken
 	}
-	e.account = v.dir.client(clientID)
+	e.account, e.clientID = v.dir.client(clientID), clientID
 	if e.account == nil {
 		return ErrAccountGone
 	}

@@ -219,6 +219,26 @@ func TestStatusDoesNotDecide(t *testing.T) {
 	}
 }
 
+// state is the condition Ready, or Issued, of an object of acme.
+func (f fixture) state(resource, name string) string {
+	f.Helper()
+	raw, err := f.Admin.CloudV1alpha1().RESTClient().Get().Namespace("acme").Resource(resource).Name(name).DoRaw(f.Context())
+	var object struct {
+		Status struct {
+			Conditions []struct{ Type, Status, Reason string }
+		}
+	}
+	if err = errors.Join(err, json.Unmarshal(raw, &object)); err != nil {
+		f.Fatalf("%s: %v", resource, err)
+	}
+	for _, c := range object.Status.Conditions {
+		if c.Type == "Ready" || c.Type == "Issued" {
+			return c.Status + " " + c.Reason
+		}
+	}
+	return "nothing"
+}
+
 // TestHeldObjectsAreNotReady: while a finalizer holds an object that is being
 // deleted, it is not Ready, for the reason Deleting, from the delete call on.
 func TestHeldObjectsAreNotReady(t *testing.T) {
@@ -237,23 +257,7 @@ func TestHeldObjectsAreNotReady(t *testing.T) {
 	path := func(resource string) string {
 		return "/apis/cloud.vendor.io/v1alpha1/namespaces/acme/" + resource
 	}
-	state := func(resource string) string {
-		raw, err := client.Get().AbsPath(path(resource), "held").DoRaw(t.Context())
-		var object struct {
-			Status struct {
-				Conditions []struct{ Type, Status, Reason string }
-			}
-		}
-		if err = errors.Join(err, json.Unmarshal(raw, &object)); err != nil {
-			t.Fatalf("%s: %v", resource, err)
-		}
-		for _, c := range object.Status.Conditions {
-			if c.Type == "Ready" || c.Type == "Issued" {
-				return c.Status + " " + c.Reason
-			}
-		}
-		return "nothing"
-	}
+	state := func(resource string) string { return f.state(resource, "held") }
 	for _, grace := range []string{"0", "1"} {
 		for resource, spec := range objects {
 			body := `{"metadata":{"name":"held","finalizers":["example.com/hold"]},"spec":` + spec + `}`

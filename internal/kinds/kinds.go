@@ -20,11 +20,13 @@ import (
 	"freshet/internal/kinds/messaginginstance"
 	"freshet/internal/kinds/pool"
 	"freshet/internal/kinds/poolmember"
+	"freshet/internal/kinds/role"
 	"freshet/internal/kinds/rolebinding"
 	"freshet/internal/kinds/serviceaccount"
 	"freshet/internal/kinds/serviceaccountbinding"
 	"freshet/internal/kinds/user"
 	"freshet/internal/placement"
+	"freshet/internal/quota"
 	"freshet/internal/reconcile"
 	"freshet/internal/resources/store"
 )
@@ -37,6 +39,7 @@ type Options struct {
 	Directory *identity.Directory
 	Sealer    *identity.Sealer
 	Policy    *access.Policy
+	Quotas    *quota.Book // nil: organizations may have what they like
 	// SystemOrganization and SystemAccount name the system administrator.
 	SystemOrganization string
 	SystemAccount      string
@@ -62,6 +65,7 @@ type Set struct {
 
 	accounts  *serviceaccount.Kind
 	keys      *apikey.Kind
+	roles     *role.Kind
 	bindings  *rolebinding.Kind
 	instances *messaginginstance.Kind
 }
@@ -75,17 +79,21 @@ func New(opts Options) *Set {
 			SystemOrganization: opts.SystemOrganization, SystemAccount: opts.SystemAccount, Log: opts.Log,
 		}),
 		keys:      apikey.New(opts.Issuer, opts.Directory, opts.Policy, opts.Log),
+		roles:     role.New(opts.Policy),
 		bindings:  rolebinding.New(opts.Policy),
-		instances: messaginginstance.New(opts.Plan, opts.Issuer.URL(), opts.Directory),
+		instances: messaginginstance.New(opts.Plan, opts.Issuer.URL(), opts.Directory, opts.Quotas),
 	}
-	clusters := messagingcluster.New(opts.Plan, opts.Plane)
+	clusters := messagingcluster.New(opts.Plan, opts.Plane, opts.Quotas)
 
 	accounts := add(s, s.accounts)
 	add(s, serviceaccountbinding.New(opts.Plan, accounts))
 	add(s, user.New())
-	clusters.Instances = add(s, s.instances)
-	s.instances.Clusters = add(s, clusters)
+	instanceStore := add(s, s.instances)
+	clusterStore := add(s, clusters)
+	clusters.Instances, clusters.Clusters = instanceStore, clusterStore
+	s.instances.Clusters, s.instances.Instances = clusterStore, instanceStore
 	add(s, s.keys)
+	add(s, s.roles)
 	add(s, s.bindings)
 	add(s, clusterrole.New())
 	add(s, pool.New(opts.Plan))

@@ -35,8 +35,8 @@ func TestKindsAreComplete(t *testing.T) {
 	for _, definition := range kindstest.NewSet(t).Definitions() {
 		infos = append(infos, definition.Info())
 	}
-	if len(infos) != 10 {
-		t.Errorf("the list has %d kinds, want 10", len(infos))
+	if len(infos) != 11 {
+		t.Errorf("the list has %d kinds, want 11", len(infos))
 	}
 	var short []string
 	for _, info := range infos {

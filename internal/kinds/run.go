@@ -63,6 +63,7 @@ func (c *Controllers) narrate(recorder reconcile.Recorder) error {
 		"MessagingInstance":     cloud.MessagingInstances().Informer(),
 		"MessagingCluster":      cloud.MessagingClusters().Informer(),
 		"APIKey":                cloud.APIKeys().Informer(),
+		"Role":                  cloud.Roles().Informer(),
 		"RoleBinding":           cloud.RoleBindings().Informer(),
 	} {
 		if err := reconcile.Narrate(informer, kind, recorder); err != nil {
@@ -89,7 +90,7 @@ func (s *Set) collected() []garbage.Kind {
 func (c *Controllers) Client() versioned.Interface { return c.client }
 
 // Load fills the caches, and from them identity and access: when it returns,
-// every account, key and binding that is stored is in force.
+// every account, key, role and binding that is stored is in force.
 func (c *Controllers) Load(ctx context.Context) error {
 	c.informers.Start(ctx.Done())
 	for kind, synced := range c.informers.WaitForCacheSync(ctx.Done()) {
@@ -102,6 +103,9 @@ func (c *Controllers) Load(ctx context.Context) error {
 		return err
 	}
 	if err := putAll(cloud.APIKeys().Lister().List, c.set.keys.Put); err != nil {
+		return err
+	}
+	if err := putAll(cloud.Roles().Lister().List, c.set.roles.Put); err != nil {
 		return err
 	}
 	if err := putAll(cloud.RoleBindings().Lister().List, c.set.bindings.Put); err != nil {

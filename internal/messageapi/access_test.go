@@ -95,7 +95,10 @@ func TestPermissionsOfTheCluster(t *testing.T) {
 	w.Call("POST", "/admin/v2/namespaces/public/default/permissions/"+w.Principal("app"), `["consume"]`).Want(204)
 	app.Call("POST", topic+"/s/message", "").Want(200)
 	app.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/own", "").Want(204)
-	app.Call("PUT", "/admin/v2/persistent/public/default/new/subscription/own", "").Want(204)
+	// Who may consume does not thereby create topics, and who may produce does not
+	// by their schemas.
+	app.Call("PUT", "/admin/v2/persistent/public/default/new/subscription/own", "").Want(403)
+	w.Call("PUT", "/admin/v2/persistent/public/default/new/subscription/own", "").Want(204)
 	w.Call("DELETE", "/admin/v2/namespaces/public/default/permissions/"+w.Principal("app"), "").Want(204)
 	app.Call("POST", topic+"/s/message", "").Want(401)
 

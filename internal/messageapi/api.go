@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"freshet/internal/brokerhttp"
+	"freshet/internal/errs"
 	"freshet/internal/surface"
 	"freshet/internal/web"
 )
@@ -63,7 +64,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status := brokerhttp.StatusOf(err, brokerhttp.MessageCalls)
-	if surface.Denied(status) {
+	if surface.Denied(status) && errs.KindOf(err) != errs.Exhausted {
 		c.Audit(status)
 	}
 	c.Fail(err, status)

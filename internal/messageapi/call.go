@@ -33,16 +33,17 @@ func (c *call) serve() error {
 	web.RecordOf(c.R.Context()).SetRoute(brokerhttp.Surface, route.Pattern)
 	c.route = route
 	op := &route.Value
-	if !op.waits {
-		if err := c.Options.Limiter.Enter(); err != nil {
-			return err
-		}
-		defer c.Options.Limiter.Leave()
-	}
 	if op.needs != "" {
 		if err := c.admit(domain); err != nil {
 			return err
 		}
+	}
+	if !op.waits {
+		who := c.Who()
+		if err := c.Options.Limiter.Enter(who); err != nil {
+			return err
+		}
+		defer c.Options.Limiter.Leave(who)
 	}
 	return op.handle(c)
 }

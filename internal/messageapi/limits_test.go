@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"freshet/internal/brokerhttp/brokertest"
+	"freshet/internal/identity"
 	"freshet/internal/messageapi"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 	"freshet/internal/web"
+	"freshet/test/tally"
 )
 
 // TestNobodyComesInWhileTheServerIsFull: what there is no room for is told to
@@ -24,7 +26,7 @@ func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
 	limiter := web.NewLimiter(1, 1<<20)
 	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = limiter })
 	topic := w.Ready("t", 0)
-	if err := limiter.Enter(); err != nil {
+	if err := limiter.Enter(web.Caller{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range [][2]string{
@@ -33,7 +35,7 @@ func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
 		w.Call(c[0], c[1], "").Want(503).Says("Retry-After", "1")
 	}
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
-	limiter.Leave()
+	limiter.Leave(web.Caller{})
 	w.Call("POST", topic+"/message", "x").Want(201)
 }
 
@@ -115,4 +117,35 @@ func (w *world) cameBack(topic string) bool {
 	w.Call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").Want(200).Into(&stats)
 	s := stats.Subscriptions["s"]
 	return s.MsgOutCounter > 0 && s.UnackedMessages == 0
+}
+
+// TestAttackStalledCalls: calls of one account that send nothing of their body take
+// no more than its share, on the message interface and the administrative calls.
+func TestAttackStalledCalls(t *testing.T) {
+	t.Parallel()
+	const callers = 200
+	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = web.NewLimiter(16, 1<<20) })
+	topic := w.Ready("t", 0)
+	attacker := w.Account("attacker", func(a *identity.Account) { a.Admin = true })
+	calls := []string{"POST " + topic + "/message", "PUT " + topic + "/s/message", "PUT /admin/v2/tenants/x", "POST /admin/v2/namespaces/public/default/retention"}
+	for i := range callers {
+		conn, err := net.Dial("tcp", w.Server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\n{", calls[i%len(calls)], attacker); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := 0
+	for range 50 {
+		for _, c := range [][3]string{{"POST", topic + "/message", "x"}, {"GET", "/admin/v2/tenants", ""}} {
+			if reply := w.Call(c[0], c[1], c[2]); reply.Status >= 300 {
+				kept++
+				t.Errorf("%s %s while others send nothing: %d", c[0], c[1], reply.Status)
+			}
+		}
+	}
+	tally.Attack(t, "bodies that never come, messages and administration", callers, kept)
 }

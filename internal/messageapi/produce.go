@@ -12,6 +12,7 @@ import (
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 	"freshet/internal/web"
+	"freshet/internal/workpool"
 )
 
 // produce is POST …/{topic}/message.
@@ -25,7 +26,11 @@ func (c *call) produce() error {
 		return err
 	}
 	m.Payload = payload
-	produced, err := c.Broker().Produce(c.R.Context(), c.Topic, &m)
+	ctx := c.R.Context()
+	if len(payload) > workpool.SmallBytes {
+		ctx = c.Working()
+	}
+	produced, err := c.Broker().Produce(ctx, c.Topic, &m)
 	if err != nil {
 		return err
 	}
@@ -158,7 +163,7 @@ func (c *call) produceBatch() error {
 			return brokerhttp.BadBody("message %d: %w", i, err)
 		}
 	}
-	results, err := c.Broker().ProduceBatch(c.R.Context(), c.Topic, msgs)
+	results, err := c.Broker().ProduceBatch(c.Working(), c.Topic, msgs)
 	if err != nil {
 		return err
 	}

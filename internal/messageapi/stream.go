@@ -84,6 +84,9 @@ func (c *call) pump(from source, wanted encoding) error {
 	}
 	defer out.release()
 	for {
+		if err := c.pace(); err != nil {
+			return nil // the client has gone
+		}
 		received, err := from.Next(c.R.Context(), eventBeat)
 		if err == nil {
 			err = c.stillAllowed()
@@ -111,6 +114,25 @@ func (c *call) pump(from source, wanted encoding) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// pace waits while the organization has been sent more than its bytes per second.
+func (c *call) pace() error {
+	if c.Principal.System {
+		return nil
+	}
+	pause := c.Cluster.Quota.Pause()
+	if pause == 0 {
+		return nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-c.R.Context().Done():
+		return c.R.Context().Err()
 	}
 }
 

@@ -20,9 +20,12 @@ import (
 // (docs/spec/messages.md#tickets).
 const (
 	ticketLife = 30 * time.Second
-	// Bounds of the tickets of the last 30 s, used or not.
-	maxTickets      = 10_000
-	maxTicketsOfOne = 1_000
+	// Bounds of the tickets of the last 30 s, used or not: of everybody, of one
+	// organization, of one caller. No organization can keep the others from having
+	// any.
+	maxTickets               = 100_000
+	maxTicketsOfOrganization = 5_000
+	maxTicketsOfOne          = 1_000
 
 	ticketQuery = "ticket"
 )
@@ -52,7 +55,7 @@ type tickets struct {
 	mu    sync.Mutex
 	live  map[ticketHash]*ticket
 	queue []ticketHash   // in the order of their end
-	of    map[string]int // how many each holder has
+	of    map[string]int // how many each holder and each organization has
 }
 
 func holder(who *identity.Principal) string { return who.Organization + "/" + who.Name }
@@ -62,7 +65,7 @@ func (t *tickets) issue(who *identity.Principal, opens stream, now time.Time) (t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.expireLocked(now)
-	if len(t.live) >= maxTickets || t.of[holder(who)] >= maxTicketsOfOne {
+	if len(t.live) >= maxTickets || t.of[who.Organization] >= maxTicketsOfOrganization || t.of[holder(who)] >= maxTicketsOfOne {
 		return "", time.Time{}, errTickets
 	}
 	if t.live == nil {
@@ -73,6 +76,7 @@ func (t *tickets) issue(who *identity.Principal, opens stream, now time.Time) (t
 	t.live[hash] = &ticket{stream: opens, who: who, ends: ends}
 	t.queue = append(t.queue, hash)
 	t.of[holder(who)]++
+	t.of[who.Organization]++
 	return text, ends, nil
 }
 
@@ -100,8 +104,10 @@ func (t *tickets) expireLocked(now time.Time) {
 		}
 		delete(t.live, t.queue[0])
 		t.queue = t.queue[1:]
-		if t.of[holder(first.who)]--; t.of[holder(first.who)] == 0 {
-			delete(t.of, holder(first.who))
+		for _, key := range []string{holder(first.who), first.who.Organization} {
+			if t.of[key]--; t.of[key] == 0 {
+				delete(t.of, key)
+			}
 		}
 	}
 }
@@ -145,5 +151,5 @@ func (c *call) redeem(text string) error {
 	}
 	c.Principal = who
 	web.RecordOf(c.R.Context()).Principal = who.Name
-	return nil
+	return c.Meter()
 }

@@ -129,6 +129,7 @@ func (c *catalogue) applyTopic(position uint64, r record) error {
 	case opDropTopic:
 		c.topics.Delete(topicItem{name: t.name})
 		c.byID.Delete(t.id)
+		c.countTopic(&t, -1)
 		c.countTopics(t.name.Namespace, -1)
 		return nil
 	case opSchema:

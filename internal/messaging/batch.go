@@ -54,6 +54,11 @@ func (t *StreamTopic) Append(ctx context.Context, partition int32, batch []byte)
 		head.MaxTime = placed.AppendTime
 	}
 	run := engine.Run{Format: engine.RecordBatch, Count: head.Count, MaxTime: head.MaxTime, Body: batch}
+	size := int64(len(batch))
+	if err := t.b.quota.Store(size); err != nil {
+		return nil, err
+	}
+	defer t.b.quota.Stored(size) // it is counted by the engine once it has its place
 	place := func(sides func(uint64) []engine.Side) (ticket engine.Ticket, err error) {
 		err = t.engineCall(ctx, func() error {
 			ticket, err = t.b.engine.AppendRun(ctx, t.topic.id, partition, run, sides)
@@ -132,7 +137,7 @@ func batchError(err error) error {
 // looksInside says whether the topic has rules for single records.
 func (t *StreamTopic) looksInside() bool {
 	_, typed := t.topic.schemas.latest()
-	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.compact || t.rules.validate && typed
+	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.compact || t.rules.validation != unchecked && typed
 }
 
 // checkRecord says whether the topic takes a record.
@@ -153,8 +158,8 @@ func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error 
 			return err
 		}
 	}
-	if v, ok := t.topic.schemas.latest(); ok && t.rules.validate && r.Value != nil {
-		return t.b.checkPayload(t.topic.id, v, &Message{Payload: r.Value, Key: string(r.Key), SchemaVersion: v.Version})
+	if v, ok := t.topic.schemas.latest(); ok && t.rules.validation != unchecked && r.Value != nil {
+		return t.b.checkPayload(ctx, t.topic.id, v, t.rules.validation, &Message{Payload: r.Value, Key: string(r.Key), SchemaVersion: v.Version})
 	}
 	return nil
 }

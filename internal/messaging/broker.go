@@ -11,7 +11,9 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 	"freshet/internal/replica"
+	"freshet/internal/workpool"
 )
 
 // SchemaIDs answers for the cluster's schema registry. Topics whose properties
@@ -23,8 +25,10 @@ type SchemaIDs interface {
 // Options configures a broker; the zero value is usable.
 type Options struct {
 	Limits  Limits
-	Schemas SchemaIDs    // nil: no registry
-	Logger  *slog.Logger // nil: slog.Default()
+	Schemas SchemaIDs      // nil: no registry
+	Pool    *workpool.Pool // where schemas and large payloads are checked; nil: one of its own
+	Quota   *quota.Cluster // nil: no limits but those of Limits
+	Logger  *slog.Logger   // nil: slog.Default()
 	// SnapshotBytes is how much the catalogue's journal grows between
 	// snapshots; 0 means the default of package replica.
 	SnapshotBytes int64
@@ -35,9 +39,11 @@ type Broker struct {
 	engine    engine.Engine
 	limits    Limits
 	registry  SchemaIDs
+	quota     *quota.Cluster
 	log       *slog.Logger
 	catalogue *replica.Machine[*catalogue]
 	parsed    schemaCache
+	pool      *workpool.Pool
 	granted   atomic.Pointer[grantIndex] // of the newest catalogue that was asked
 
 	live       sync.Map // engine.TopicID → *liveTopic, for topics that were used
@@ -76,13 +82,18 @@ func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error)
 	if err != nil {
 		return nil, err
 	}
+	if opts.Pool == nil {
+		opts.Pool = workpool.New()
+	}
 	b := &Broker{
 		engine:    eng,
 		limits:    opts.Limits.withDefaults(),
 		registry:  opts.Schemas,
+		quota:     opts.Quota,
 		log:       log,
 		catalogue: machine,
 		parsed:    newSchemaCache(maxParsedSchemas),
+		pool:      opts.Pool,
 	}
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	b.draining, b.drain = context.WithCancel(b.ctx)

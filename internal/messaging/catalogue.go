@@ -16,6 +16,10 @@ type catalogue struct {
 	namespaces *btree.BTreeG[*namespace]
 	topics     *btree.BTreeG[topicItem]
 	byID       *btree.Map[engine.TopicID, *topic]
+
+	// Added up over the topics.
+	partitions  int64 // a topic that is not partitioned is one
+	schemaBytes int64
 }
 
 // Tenant owns namespaces.
@@ -79,6 +83,9 @@ func (c *catalogue) Clone() *catalogue {
 		namespaces: c.namespaces.Copy(),
 		topics:     c.topics.Copy(),
 		byID:       c.byID.Copy(),
+
+		partitions:  c.partitions,
+		schemaBytes: c.schemaBytes,
 	}
 }
 
@@ -112,8 +119,21 @@ func (c *catalogue) setTopic(t *topic) {
 	t.prefixedKey = isTrue(t.policies.Properties[PropertyKeyValidation])
 	t.prefixedValue = isTrue(t.policies.Properties[PropertyValueValidation])
 	c.topics.Set(topicItem{name: t.name, topic: t})
+	if old, ok := c.byID.Get(t.id); ok {
+		c.countTopic(old, -1)
+	}
 	c.byID.Set(t.id, t)
+	c.countTopic(t, 1)
 }
+
+// countTopic adds a topic to the sums, or takes it out of them.
+func (c *catalogue) countTopic(t *topic, times int64) {
+	c.partitions += times * partitionsOf(t.partitions)
+	c.schemaBytes += times * t.schemas.size()
+}
+
+// partitionsOf is what a topic counts as.
+func partitionsOf(partitions int32) int64 { return max(1, int64(partitions)) }
 
 // countTopics changes the number of topics of a namespace.
 func (c *catalogue) countTopics(name names.Namespace, by int) {

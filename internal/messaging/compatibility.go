@@ -3,6 +3,7 @@ package messaging
 import (
 	"freshet/internal/errs"
 	"freshet/internal/schemas/avro"
+	"freshet/internal/workpool"
 )
 
 func incompatible(version int64, format string, args ...any) error {
@@ -10,7 +11,7 @@ func incompatible(version int64, format string, args ...any) error {
 }
 
 // compatible tells whether a strategy lets s follow the given versions.
-func compatible(s *Schema, versions []*schemaVersion, strategy Strategy) error {
+func compatible(job *workpool.Job, s *Schema, versions []*schemaVersion, strategy Strategy) error {
 	if len(versions) == 0 || strategy == StrategyAlwaysCompatible {
 		return nil
 	}
@@ -33,7 +34,11 @@ func compatible(s *Schema, versions []*schemaVersion, strategy Strategy) error {
 		versions = versions[len(versions)-1:]
 	}
 	for i := len(versions) - 1; i >= 0; i-- {
-		if err := follows(s, &versions[i].Schema, versions[i].Version, back, forth); err != nil {
+		old := &versions[i].Schema
+		err := job.Do(workpool.LaneOf(len(s.Text)+len(old.Text)), func() error {
+			return follows(job, s, old, versions[i].Version, back, forth)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -42,13 +47,13 @@ func compatible(s *Schema, versions []*schemaVersion, strategy Strategy) error {
 
 // follows tells whether a definition can follow an older one: back, when it
 // can read what was written by the older; forth, when the older can read it.
-func follows(s, old *Schema, version int64, back, forth bool) error {
+func follows(job *workpool.Job, s, old *Schema, version int64, back, forth bool) error {
 	if s.Type != old.Type {
 		return incompatible(version, "the type was %s and would be %s", old.Type, s.Type)
 	}
 	switch {
 	case s.Type.structured():
-		return recordFollows(s, old, version, back, forth)
+		return recordFollows(job, s, old, version, back, forth)
 	case s.Type == SchemaProtobufNative:
 		// As in Pulsar: a message may change as Protobuf allows, which its
 		// readers cope with, but not become another message.
@@ -72,15 +77,15 @@ func follows(s, old *Schema, version int64, back, forth bool) error {
 		if err != nil {
 			return err
 		}
-		if err := follows(key, oldKey, version, back, forth); err != nil {
+		if err := follows(job, key, oldKey, version, back, forth); err != nil {
 			return err
 		}
-		return follows(value, oldValue, version, back, forth)
+		return follows(job, value, oldValue, version, back, forth)
 	}
 	return nil
 }
 
-func recordFollows(s, old *Schema, version int64, back, forth bool) error {
+func recordFollows(job *workpool.Job, s, old *Schema, version int64, back, forth bool) error {
 	newer, err := s.record()
 	if err != nil {
 		return err
@@ -90,12 +95,20 @@ func recordFollows(s, old *Schema, version int64, back, forth bool) error {
 		return err
 	}
 	if back {
-		if problems := avro.Check(newer, older); len(problems) > 0 {
+		problems, err := avro.Check(newer, older, job.Spend)
+		if err != nil {
+			return err
+		}
+		if len(problems) > 0 {
 			return incompatible(version, "it cannot read what was written before: %s", problems[0].Describe("new", "old"))
 		}
 	}
 	if forth {
-		if problems := avro.Check(older, newer); len(problems) > 0 {
+		problems, err := avro.Check(older, newer, job.Spend)
+		if err != nil {
+			return err
+		}
+		if len(problems) > 0 {
 			return incompatible(version, "what it writes could not be read before: %s", problems[0].Describe("old", "new"))
 		}
 	}

@@ -10,16 +10,16 @@ import (
 // pairChecker checks key and value. INLINE payloads hold both, each behind its
 // length in four bytes, where -1 means none; SEPARATED payloads are the value,
 // and the key is the message's, in base64 unless it is a string.
-func (s *Schema) pairChecker() (checker, error) {
+func (s *Schema) pairChecker(how validation) (checker, error) {
 	key, value, err := s.split()
 	if err != nil {
 		return nil, err
 	}
-	checkKey, err := key.dataChecker()
+	checkKey, err := key.checkerOf(how)
 	if err != nil {
 		return nil, err
 	}
-	checkValue, err := value.dataChecker()
+	checkValue, err := value.checkerOf(how)
 	if err != nil {
 		return nil, err
 	}

@@ -30,33 +30,29 @@ type schemaCache struct{ *lru.Cache[schemaKey, checker] }
 type schemaKey struct {
 	topic   engine.TopicID
 	version int64
+	how     validation
 }
 
 func newSchemaCache(size int64) schemaCache {
 	return schemaCache{lru.New[schemaKey, checker](size)}
 }
 
-func (c schemaCache) get(id engine.TopicID, v *schemaVersion) (checker, error) {
-	key := schemaKey{id, v.Version}
-	if check, ok := c.Get(key); ok {
-		return check, nil
-	}
-	check, err := v.Schema.checker()
-	if err != nil {
-		return nil, err
-	}
-	return c.Add(key, check, 1), nil
-}
-
-func (s *Schema) checker() (checker, error) {
+func (s *Schema) checker(how validation) (checker, error) {
 	if s.Type == SchemaKeyValue {
-		return s.pairChecker()
+		return s.pairChecker(how)
 	}
-	check, err := s.dataChecker()
+	check, err := s.checkerOf(how)
 	if err != nil {
 		return nil, err
 	}
 	return func(m *Message) error { return check(m.Payload) }, nil
+}
+
+func (s *Schema) checkerOf(how validation) (dataChecker, error) {
+	if how == parsed {
+		return s.syntaxChecker()
+	}
+	return s.dataChecker()
 }
 
 func (s *Schema) dataChecker() (dataChecker, error) {

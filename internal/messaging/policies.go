@@ -89,6 +89,8 @@ type Policies struct {
 	DelayedDelivery    *bool               `json:"delayedDelivery,omitempty"`
 	Compatibility      Strategy            `json:"compatibility,omitempty"`
 	ValidatePayload    *bool               `json:"validatePayload,omitempty"`
+	ParsePayload       *bool               `json:"parsePayload,omitempty"` // less than ValidatePayload, which wins
+	NameSchemaVersion  *bool               `json:"nameSchemaVersion,omitempty"`
 	AutoTopicCreation  *AutoCreation       `json:"autoTopicCreation,omitempty"`  // namespaces only
 	AllowSchemaUpdates *bool               `json:"allowSchemaUpdates,omitempty"` // namespaces only
 	MaxTopics          *int                `json:"maxTopics,omitempty"`          // namespaces only
@@ -111,6 +113,8 @@ func DefaultPolicies() *Policies {
 		DelayedDelivery:    new(true),
 		Compatibility:      StrategyFull,
 		ValidatePayload:    new(false),
+		ParsePayload:       new(false),
+		NameSchemaVersion:  new(false),
 		AutoTopicCreation:  &AutoCreation{Allow: true},
 		AllowSchemaUpdates: new(true),
 		MaxTopics:          new(0), // no limit of the namespace's own
@@ -234,16 +238,36 @@ type rules struct {
 	messageBytes int
 	delay        bool
 	strategy     Strategy
-	validate     bool
+	validation   validation
+	nameVersion  bool
 	stream       streamRules
+}
+
+// orElse returns what is set, or else what was in force before.
+func orElse(set *bool, before bool) bool {
+	if set != nil {
+		return *set
+	}
+	return before
 }
 
 func (l *Limits) rules(namespace, topic *Policies) rules {
 	r := rules{maxUnacked: l.MaxUnacked, messageBytes: l.MessageBytes}
+	parse, validate := false, false
 	for _, p := range [...]*Policies{defaults, namespace, topic} {
-		if p != nil {
-			r.override(p)
+		if p == nil {
+			continue
 		}
+		r.override(p)
+		parse = orElse(p.ParsePayload, parse)
+		validate = orElse(p.ValidatePayload, validate)
+		r.nameVersion = orElse(p.NameSchemaVersion, r.nameVersion)
+	}
+	switch {
+	case validate:
+		r.validation = validated
+	case parse:
+		r.validation = parsed
 	}
 	return r
 }
@@ -272,9 +296,6 @@ func (r *rules) override(p *Policies) {
 	}
 	if p.Compatibility != "" && p.Compatibility != StrategyUndefined {
 		r.strategy = p.Compatibility
-	}
-	if p.ValidatePayload != nil {
-		r.validate = *p.ValidatePayload
 	}
 	r.stream.override(p.Stream)
 }

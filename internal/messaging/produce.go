@@ -9,6 +9,7 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/errs"
 	"freshet/internal/names"
+	"freshet/internal/workpool"
 )
 
 // Produce appends one message and returns once it is durable.
@@ -19,7 +20,11 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 	}
 	live := b.liveOf(t.id)
 	r := b.rulesOf(t.topic, live)
-	version, err := b.admit(ctx, t.topic, r, m)
+	admit := b.admit
+	if r.validation != unchecked && len(m.Payload) > workpool.SmallBytes {
+		admit = b.admitLarge
+	}
+	version, err := admit(ctx, t.topic, r, m)
 	if err != nil {
 		return Produced{}, err
 	}
@@ -33,36 +38,6 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 		live.in.add(len(m.Payload))
 	}
 	return Produced{ID: t.messageID(appended[0].ID), SchemaVersion: version, Duplicate: appended[0].Duplicate}, nil
-}
-
-// admit checks a message against the topic's rules and returns the version of
-// the schema to stamp it with.
-func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int64, error) {
-	at := int64(0)
-	if m.DeliverAt != 0 {
-		at = now()
-	}
-	if err := m.check(r, &b.limits, at); err != nil {
-		return NoSchema, err
-	}
-	v, err := t.schemas.choose(m.SchemaVersion)
-	if err != nil {
-		return NoSchema, err
-	}
-	if t.prefixedKey || t.prefixedValue {
-		if err := b.checkPrefixes(ctx, t, m); err != nil {
-			return NoSchema, err
-		}
-	}
-	if v == nil {
-		return NoSchema, nil
-	}
-	if r.validate {
-		if err := b.checkPayload(t.id, v, m); err != nil {
-			return NoSchema, err
-		}
-	}
-	return v.Version, nil
 }
 
 // choose picks the partition of a message: the one in the topic's name, the
@@ -88,6 +63,11 @@ func (t target) choose(live *liveTopic, m *Message) int32 {
 
 // append writes to the engine, and tells it about the topic when it has to.
 func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
+	size := sizeOf(msgs)
+	if err := b.quota.Store(size); err != nil {
+		return nil, err
+	}
+	defer b.quota.Stored(size)
 	appended, err := b.engine.Append(ctx, id, partition, msgs)
 	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
 		err = b.repair(ctx, id, func() (err error) {
@@ -96,6 +76,18 @@ func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32,
 		})
 	}
 	return appended, err
+}
+
+// sizeOf is about what messages will take in the store.
+func sizeOf(msgs []engine.Message) (n int64) {
+	for i := range msgs {
+		m := &msgs[i]
+		n += int64(len(m.Payload) + len(m.Key))
+		for _, p := range m.Properties {
+			n += int64(len(p.Key) + len(p.Value))
+		}
+	}
+	return n
 }
 
 // Result is the outcome for one message of a batch.
@@ -120,11 +112,13 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 	live := b.liveOf(t.id)
 	r := b.rulesOf(t.topic, live)
 	results := make([]Result, len(msgs))
+	if err := b.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
+		return nil, err
+	}
 	groups := make(map[int32][]int)
 	turn := int32(-1)
 	for i := range msgs {
 		m := &msgs[i]
-		results[i].SchemaVersion, results[i].Err = b.admit(ctx, t.topic, r, m)
 		if results[i].Err != nil {
 			continue
 		}
@@ -148,6 +142,24 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 	}
 	_ = writers.Wait() // outcomes are in results
 	return results, nil
+}
+
+// admitBatch is admit for the messages of a batch, whose outcomes it writes into
+// results. It fails when the call ended before it was through.
+func (b *Broker) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []Result) error {
+	admit := func() error {
+		for i := range msgs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			results[i].SchemaVersion, results[i].Err = b.admit(ctx, t, r, &msgs[i])
+		}
+		return nil
+	}
+	if r.validation == unchecked {
+		return admit()
+	}
+	return b.pool.Job(ctx).Do(workpool.Payloads, admit)
 }
 
 func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, msgs []Message, members []int, results []Result, deduplicate bool) {

@@ -10,7 +10,9 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/errs"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 	"freshet/internal/replica"
+	"freshet/internal/workpool"
 )
 
 // Schema is the definition of a topic's payloads.
@@ -59,6 +61,25 @@ func (h *schemaHistory) with(v *schemaVersion) *schemaHistory {
 		Next:     h.Next + 1,
 		Versions: append(h.Versions[:len(h.Versions):len(h.Versions)], v),
 	}
+}
+
+// size is how many bytes the definitions have.
+func (h *schemaHistory) size() (n int64) {
+	if h == nil {
+		return 0
+	}
+	for _, v := range h.Versions {
+		n += v.Schema.size()
+	}
+	return n
+}
+
+func (s *Schema) size() int64 {
+	n := len(s.Text)
+	for key, value := range s.Properties {
+		n += len(key) + len(value)
+	}
+	return int64(n)
 }
 
 func (h *schemaHistory) emptied() *schemaHistory {
@@ -126,7 +147,8 @@ func (h *schemaHistory) choose(asked int64) (*schemaVersion, error) {
 // A definition that the topic has already keeps its number. Only an
 // administrator may add to a namespace that does not allow updates.
 func (b *Broker) AddSchema(ctx context.Context, name names.Topic, s Schema, administrator bool) (int64, error) {
-	if err := b.checkSchema(&s); err != nil {
+	job := b.pool.Job(ctx)
+	if err := b.checkSchema(job, &s); err != nil {
 		return NoSchema, err
 	}
 	t, err := b.autoCreate(ctx, name)
@@ -134,7 +156,7 @@ func (b *Broker) AddSchema(ctx context.Context, name names.Topic, s Schema, admi
 		return NoSchema, err
 	}
 	for range addAttempts {
-		version, err := b.tryAddSchema(ctx, t.id, s, administrator)
+		version, err := b.tryAddSchema(ctx, job, t.id, s, administrator)
 		if !errors.Is(err, errSchemaChanged) {
 			return version, err
 		}
@@ -150,7 +172,7 @@ var errSchemaChanged = errors.New("schema changed")
 
 // tryAddSchema compares the new definition with the old ones before it takes
 // its turn at the journal, so that nobody else waits for that.
-func (b *Broker) tryAddSchema(ctx context.Context, id engine.TopicID, s Schema, administrator bool) (int64, error) {
+func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.TopicID, s Schema, administrator bool) (int64, error) {
 	c, err := b.catalogue.Fresh(ctx)
 	if err != nil {
 		return NoSchema, err
@@ -167,11 +189,16 @@ func (b *Broker) tryAddSchema(ctx context.Context, id engine.TopicID, s Schema, 
 	if err := b.mayAdd(c, t, administrator); err != nil {
 		return NoSchema, err
 	}
-	if err := compatible(&s, compared.current(), strategy); err != nil {
+	if err := compatible(job, &s, compared.current(), strategy); err != nil {
 		return NoSchema, err
 	}
+	room, err := b.quota.Reserve(ctx, quota.SchemaBytes, s.size())
+	if err != nil {
+		return NoSchema, err
+	}
+	defer room.Done()
 	version, at := int64(0), now()
-	_, err = b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err = b.catalogue.Update(context.WithoutCancel(ctx), func(c *catalogue) ([][]byte, error) {
 		t, ok := c.byID.Get(id)
 		if !ok {
 			return nil, ErrNoTopic
@@ -307,7 +334,8 @@ func (b *Broker) FindSchema(ctx context.Context, name names.Topic, s Schema) (in
 // TestSchema tells whether AddSchema would take a definition, and by which
 // strategy. The reason why not is an ErrIncompatibleSchema.
 func (b *Broker) TestSchema(ctx context.Context, name names.Topic, s Schema) (Strategy, error) {
-	if err := b.checkSchema(&s); err != nil {
+	job := b.pool.Job(ctx)
+	if err := b.checkSchema(job, &s); err != nil {
 		return "", err
 	}
 	t, err := b.fresh(ctx, name)
@@ -318,7 +346,7 @@ func (b *Broker) TestSchema(ctx context.Context, name names.Topic, s Schema) (St
 	if find(t.schemas.current(), s.Type, s.sum()) != nil {
 		return strategy, nil
 	}
-	return strategy, compatible(&s, t.schemas.current(), strategy)
+	return strategy, compatible(job, &s, t.schemas.current(), strategy)
 }
 
 // DeleteSchema marks a topic's schema as deleted and returns the version of
@@ -345,16 +373,4 @@ func (b *Broker) DeleteSchema(ctx context.Context, name names.Topic, force bool)
 		return NoSchema, err
 	}
 	return version, nil
-}
-
-// checkPayload holds a message against a version of its topic's schema.
-func (b *Broker) checkPayload(id engine.TopicID, v *schemaVersion, m *Message) error {
-	check, err := b.parsed.get(id, v)
-	if err != nil {
-		return err
-	}
-	if err := check(m); err != nil {
-		return errs.Newf(errs.Invalid, "%w (version %d, %s): %w", ErrPayload, v.Version, v.Type, err)
-	}
-	return nil
 }

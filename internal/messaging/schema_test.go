@@ -288,6 +288,81 @@ func TestPayloadValidation(t *testing.T) {
 	}
 }
 
+// Between no check and a full one, payloads only have to parse.
+func TestPayloadsThatParse(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	for _, tc := range []struct {
+		name            string
+		schema          messaging.Schema
+		parses, garbage string
+	}{
+		{"json", messaging.Schema{Type: messaging.SchemaJSON, Text: orderV0}, `{"id":5}`, `{"id":`},
+		{"avro", avroSchema(orderV0), "\x02a", "\x02"},
+		{"protobuf", messaging.Schema{Type: messaging.SchemaProtobuf, Text: orderV0}, "\x08\x01", "\x08"},
+		{"string", messaging.Schema{Type: messaging.SchemaString}, "a", "\xff"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, messaging.Options{})
+			ctx := t.Context()
+			name := c.create("t", 0)
+			_, err := c.AddSchema(ctx, name, tc.schema, false)
+			c.do(err)
+			c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+				p.ParsePayload = &yes
+				return nil
+			}))
+			c.produce(name, text(tc.parses))
+			_, err = c.Produce(ctx, name, text(tc.garbage))
+			wantErr(t, err, messaging.ErrPayload)
+			c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+				p.ParsePayload = &no
+				return nil
+			}))
+			c.produce(name, text(tc.garbage))
+			c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+				p.ValidatePayload = &yes // wins
+				return nil
+			}))
+			_, err = c.Produce(ctx, name, text(tc.garbage))
+			wantErr(t, err, messaging.ErrPayload)
+			if tc.name == "json" {
+				_, err = c.Produce(ctx, name, text(tc.parses))
+				wantErr(t, err, messaging.ErrPayload)
+			}
+		})
+	}
+}
+
+func TestSchemaVersionIsDemanded(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("t", 0)
+	yes := true
+	c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+		p.NameSchemaVersion = &yes
+		return nil
+	}))
+	c.produce(name, text("no schema, nothing to name"))
+	_, err := c.AddSchema(ctx, name, avroSchema(orderV0), false)
+	c.do(err)
+	c.produce(name, text("one version leaves no doubt"))
+	_, err = c.AddSchema(ctx, name, avroSchema(orderV1), false)
+	c.do(err)
+	_, err = c.Produce(ctx, name, text("which"))
+	wantErr(t, err, messaging.ErrMessage)
+	results, err := c.ProduceBatch(ctx, name, []messaging.Message{*text("which")})
+	c.do(err)
+	wantErr(t, results[0].Err, messaging.ErrMessage)
+	named := text("this")
+	named.SchemaVersion = 0
+	if got := c.produce(name, named).SchemaVersion; got != 0 {
+		t.Errorf("version: got %d, want 0", got)
+	}
+}
+
 func TestBadSchemas(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{Limits: messaging.Limits{SchemaBytes: 1000}})

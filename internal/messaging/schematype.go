@@ -8,6 +8,7 @@ import (
 
 	"freshet/internal/errs"
 	"freshet/internal/schemas/avro"
+	"freshet/internal/workpool"
 )
 
 // SchemaType is the kind of a topic's payloads, in Pulsar's words.
@@ -58,18 +59,20 @@ func invalidSchema(format string, args ...any) error {
 }
 
 // checkSchema tells why a definition cannot be a topic's schema.
-func (b *Broker) checkSchema(s *Schema) error {
+func (b *Broker) checkSchema(job *workpool.Job, s *Schema) error {
 	if len(s.Text) > b.limits.SchemaBytes {
 		return errs.Newf(errs.TooLarge, "%w: schema text is over %d bytes", ErrTooMuchData, b.limits.SchemaBytes)
 	}
 	if err := checkProperties(s.Properties); err != nil {
 		return err
 	}
-	if s.Type == SchemaKeyValue {
-		_, _, err := s.split()
-		return err
-	}
-	return s.check()
+	return job.Do(workpool.LaneOf(len(s.Text)), func() error {
+		if s.Type == SchemaKeyValue {
+			_, _, err := s.split()
+			return err
+		}
+		return s.check()
+	})
 }
 
 func (s *Schema) check() error {

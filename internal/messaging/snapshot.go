@@ -97,6 +97,7 @@ func (c *catalogue) restore(r record) error {
 			return err
 		}
 		t, _ := c.byID.Get(r.ID)
+		c.schemaBytes += r.History.size()
 		// The topic was made a line above and nobody has seen it yet.
 		t.terminated, t.schemas, t.pending = r.Topic.Terminated, r.History, r.Pending
 		if t.schemas != nil {

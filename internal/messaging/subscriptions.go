@@ -8,6 +8,7 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/errs"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 )
 
 // Names of subscription properties that the broker acts upon; all others are
@@ -92,6 +93,11 @@ func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription s
 	if err != nil {
 		return err
 	}
+	room, err := b.quota.Reserve(ctx, quota.Subscriptions, 1)
+	if err != nil {
+		return err
+	}
+	defer room.Done()
 	err = b.withTopic(ctx, t.id, func() error {
 		return b.engine.CreateSubscription(ctx, t.id, subscription, config, position)
 	})

@@ -8,7 +8,12 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/errs"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 )
+
+// errTopicChanged says that a topic, or what a new one would be, is not what it
+// was when room was taken for it.
+var errTopicChanged = errs.New(errs.Unavailable, "topic or its namespace was changed at the same moment; try again")
 
 // Topic is what the catalogue knows of a topic.
 type Topic struct {
@@ -86,8 +91,13 @@ func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions i
 // create appends the topic's first record and brings it to the engine. With
 // ifMissing set, a topic that exists already is no error.
 func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, make func(*namespace) (topicRecord, error)) (*topic, error) {
+	room, n, err := b.reserveTopic(ctx, name, make)
+	if err != nil {
+		return nil, err
+	}
+	defer room.Done()
 	at := now()
-	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	c, err := b.catalogue.Update(context.WithoutCancel(ctx), func(c *catalogue) ([][]byte, error) {
 		if _, ok := lookup(c, name); ok {
 			if ifMissing {
 				return nil, nil
@@ -112,6 +122,9 @@ func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, m
 		if err != nil {
 			return nil, err
 		}
+		if partitionsOf(rec.Partitions) > n {
+			return nil, errTopicChanged
+		}
 		return [][]byte{record{Op: opCreateTopic, Name: path(name), At: at, Topic: &rec}.encode()}, nil
 	})
 	if err != nil {
@@ -122,6 +135,33 @@ func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, m
 		return nil, ErrNoTopic
 	}
 	return t.topic, b.ensure(ctx, t.id)
+}
+
+// HasTopic says whether there is a topic of that name. It is false as well where
+// there is not even a namespace, and for partitions that do not exist.
+func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
+	_, err := b.resolve(ctx, name)
+	if errs.KindOf(err) == errs.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// reserveTopic takes room for a topic as it would be made now; n is how much of
+// the quota that is. A topic that is there already needs none.
+func (b *Broker) reserveTopic(ctx context.Context, name names.Topic, make func(*namespace) (topicRecord, error)) (room quota.Reservation, n int64, err error) {
+	c := b.catalogue.View()
+	ns, ok := c.namespace(name.Namespace)
+	if _, exists := lookup(c, name); exists || !ok {
+		return quota.Reservation{}, 0, nil
+	}
+	rec, err := make(ns)
+	if err != nil {
+		return quota.Reservation{}, 0, err
+	}
+	n = partitionsOf(rec.Partitions)
+	room, err = b.quota.Reserve(ctx, quota.Topics, n)
+	return room, n, err
 }
 
 // autoCreate makes a topic that a schema or a subscription needs, when the
@@ -197,7 +237,19 @@ func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties
 
 // GrowTopic gives a partitioned topic more partitions.
 func (b *Broker) GrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
-	return b.change(ctx, name, func(t *topic, rec *topicRecord) error {
+	before, err := b.resolve(ctx, name)
+	if err != nil {
+		return err
+	}
+	room, err := b.quota.Reserve(ctx, quota.Topics, int64(min(partitions, b.limits.Partitions)-before.partitions))
+	if err != nil {
+		return err
+	}
+	defer room.Done()
+	return b.change(context.WithoutCancel(ctx), name, func(t *topic, rec *topicRecord) error {
+		if t.id != before.id {
+			return errTopicChanged
+		}
 		if err := b.checkGrowth(t, partitions); err != nil {
 			return err
 		}

@@ -35,7 +35,11 @@ type Plan struct {
 	// once, before clusters are reconciled: a port may be known only when it is
 	// open.
 	BaseURL string
-	Images  map[string]Images
+	// StreamPlain is the address of the stream protocol without TLS, and
+	// StreamTLSPort the port with it; "" where it is not served. Set with BaseURL.
+	StreamPlain   string
+	StreamTLSPort string
+	Images        map[string]Images
 }
 
 // Images are what a release channel runs.

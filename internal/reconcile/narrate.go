@@ -38,13 +38,9 @@ func narrate(kind string, old, obj any, recorder Recorder) {
 	if !ok {
 		return
 	}
-	before := conditionsOf(old)
-	for _, now := range conditionsOf(obj) {
-		was := slices.IndexFunc(before, func(c v1alpha1.Condition) bool { return c.Type == now.Type })
-		if was >= 0 && before[was].Status == now.Status && before[was].Reason == now.Reason && before[was].Message == now.Message {
-			continue
-		}
-		if !worthTelling(now) {
+	news := changes(conditionsOf(old), conditionsOf(obj))
+	for _, now := range news {
+		if !worthTelling(now, old == nil) || impliedBy(news, now) {
 			continue
 		}
 		message := now.Message
@@ -68,9 +64,35 @@ func narrate(kind string, old, obj any, recorder Recorder) {
 	}
 }
 
-// worthTelling leaves out that a key is not expired or revoked, and what is not
-// known yet.
-func worthTelling(c v1alpha1.Condition) bool {
+// changes are the conditions that are not as they were before.
+func changes(before, now []v1alpha1.Condition) []v1alpha1.Condition {
+	var news []v1alpha1.Condition
+	for _, c := range now {
+		if !slices.ContainsFunc(before, func(b v1alpha1.Condition) bool {
+			return b.Type == c.Type && b.Status == c.Status && b.Reason == c.Reason && b.Message == c.Message
+		}) {
+			news = append(news, c)
+		}
+	}
+	return news
+}
+
+// impliedBy says that the same step made the object ready: that every part of it
+// is goes without saying.
+func impliedBy(news []v1alpha1.Condition, c v1alpha1.Condition) bool {
+	return c.Type != v1alpha1.ConditionReady && c.Status == v1alpha1.ConditionTrue &&
+		slices.ContainsFunc(news, func(n v1alpha1.Condition) bool {
+			return n.Type == v1alpha1.ConditionReady && n.Status == v1alpha1.ConditionTrue
+		})
+}
+
+// worthTelling leaves out that a key is not expired or revoked, what is not known
+// yet, and what an object lacks from its birth: the answer to its creation said
+// that, and no controller did anything.
+func worthTelling(c v1alpha1.Condition, born bool) bool {
+	if born && c.Status == v1alpha1.ConditionFalse && !isWarning(c) {
+		return false
+	}
 	if c.Type == v1alpha1.ConditionExpired || c.Type == v1alpha1.ConditionRevoked {
 		return c.Status == v1alpha1.ConditionTrue
 	}

@@ -42,12 +42,14 @@ func TestNarrateTellsEachStepOnce(t *testing.T) {
 	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
 		t.Fatal("the informer did not start")
 	}
-	source.Add(account("2"))
-	source.Modify(account("3", ready))
-	source.Modify(account("4", ready)) // nothing that is told has changed
+	lacking := v1alpha1.Condition{Type: "Ready", Status: "False", Reason: "NoSignIn", Message: "nobody signs in here"}
+	source.Add(account("2", lacking)) // was told by the answer to the creation
+	part := v1alpha1.Condition{Type: "PartReady", Status: "True", Reason: "Created"}
+	source.Modify(account("3", part, ready)) // that its part is ready goes without saying
+	source.Modify(account("4", part, ready)) // nothing that is told has changed
 	failed := v1alpha1.Condition{Type: "Other", Status: "False", Reason: "ProvisioningFailed", Message: "the disk is full"}
-	source.Modify(account("5", ready, failed))
-	leaving := account("6", ready, failed)
+	source.Modify(account("5", part, ready, failed))
+	leaving := account("6", part, ready, failed)
 	leaving.DeletionTimestamp = &metav1.Time{}
 	source.Modify(leaving)
 	want := []string{

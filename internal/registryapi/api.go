@@ -12,9 +12,11 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/names"
+	"freshet/internal/quota"
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
 	"freshet/internal/web"
+	"freshet/internal/workpool"
 )
 
 // surfaceName is the surface's in records and metrics.
@@ -27,6 +29,8 @@ type Target struct {
 	Scope access.Scope
 	// Audiences are the names under which it accepts tokens.
 	Audiences []string
+	// Quota is what the registry's cluster may take; nil: everything.
+	Quota *quota.Cluster
 	// Namespaces are those of the registry's cluster.
 	Namespaces Namespaces
 	// HonourFormat has the query parameter format looked at
@@ -104,10 +108,6 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	if refusal := web.Refused(r); refusal != nil {
 		return refusal
 	}
-	if err := a.opts.Limiter.Enter(); err != nil {
-		return err
-	}
-	defer a.opts.Limiter.Leave()
 	c := calls.Get().(*call) // the pool holds nothing else
 	defer c.end()
 	*c = call{w: w, r: r, api: a}
@@ -118,7 +118,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 
 // end gives back what the call held, and the call.
 func (c *call) end() {
-	c.api.opts.Limiter.Release(c.held)
+	c.api.opts.Limiter.Release(c.who(), c.held)
 	*c = call{}
 	calls.Put(c)
 }
@@ -146,19 +146,37 @@ func (c *call) serve() error {
 	if err := c.authenticate(); err != nil {
 		return err
 	}
+	who := c.who()
+	if err := c.api.opts.Limiter.Enter(who); err != nil {
+		return err
+	}
+	defer c.api.opts.Limiter.Leave(who)
 	if err := c.negotiate(); err != nil {
 		return err
 	}
 	if !c.route.Value.quick {
-		ctx, cancel := context.WithTimeout(c.r.Context(), c.api.opts.Timeout)
+		ctx, cancel := context.WithTimeout(c.working(), c.api.opts.Timeout)
 		defer cancel()
 		c.r = c.r.WithContext(ctx)
 	}
 	return c.route.Value.serve(c)
 }
 
+// working is the context for calls that can cost much: it says who has to wait.
+func (c *call) working() context.Context {
+	return workpool.WithShare(c.r.Context(), workpool.Share{Organization: c.principal.Organization, Principal: c.principal.Name})
+}
+
 // param returns what the path says for a parameter of the route.
 func (c *call) param(name string) string { return c.route.Param(&c.path, name) }
+
+// who is the caller to the limiter.
+func (c *call) who() web.Caller {
+	if c.principal == nil {
+		return web.Caller{}
+	}
+	return web.Caller{Organization: c.principal.Organization, Principal: c.principal.Name}
+}
 
 func (c *call) authenticate() error {
 	token := credentials(c.r)
@@ -166,8 +184,14 @@ func (c *call) authenticate() error {
 		return errNoCredentials
 	}
 	var err error
-	c.principal, err = c.api.opts.Authenticate(c.r, token, c.Audiences...)
-	return err
+	if c.principal, err = c.api.opts.Authenticate(c.r, token, c.Audiences...); err != nil {
+		return err
+	}
+	if c.principal.System || c.Quota == nil {
+		return nil
+	}
+	web.RecordOf(c.r.Context()).Meter = c.Quota
+	return c.Quota.Admit()
 }
 
 // audit records changes, and whatever was denied; err is the call's outcome.
@@ -177,7 +201,7 @@ func (c *call) audit(err error) {
 		number, _ := numberOf(err, "")
 		status = statusOf(number)
 	}
-	if c.changed || surface.Denied(status) {
+	if c.changed || surface.Denied(status) && errs.KindOf(err) != errs.Exhausted {
 		c.api.opts.Auditor.Record(surface.Record(c.r, surfaceName, c.principal, c.asked, status))
 	}
 }

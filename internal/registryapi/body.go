@@ -50,7 +50,7 @@ func (c *call) draft() (*schemas.Draft, error) {
 
 // body reads the body of the call.
 func (c *call) body() ([]byte, error) {
-	body, held, err := c.api.opts.Limiter.ReadBody(c.r, maxBody)
+	body, held, err := c.api.opts.Limiter.ReadBody(c.r, c.who(), maxBody)
 	c.held += held
 	return body, err
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"freshet/internal/schemas"
+	"freshet/test/tally"
 )
 
 // A conversation is a txtar file. Its head may hold lines
@@ -38,6 +39,9 @@ func TestConversations(t *testing.T) {
 		t.Fatalf("%d conversations: %v", len(files), err)
 	}
 	for _, file := range files {
+		if filepath.Base(file) == attackFile {
+			continue // TestAttackReferences
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			archive, err := txtar.ParseFile(file)
@@ -48,6 +52,35 @@ func TestConversations(t *testing.T) {
 			converse(t, s.URL, archive)
 		})
 	}
+}
+
+// attackFile has the exchanges of somebody who refers to what they may not read.
+const attackFile = "references_access.txtar"
+
+// TestAttackReferences counts those of them that were let through.
+func TestAttackReferences(t *testing.T) {
+	t.Parallel()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", attackFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts, successes := 0, 0
+	s := newServer(t, schemas.Options{})
+	words := definitions(t, string(archive.Comment))
+	for i, f := range archive.Files {
+		e, err := parseExchange(substitute(string(f.Data), words))
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		attack := e.status/100 == 4
+		if attack {
+			attempts++
+		}
+		if !t.Run(fmt.Sprintf("%02d %s", i+1, f.Name), func(t *testing.T) { e.run(t, s.URL) }) && attack {
+			successes++
+		}
+	}
+	tally.Attack(t, "references in the registry to what the caller may not read", attempts, successes)
 }
 
 func converse(t *testing.T, base string, archive *txtar.Archive) {

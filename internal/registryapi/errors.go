@@ -9,7 +9,9 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/errs"
 	"freshet/internal/schemas"
+	"freshet/internal/surface"
 	"freshet/internal/web"
+	"freshet/internal/workpool"
 )
 
 var (
@@ -24,6 +26,9 @@ var (
 const (
 	codeStore   = 50001
 	codeTimeout = 50002
+
+	codeQuota     = 40302
+	codeThrottled = 42901
 )
 
 // challenges are the schemes that callers can use; one header each, since not
@@ -65,6 +70,9 @@ var codes = []code{
 	{errNoCredentials, 401},
 	{errDenied, 403},
 	{web.ErrBodyTooLarge, 413},
+	{workpool.ErrTooCostly, 42201},
+	{workpool.ErrBusy, 503},
+	{web.ErrBodyTimeout, 408},
 	{web.ErrBusy, 503},
 	{web.ErrStarting, 503},
 }
@@ -79,6 +87,8 @@ var kinds = map[errs.Kind]int{
 	errs.Precondition:    codeStore,
 	errs.TooLarge:        413,
 	errs.Unavailable:     codeStore,
+	errs.Exhausted:       codeQuota,
+	errs.Throttled:       codeThrottled,
 	errs.Internal:        codeStore,
 }
 
@@ -131,8 +141,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	// Clients remember misses; caches on the way must not.
 	h["Cache-Control"] = noCache
 	switch status {
-	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", "1")
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", surface.RetryAfter(err))
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = challenges
 	case http.StatusForbidden:

@@ -122,7 +122,7 @@ func (c *call) importFile() error {
 	if err := c.require(updateMode, c.Scope, "mode"); err != nil {
 		return err
 	}
-	done, err := c.Registry.Import(c.r.Context(), http.MaxBytesReader(c.w, c.r.Body, maxImport), c.requireNamespace)
+	done, err := c.Registry.Import(c.working(), http.MaxBytesReader(c.w, c.r.Body, maxImport), c.requireNamespace)
 	c.changed = done.Versions+done.Levels > 0
 	if err != nil {
 		return errs.Newf(errs.KindOf(err), "%w (written before: %d versions, %d levels)", err, done.Versions, done.Levels)

@@ -259,14 +259,14 @@ func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	if err := limiter.Enter(); err != nil {
+	if err := limiter.Enter(web.Caller{}); err != nil {
 		t.Fatal(err)
 	}
 	w := ask()
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.HasPrefix(w.Body.String(), `{"error_code":503,`) {
 		t.Errorf("%d %v %s, want %v, %v", w.Code, w.Header(), w.Body, http.StatusServiceUnavailable, "1")
 	}
-	limiter.Leave()
+	limiter.Leave(web.Caller{})
 	if w := ask(); w.Code != http.StatusOK {
 		t.Errorf("%d %s, want %v", w.Code, w.Body, http.StatusOK)
 	}

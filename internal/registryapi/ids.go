@@ -1,6 +1,7 @@
 package registryapi
 
 import (
+	"context"
 	"net/url"
 	"strconv"
 
@@ -33,7 +34,13 @@ func (c *call) formatted(s *schemas.Schema) (*schemas.Schema, error) {
 	if !c.HonourFormat {
 		return s, nil
 	}
-	return c.Registry.Formatted(c.r.Context(), s, schemas.ParseFormat(url.Values(c.query()).Get("format")))
+	format := schemas.ParseFormat(url.Values(c.query()).Get("format"))
+	if format == schemas.Stored {
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(c.working(), c.api.opts.Timeout)
+	defer cancel()
+	return c.Registry.Formatted(ctx, s, format)
 }
 
 func (c *call) id() (int32, error) {

@@ -2,6 +2,7 @@ package resources_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,8 +74,12 @@ func TestTypedApplyOfStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Type != "Known" {
-		t.Errorf("conditions are %+v, want Known alone", got.Status.Conditions)
+	var kinds []string
+	for _, c := range got.Status.Conditions {
+		kinds = append(kinds, c.Type)
+	}
+	if want := []string{"Active", "Known"}; !slices.Equal(kinds, want) { // Active is the service's
+		t.Errorf("conditions are %q, want %q", kinds, want)
 	}
 }
 

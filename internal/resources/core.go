@@ -22,14 +22,19 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"freshet/internal/quota"
 	"freshet/internal/resources/events"
 	"freshet/internal/resources/organizations"
+	"freshet/internal/resources/quotas"
 )
 
 // addCore registers what tools of Kubernetes ask every server for: namespaces,
-// which are our organizations, and events.
+// which are our organizations, events, and quotas.
 func addCore(scheme *runtime.Scheme) error {
-	core := []runtime.Object{&corev1.Namespace{}, &corev1.NamespaceList{}, &corev1.Event{}, &corev1.EventList{}}
+	core := []runtime.Object{
+		&corev1.Namespace{}, &corev1.NamespaceList{}, &corev1.Event{}, &corev1.EventList{},
+		&corev1.ResourceQuota{}, &corev1.ResourceQuotaList{},
+	}
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, core...)
 	scheme.AddKnownTypes(internalVersion(corev1.GroupName), core...)
 	fresh := []runtime.Object{&eventsv1.Event{}, &eventsv1.EventList{}}
@@ -56,6 +61,7 @@ func internalVersion(group string) schema.GroupVersion {
 type core struct {
 	organizations *organizations.Organizations
 	events        *events.Events
+	quotas        *quota.Book // nil: none are served
 }
 
 // openCore opens the stores, whose objects are written in a group of their own.
@@ -66,7 +72,7 @@ func openCore(scheme *runtime.Scheme, codecs serializer.CodecFactory, options ge
 		return core{}, err
 	}
 	told, err := events.Open(scheme, options)
-	return core{list, told}, err
+	return core{organizations: list, events: told}, err
 }
 
 // storedAs has objects stored with another codec.
@@ -87,12 +93,14 @@ func (s storedAs) GetRESTOptions(resource schema.GroupResource, example runtime.
 }
 
 // install serves the resources.
-func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, readable events.Readable) error {
+func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, readable events.Readable) error {
 	legacy := genericapiserver.NewDefaultAPIGroupInfo(corev1.GroupName, scheme, metav1.ParameterCodec, codecs)
 	legacy.NegotiatedSerializer = plainStatuses{legacy.NegotiatedSerializer}
-	legacy.VersionedResourcesStorageMap["v1"] = map[string]rest.Storage{
-		"namespaces": c.organizations.REST(), "events": c.events.Core(readable),
+	storages := map[string]rest.Storage{"namespaces": c.organizations.REST(), "events": c.events.Core(readable)}
+	if c.quotas != nil {
+		storages["resourcequotas"] = quotas.REST{Book: c.quotas, Count: kinds.count, Readable: readable}
 	}
+	legacy.VersionedResourcesStorageMap["v1"] = storages
 	if err := generic.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, &legacy); err != nil {
 		return fmt.Errorf("installing the namespaces: %w", err)
 	}

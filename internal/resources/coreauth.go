@@ -22,6 +22,27 @@ func isEvent(a authorizer.Attributes) bool {
 	return (a.GetAPIGroup() == corev1.GroupName || a.GetAPIGroup() == eventsv1.GroupName) && a.GetResource() == "events" && a.GetSubresource() == ""
 }
 
+// isQuota: what an organization may have, and has.
+func isQuota(a authorizer.Attributes) bool {
+	return a.GetAPIGroup() == corev1.GroupName && a.GetResource() == "resourcequotas" && a.GetSubresource() == ""
+}
+
+var quotaVerbs = []string{"get", "list"}
+
+// authorizeQuota lets everybody read the quotas of their organization; those of
+// clusters are shown to whoever may read the cluster.
+func authorizeQuota(who caller.Caller, a authorizer.Attributes) string {
+	switch {
+	case !slices.Contains(quotaVerbs, a.GetVerb()):
+		return "quotas come from the server's configuration and cannot be changed here"
+	case who.System || a.GetNamespace() == who.Organization:
+		return ""
+	case a.GetNamespace() == "":
+		return "only a system administrator may look across organizations; name one in the path: /namespaces/{organization}/resourcequotas"
+	}
+	return who.Name + " belongs to organization " + who.Organization
+}
+
 var (
 	namespaceVerbs = []string{"get", "list", "watch", "create", "delete"}
 	eventVerbs     = []string{"get", "list", "watch"}
@@ -65,6 +86,7 @@ func (p policy) readable(ctx context.Context, namespace string) func(corev1.Obje
 		return func(corev1.ObjectReference) bool { return who == nil || who.Live() }
 	}
 	filters := map[string]access.Filter{}
+	allowed := map[corev1.ObjectReference]bool{} // where an object lies has to be read
 	return func(about corev1.ObjectReference) bool {
 		resource := strings.ToLower(about.Kind) + "s"
 		kind, ok := p.kinds[resource]
@@ -77,6 +99,15 @@ func (p policy) readable(ctx context.Context, namespace string) func(corev1.Obje
 			filter = p.authorizer.Filter(who, permission, access.Scope{Organization: namespace})
 			filters[resource] = filter
 		}
-		return filter.All() || !filter.None() && filter.Allows(kind.Scope(ctx, about.Namespace, about.Name))
+		if filter.All() || filter.None() {
+			return filter.All()
+		}
+		object := corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}
+		may, ok := allowed[object]
+		if !ok {
+			may = filter.Allows(kind.Scope(ctx, about.Namespace, about.Name))
+			allowed[object] = may
+		}
+		return may
 	}
 }

@@ -78,6 +78,12 @@ func TestEventsOfOthers(t *testing.T) {
 	boss.get("/api/v1/events").want(http.StatusForbidden)
 	boss.get("/apis/events.k8s.io/v1/namespaces/other/events").want(http.StatusForbidden)
 
+	// How many there are besides would tell of what a caller may not read.
+	a.tell("acme", "ann", "7", "Accepted")
+	if left := boss.get(coreEvents + "?limit=1").want(http.StatusOK).at("metadata.remainingItemCount"); left != nil {
+		t.Errorf("a page says that %v events remain, want nothing about that", left)
+	}
+
 	nobody := a.as(kindstest.GuestToken) // of acme, with no role
 	if got := nobody.get(coreEvents).names(); len(got) != 0 {
 		t.Errorf("who may read nothing sees %v", got)

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +10,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+
+	"freshet/internal/identity"
+	"freshet/internal/resources/caller"
 )
 
 func TestInFlight(t *testing.T) {
@@ -20,7 +25,7 @@ func TestInFlight(t *testing.T) {
 	codecs := serializer.NewCodecFactory(scheme)
 	synctest.Test(t, func(t *testing.T) {
 		reads, writes := make(chan struct{}), make(chan struct{})
-		handler := newInFlight(codecs, nil, 1, 1).handle(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		handler := newInFlight(codecs, nil, 1<<20, 1, 1).handle(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {
 				<-reads
 			} else {
@@ -31,7 +36,9 @@ func TestInFlight(t *testing.T) {
 			done := make(chan *httptest.ResponseRecorder, 1)
 			go func() {
 				recorder := httptest.NewRecorder()
-				handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+				who := &authenticator.Response{User: caller.Caller{Principal: &identity.Principal{Name: "p", Organization: "acme"}}}
+				ctx := context.WithValue(t.Context(), authenticatedKey{}, who)
+				handler.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, method, path, http.NoBody))
 				done <- recorder
 			}()
 			synctest.Wait()

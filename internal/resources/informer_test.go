@@ -116,9 +116,6 @@ func TestInformers(t *testing.T) {
 	if err := users.Delete(t.Context(), "new", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := users.Patch(t.Context(), "new", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	for _, w := range watchers {
 		w.await(t, "delete new")
 	}

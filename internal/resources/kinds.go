@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -48,6 +49,27 @@ func (k kinds) empty(scheme *runtime.Scheme, r *http.Request) runtime.Object {
 	return object
 }
 
+// count tells how many objects of a kind an organization has.
+func (k kinds) count(ctx context.Context, organization, plural string) (int64, error) {
+	if definition := k[plural]; definition != nil {
+		return definition.Count(ctx, organization)
+	}
+	return 0, nil
+}
+
+// live is the stored object that a call is about; nil when there is none.
+func (k kinds) live(r *http.Request) runtime.Object {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || info.APIGroup != v1alpha1.GroupName || !k.serves(info.Resource) {
+		return nil
+	}
+	object, ok := k[info.Resource].Object(r.Context(), info.Namespace, info.Name)
+	if !ok {
+		return nil
+	}
+	return object
+}
+
 // scopeOf is as much as a path says about where something lies.
 func (k kinds) scopeOf(a authorizer.Attributes) access.Scope {
 	if definition := k[a.GetResource()]; definition != nil {
@@ -83,7 +105,7 @@ func (k kinds) route(path string) string {
 		case 1:
 			pattern = append(pattern, "{name}")
 		case 2:
-			if part != "status" && part != "token" {
+			if part != "status" && part != "token" && part != "rotate" {
 				part = "other"
 			}
 			pattern = append(pattern, part)

@@ -48,6 +48,9 @@ func (p chainPolicy) notServed(a authorizer.Attributes) bool {
 	if isEvent(a) {
 		return !slices.Contains(eventVerbs, a.GetVerb())
 	}
+	if isQuota(a) {
+		return !slices.Contains(quotaVerbs, a.GetVerb())
+	}
 	_, known := access.ForVerb(a.GetResource(), a.GetSubresource(), a.GetVerb())
 	return known && a.GetAPIGroup() != v1alpha1.GroupName && !slices.Contains(p.reviews, a.GetAPIGroup())
 }

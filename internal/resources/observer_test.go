@@ -59,7 +59,7 @@ func (d *diary) since() []string {
 // nothing that did not happen.
 func TestObservers(t *testing.T) {
 	t.Parallel()
-	d := &diary{Kind: messaginginstance.New(kindstest.Plan(), "", nil)}
+	d := &diary{Kind: messaginginstance.New(kindstest.Plan(), "", nil, nil)}
 	a := &api{t, kindstest.Start(t, kindstest.Options{
 		Kinds: d.among(kindstest.NewSet(t).Definitions()),
 	}), kindstest.AdminToken}

@@ -12,7 +12,9 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"freshet/api/v1alpha1"
 	"freshet/internal/resources/openapi"
+	"freshet/internal/resources/rotation"
 )
 
 const (
@@ -42,7 +44,17 @@ func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version s
 func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := openapi.GetOpenAPIDefinitions(ref)
 	maps.Copy(all, openapi.Core(ref))
+	maps.Copy(all, rotation.Definitions(ref))
+	freeForm(all, v1alpha1.ProtocolSettings{}.OpenAPIModelName())
 	return all
+}
+
+// freeForm says of a type that its objects hold what they like; the generator has
+// no word for it.
+func freeForm(all map[string]common.OpenAPIDefinition, name string) {
+	definition := all[name]
+	definition.Schema.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	all[name] = definition
 }
 
 // versioned leaves out the internal twins of our types: they are the same Go

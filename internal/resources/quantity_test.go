@@ -51,7 +51,7 @@ func TestImpossibleQuantities(t *testing.T) {
 	a := start(t)
 	k := find("MessagingCluster")
 	a.post(k.plural, k.object("c", `"annotations":{"bomb":"1e-999999999"}`)).want(http.StatusCreated)
-	for _, size := range []string{"1e999999999", "1e-999999999", strings.Repeat("9", 1<<20)} {
+	for _, size := range []string{"1e999999999", "1e-999999999", strings.Repeat("9", 1<<18)} {
 		spec := `{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":"` + size + `"}}}`
 		resources := `{"spec":{"broker":{"resources":{"cpu":"1","memory":"` + size + `"}}}}`
 		for name, answer := range map[string]reply{

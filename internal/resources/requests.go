@@ -103,6 +103,9 @@ func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds 
 				writeStatus(codecs, w, r, badPatch(kinds, r, err))
 				return
 			}
+			if types.PatchType(mediaType) == types.ApplyYAMLPatchType {
+				head = canonical(head, kinds.empty(scheme, r), func() runtime.Object { return kinds.live(r) })
+			}
 		}
 		// What cannot be read, or is too long, is told by the machinery.
 		r.Body = readCloser{io.MultiReader(bytes.NewReader(head), r.Body), r.Body}

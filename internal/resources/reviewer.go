@@ -114,7 +114,8 @@ func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) au
 	}
 	status.ResourceRules = append(status.ResourceRules,
 		authorizationv1.ResourceRule{Verbs: eventVerbs, APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{who.Organization}},
-		authorizationv1.ResourceRule{Verbs: eventVerbs, APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}})
+		authorizationv1.ResourceRule{Verbs: eventVerbs, APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}},
+		authorizationv1.ResourceRule{Verbs: quotaVerbs, APIGroups: []string{""}, Resources: []string{"resourcequotas"}})
 	for _, kind := range reviewKinds {
 		status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
 			Verbs: []string{"create"}, APIGroups: []string{kind.version.Group}, Resources: []string{kind.plural},

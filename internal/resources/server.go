@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -25,13 +27,17 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/quota"
+	"freshet/internal/resources/budget"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/events"
 	"freshet/internal/resources/organizations"
 	"freshet/internal/resources/quantities"
+	"freshet/internal/resources/rotation"
 	"freshet/internal/resources/store"
 	"freshet/internal/resources/tokens"
 	"freshet/internal/surface"
+	"freshet/internal/web"
 )
 
 // Config is what the resource API is made of.
@@ -48,6 +54,10 @@ type Config struct {
 	Auditor surface.Auditor
 	// Transformers encrypt resources at rest, by resource name.
 	Transformers storagevalue.ResourceTransformers
+	// Store tells how full etcd is, for early refusals; nil: nothing is refused.
+	Store etcd.Store
+	// Budget is what one organization may have stored.
+	Budget budget.Limits
 	// Ready are checks that /readyz and /healthz ask besides the library's own.
 	Ready []Check
 	// Address is what discovery tells clients, host:port.
@@ -59,14 +69,21 @@ type Config struct {
 	CompactionInterval time.Duration
 	// MaxBody bounds a request body; 2 MiB when zero.
 	MaxBody int64
+	// Bodies bounds the memory of request bodies; nil: it is not bounded.
+	Bodies *web.Limiter
 	// MaxReads and MaxWrites bound what is worked on at once; 400 and 200 when zero.
 	MaxReads  int
 	MaxWrites int
 	// RefuseNewOrganizations has organizations made on purpose only, not by the
 	// first object in one.
 	RefuseNewOrganizations bool
+	// Quotas limits what organizations have and how fast they call; nil: nothing
+	// is limited.
+	Quotas *quota.Book
 	// Tokens issues tokens for service accounts; nil: none are.
 	Tokens *tokens.Options
+	// Rotation gives service accounts new credentials; nil: nobody does.
+	Rotation *rotation.Options
 	// Log is for what happens beside calls; nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -96,8 +113,11 @@ type Server struct {
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	drain    *drain
-	inFlight *inFlight
 	recorder *events.Recorder
+	stores   *calledStores // nil with an external etcd
+	guard    *budget.Guard
+	client   *clientv3.Client // for the guard
+	log      *slog.Logger
 }
 
 // New builds the API over etcd. Nothing is served before Start.
@@ -121,16 +141,21 @@ func New(cfg Config) (*Server, error) {
 	config.LoopbackClientConfig = loop.config()
 	config.Authentication.Authenticator = authentication(cfg.Authenticator, cfg.Audiences)
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
-	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, cfg.Auditor)
-	config.ResourceTransformers = cfg.Transformers
+	limits := newInFlight(codecs, cfg.Bodies, config.MaxRequestBodyBytes, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites))
+	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, limits, cfg.Auditor, cfg.Quotas)
+	guard := budget.New(resourcePrefix(cfg), cfg.Budget, cfg.Store)
+	config.ResourceTransformers = guard.Transformers(cfg.Transformers)
 	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
 	}
+	stores := callMember(cfg, config)
+	config.RESTOptionsGetter = guard.RESTOptions(config.RESTOptionsGetter)
 
 	beside, err := openCore(scheme, codecs, config.RESTOptionsGetter)
 	if err != nil {
 		return nil, err
 	}
+	beside.quotas = cfg.Quotas
 	config.AdmissionControl = organizations.Admission{Organizations: beside.organizations, AutoCreate: !cfg.RefuseNewOrganizations}
 	generic, err := config.Complete(nil).New("freshet", genericapiserver.NewEmptyDelegateWithCustomHandler(notFound(codecs)))
 	if err != nil {
@@ -148,9 +173,14 @@ func New(cfg Config) (*Server, error) {
 	if err := generic.AddPostStartHook("organizations", findOrganizations(storages, beside.organizations, log)); err != nil {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
+	client, err := cfg.Etcd.Client(zap.NewNop())
+	if err != nil {
+		return nil, fmt.Errorf("connecting to etcd: %w", err)
+	}
 	return &Server{
+		guard: guard, client: client, log: log,
 		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
-		inFlight: newInFlight(codecs, kinds, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites)),
+		stores: stores,
 	}, nil
 }
 
@@ -169,13 +199,17 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 	if cfg.Tokens != nil && storages["serviceaccounts"] != nil {
 		storages["serviceaccounts/token"] = &tokens.REST{Options: *cfg.Tokens}
 	}
+	if status, ok := storages["serviceaccounts/status"].(rest.Updater); ok && cfg.Rotation != nil {
+		storages["serviceaccounts/rotate"] = &rotation.REST{Options: *cfg.Rotation, Accounts: status}
+	}
 	return storages, nil
 }
 
 // install serves every group.
 func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, cfg Config, storages map[string]rest.Storage, beside core) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
-	group.NegotiatedSerializer = plainStatuses{quantities.Checked(codecs)}
+	// The group's own serializers write lists item by item, ours look at what is read.
+	group.NegotiatedSerializer = plainStatuses{quantities.Checked(group.NegotiatedSerializer)}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storages
 	if err := generic.InstallAPIGroup(&group); err != nil {
 		return fmt.Errorf("installing the kinds: %w", err)
@@ -185,7 +219,7 @@ func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme,
 			return fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
-	return beside.install(generic, scheme, codecs, newPolicy(cfg).readable)
+	return beside.install(generic, scheme, codecs, kindsOf(cfg.Kinds), newPolicy(cfg).readable)
 }
 
 // tune sets what experience with the library recommends.
@@ -219,6 +253,7 @@ func (s *Server) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	go s.recorder.Run(ctx)
+	go s.guard.Follow(ctx, s.client, s.log)
 	go func() {
 		defer close(s.stopped)
 		// Without a listener of its own the library's Run does not return; its
@@ -229,7 +264,9 @@ func (s *Server) Start() {
 }
 
 // Handler serves /apis, /openapi, /version and the health pages.
-func (s *Server) Handler() http.Handler { return s.drain.handle(s.inFlight.handle(s.handler)) }
+func (s *Server) Handler() http.Handler {
+	return tellDegraded(s.guard.Degraded, s.drain.handle(s.handler))
+}
 
 // Loopback is how the service itself uses the API, with every right.
 func (s *Server) Loopback() *clientrest.Config {
@@ -250,15 +287,19 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.loopback.shutdown()
 	s.generic.Destroy()
+	_ = s.client.Close() // nobody uses it any more, and it may be closed already
+	s.stores.close()
 	return err
 }
 
+// Usage is what every organization has stored.
+func (s *Server) Usage() map[string]budget.Usage { return s.guard.Usage() }
+
+// resourcePrefix is that of the keys of all resources.
+func resourcePrefix(cfg Config) string { return cmp.Or(cfg.Prefix, defaultPrefix) + "/resources" }
+
 func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
-	prefix := cfg.Prefix
-	if prefix == "" {
-		prefix = defaultPrefix
-	}
-	backend := storagebackend.NewDefaultConfig(prefix+"/resources", codec)
+	backend := storagebackend.NewDefaultConfig(resourcePrefix(cfg), codec)
 	backend.Transport.ServerList = cfg.Etcd.URLs
 	backend.Transport.TrustedCAFile = cfg.Etcd.CAFile
 	backend.Transport.CertFile = cfg.Etcd.CertFile
@@ -268,12 +309,10 @@ func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
 			return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, nil
 		}
 	}
-	backend.CompactionInterval = compactionInterval
-	if cfg.CompactionInterval > 0 {
-		backend.CompactionInterval = cfg.CompactionInterval
-	}
+	backend.CompactionInterval = cmp.Or(cfg.CompactionInterval, compactionInterval)
 	opts := options.NewEtcdOptions(backend)
 	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
 	opts.DeleteCollectionWorkers = 8
+	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // callMember has its own
 	return opts
 }

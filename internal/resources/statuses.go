@@ -1,8 +1,11 @@
 package resources
 
 import (
+	"bufio"
 	"io"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -47,19 +50,42 @@ type plainEncoder struct{ runtime.Encoder }
 
 // Encode implements runtime.Encoder.
 func (e plainEncoder) Encode(obj runtime.Object, w io.Writer) error {
-	return e.Encoder.Encode(plainStatus(obj), w)
+	return inLargePieces(obj, w, func(w io.Writer) error { return e.Encoder.Encode(plainStatus(obj), w) })
 }
 
 type plainAllocating struct{ runtime.EncoderWithAllocator }
 
 // Encode implements runtime.Encoder.
 func (e plainAllocating) Encode(obj runtime.Object, w io.Writer) error {
-	return e.EncoderWithAllocator.Encode(plainStatus(obj), w)
+	return inLargePieces(obj, w, func(w io.Writer) error { return e.EncoderWithAllocator.Encode(plainStatus(obj), w) })
 }
 
 // EncodeWithAllocator implements runtime.EncoderWithAllocator.
 func (e plainAllocating) EncodeWithAllocator(obj runtime.Object, w io.Writer, memory runtime.MemoryAllocator) error {
-	return e.EncoderWithAllocator.EncodeWithAllocator(plainStatus(obj), w, memory)
+	return inLargePieces(obj, w, func(w io.Writer) error {
+		return e.EncoderWithAllocator.EncodeWithAllocator(plainStatus(obj), w, memory)
+	})
+}
+
+// pieces are buffers for lists.
+var pieces = sync.Pool{New: func() any { return bufio.NewWriterSize(io.Discard, 64<<10) }}
+
+// inLargePieces has a list written in pieces of 64 KiB: the machinery writes it item
+// by item, and every write of a kilobyte is a message to the kernel.
+func inLargePieces(obj runtime.Object, w io.Writer, encode func(io.Writer) error) error {
+	if !meta.IsListType(obj) {
+		return encode(w)
+	}
+	piece := pieces.Get().(*bufio.Writer)
+	piece.Reset(w)
+	defer func() {
+		piece.Reset(io.Discard)
+		pieces.Put(piece)
+	}()
+	if err := encode(piece); err != nil {
+		return err
+	}
+	return piece.Flush()
 }
 
 func plainStatus(obj runtime.Object) runtime.Object {

@@ -144,10 +144,10 @@ func TestWatchOfDeletions(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("User")
-	a.post("users", k.object("ann")).want(http.StatusCreated)
+	a.post("users", k.object("ann", `"finalizers":["example.com/hold"]`)).want(http.StatusCreated)
 	w := a.watch("users?watch=true&resourceVersion=" + a.get("users").version())
 	a.delete("users/ann").want(http.StatusOK)
-	w.want("MODIFIED ann") // held by its finalizer
+	w.want("MODIFIED ann") // held by its finalizers
 	a.patch("users/ann", mergePatch, `{"metadata":{"finalizers":null}}`).want(http.StatusOK)
 	last := w.next()
 	if last.String() != "DELETED ann" || at(last.Object, "metadata.deletionTimestamp") == nil {

@@ -32,7 +32,7 @@ func permissionOf(path, method string) (access.Permission, bool) {
 		verb = "list"
 	case method == http.MethodGet:
 		verb = "get"
-	case method == http.MethodPost && !named:
+	case method == http.MethodPost && (!named || subresource != ""):
 		verb = "create"
 	case method == http.MethodPost, method == http.MethodPut, method == http.MethodPatch:
 		verb = "update"

@@ -66,6 +66,7 @@ func (s *state) bind(schema *Schema) {
 	}
 	s.lastID = max(s.lastID, schema.ID)
 	s.counts.Schemas[schema.Type]++
+	s.bytes += int64(len(schema.body))
 }
 
 // unbind forgets an id for good; lastID keeps it from coming back.
@@ -76,6 +77,7 @@ func (s *state) unbind(schema *Schema) {
 		s.referrers.Delete(referrer{subject: ref.Subject, version: ref.Version, id: schema.ID})
 	}
 	s.counts.Schemas[schema.Type]--
+	s.bytes -= int64(len(schema.body))
 }
 
 // place puts an active version into its subject: behind all others, or, in an

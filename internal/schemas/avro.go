@@ -9,7 +9,7 @@ type avroLanguage struct{}
 
 type avroForm struct{ *avro.Schema }
 
-func (avroLanguage) parse(text string, deps []dependency, imported bool) (form, error) {
+func (avroLanguage) parse(text string, deps []dependency, imported bool, _ spending) (form, error) {
 	refs := make([]avro.Reference, len(deps))
 	for i, dep := range deps {
 		f, ok := dep.form.(avroForm)
@@ -41,12 +41,15 @@ func (f avroForm) resolved() string {
 	return whole.Normalized()
 }
 
-func (f avroForm) problems(reader form, names roles) ([]string, error) {
+func (f avroForm) problems(reader form, names roles, spend spending) ([]string, error) {
 	r, ok := reader.(avroForm)
 	if !ok {
 		return nil, errMixed
 	}
-	found := avro.Check(r.Schema, f.Schema)
+	found, err := avro.Check(r.Schema, f.Schema, spend)
+	if err != nil {
+		return nil, err
+	}
 	messages := make([]string, len(found))
 	for i, problem := range found {
 		if problem.Type == avro.LimitExceeded {
@@ -57,12 +60,15 @@ func (f avroForm) problems(reader form, names roles) ([]string, error) {
 	return messages, nil
 }
 
-func (f avroForm) changes(old form) ([]Change, error) {
+func (f avroForm) changes(old form, spend spending) ([]Change, error) {
 	o, ok := old.(avroForm)
 	if !ok {
 		return nil, errMixed
 	}
-	found := avro.Changes(o.Schema, f.Schema)
+	found, err := avro.Changes(o.Schema, f.Schema, spend)
+	if err != nil {
+		return nil, err
+	}
 	changes := make([]Change, len(found))
 	for i, c := range found {
 		changes[i] = Change{Type: c.Type, Path: c.Path, Text: c.Text, Compatible: c.Compatible}

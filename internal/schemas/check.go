@@ -2,11 +2,12 @@ package schemas
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"freshet/internal/errs"
+	"freshet/internal/workpool"
 )
 
 // Verdict is the outcome of a compatibility check.
@@ -18,7 +19,6 @@ type Verdict struct {
 var (
 	errTooDeep = errs.Newf(errs.Invalid, "references are nested more than %d deep", maxReferenceDepth)
 	errTooMany = errs.Newf(errs.Invalid, "references draw in more than %d schemas or %d bytes", maxDependencies, maxClosureBytes)
-	errTooLong = errs.New(errs.Invalid, "the compatibility check takes too long")
 )
 
 // maxQuotedSchema is how much of the old schema a message quotes.
@@ -45,7 +45,7 @@ func (r *Registry) CheckVersion(ctx context.Context, subject string, v VersionID
 	if len(against) == 0 && v != Latest {
 		return Verdict{}, versionNotFound(v)
 	}
-	return r.verdict(ctx, st, subject, against, d)
+	return r.verdict(r.effort(ctx), st, subject, against, d)
 }
 
 // CheckSubjectVersions says whether a draft could be registered as far as
@@ -59,18 +59,18 @@ func (r *Registry) CheckSubjectVersions(ctx context.Context, subject string, d *
 		return Verdict{}, err
 	}
 	sub, _ := st.visible(subject, false)
-	return r.verdict(ctx, st, subject, checked(sub, st.level(subject)), d)
+	return r.verdict(r.effort(ctx), st, subject, checked(sub, st.level(subject)), d)
 }
 
-func (r *Registry) verdict(ctx context.Context, st *state, subject string, against []versionEntry, d *Draft) (Verdict, error) {
+func (r *Registry) verdict(w *effort, st *state, subject string, against []versionEntry, d *Draft) (Verdict, error) {
 	// Quirk: normalize is read and has no effect here.
 	draft := *d
 	draft.Normalize = false
-	p, err := r.prepare(ctx, st, subject, &draft, preparing{})
+	p, err := r.prepare(w, st, subject, &draft, preparing{})
 	if err != nil {
 		return Verdict{}, err
 	}
-	messages, err := r.check(ctx, st, subject, st.level(subject), p, against)
+	messages, err := r.check(w, st, subject, st.level(subject), p, against)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -98,7 +98,7 @@ func checked(sub *subject, level Level) []versionEntry {
 
 // check compares a draft with versions, newest first, and returns why the
 // first one that does not fit does not.
-func (r *Registry) check(ctx context.Context, st *state, subject string, level Level, p *prepared, against []versionEntry) ([]string, error) {
+func (r *Registry) check(w *effort, st *state, subject string, level Level, p *prepared, against []versionEntry) ([]string, error) {
 	if len(against) > 0 && against[0].schema.Type != p.typ {
 		// Quirk: a subject keeps its format even where nothing else is checked.
 		return explain([]string{differentType}, against[0], level), nil
@@ -106,16 +106,12 @@ func (r *Registry) check(ctx context.Context, st *state, subject string, level L
 	if level == None || len(against) == 0 {
 		return nil, nil
 	}
-	deadline := time.Now().Add(r.checkTime)
 	for _, e := range against {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if time.Now().After(deadline) {
-			return nil, tooComplex(subject, p, errTooLong)
-		}
-		messages, err := r.checkOne(ctx, st, level, p, e.schema)
-		if err != nil {
+		messages, err := r.checkOne(w, st, level, p, e.schema)
+		switch {
+		case errors.Is(err, workpool.ErrTooCostly):
+			return nil, invalidSchema(subject, &Draft{Type: p.typ, Text: p.text, References: p.refs}, "the check against version %d is %s", e.number, err.Error())
+		case err != nil:
 			return nil, err
 		}
 		if len(messages) == 0 {
@@ -136,7 +132,7 @@ func explain(messages []string, e versionEntry, level Level) []string {
 
 const differentType = "Incompatible because of different schema type"
 
-func (r *Registry) checkOne(ctx context.Context, st *state, level Level, p *prepared, old *Schema) ([]string, error) {
+func (r *Registry) checkOne(w *effort, st *state, level Level, p *prepared, old *Schema) ([]string, error) {
 	switch {
 	case level == AlwaysIncompatible:
 		return []string{"{errorType:'ALWAYS_INCOMPATIBLE', description:'The compatibility level of the subject allows no further version'}"}, nil
@@ -145,24 +141,32 @@ func (r *Registry) checkOne(ctx context.Context, st *state, level Level, p *prep
 	case old.sum == p.sum:
 		return nil, nil
 	}
-	before, err := r.stored(ctx, st, old)
-	if err == nil {
-		err = r.startWork(ctx)
-	}
+	before, err := r.stored(w, st, old)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	defer r.endWork()
 	var messages []string
+	err = w.do(len(p.text)+len(old.body), func() (err error) {
+		messages, err = problems(level, before, p.form, w.Spend)
+		return err
+	})
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return messages, nil
+}
+
+// problems says why one schema cannot follow another in the directions of a level.
+func problems(level Level, before, next form, spend spending) (messages []string, err error) {
 	if level.forward() {
-		if messages, err = p.form.problems(before, oldReadsNew); err != nil {
-			return nil, unreadable(err)
+		if messages, err = next.problems(before, oldReadsNew, spend); err != nil {
+			return nil, err
 		}
 	}
 	if level.backward() {
-		more, err := before.problems(p.form, newReadsOld)
+		more, err := before.problems(next, newReadsOld, spend)
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, err
 		}
 		messages = append(messages, more...)
 	}
@@ -172,12 +176,8 @@ func (r *Registry) checkOne(ctx context.Context, st *state, level Level, p *prep
 // unreadable passes on what is no one's schema's fault, and turns the rest
 // into a refusal.
 func unreadable(err error) error {
-	if errs.KindOf(err) != errs.Invalid {
+	if errs.KindOf(err) != errs.Invalid || passes(err) || errors.Is(err, workpool.ErrTooCostly) {
 		return err
 	}
 	return refuse(ErrInvalidSchema, "Invalid schema, details: %s", err.Error())
-}
-
-func tooComplex(subject string, p *prepared, err error) error {
-	return invalidSchema(subject, &Draft{Type: p.typ, Text: p.text, References: p.refs}, "%s", err.Error())
 }

@@ -4,7 +4,7 @@ package schemas
 // difference between an old and a new schema: JSON Schema and Protobuf.
 type comparedForm[S printed, D difference] struct {
 	schema  S
-	compare func(old, next S) ([]D, error)
+	compare func(old, next S, spend func(steps int) error) ([]D, error)
 }
 
 // printed is a schema that knows its texts.
@@ -34,12 +34,12 @@ type fields struct {
 func (f comparedForm[S, D]) canonical() string  { return f.schema.Canonical() }
 func (f comparedForm[S, D]) normalized() string { return f.schema.Normalized() }
 
-func (f comparedForm[S, D]) problems(reader form, names roles) ([]string, error) {
+func (f comparedForm[S, D]) problems(reader form, names roles, spend spending) ([]string, error) {
 	r, ok := reader.(comparedForm[S, D])
 	if !ok {
 		return nil, errMixed
 	}
-	found, err := f.compare(f.schema, r.schema)
+	found, err := f.compare(f.schema, r.schema, spend)
 	if err != nil {
 		return nil, err
 	}
@@ -52,12 +52,12 @@ func (f comparedForm[S, D]) problems(reader form, names roles) ([]string, error)
 	return messages, nil
 }
 
-func (f comparedForm[S, D]) changes(old form) ([]Change, error) {
+func (f comparedForm[S, D]) changes(old form, spend spending) ([]Change, error) {
 	o, ok := old.(comparedForm[S, D])
 	if !ok {
 		return nil, errMixed
 	}
-	found, err := f.compare(o.schema, f.schema)
+	found, err := f.compare(o.schema, f.schema, spend)
 	if err != nil {
 		return nil, err
 	}

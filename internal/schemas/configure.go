@@ -10,7 +10,16 @@ func (r *Registry) SetLevel(ctx context.Context, name string, level Level) error
 	if err := CheckSubject(name); err != nil {
 		return err
 	}
-	_, err := r.machine.Update(ctx, func(st *state) ([][]byte, error) {
+	subjects := 0
+	if _, known := r.machine.View().subjects.Get(name); !known {
+		subjects = 1
+	}
+	taken, err := r.reserve(ctx, subjects, 0)
+	if err != nil {
+		return err
+	}
+	defer taken.done()
+	_, err = r.machine.Update(context.WithoutCancel(ctx), func(st *state) ([][]byte, error) {
 		if st.mode.readOnly() {
 			return nil, readOnly(name)
 		}

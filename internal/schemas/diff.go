@@ -32,11 +32,12 @@ func (r *Registry) Diff(ctx context.Context, from, to Side) (*Diff, error) {
 	if err != nil {
 		return nil, err
 	}
-	old, oldType, err := r.side(ctx, st, from)
+	work := r.effort(ctx)
+	old, oldType, err := r.side(work, st, from)
 	if err != nil {
 		return nil, err
 	}
-	next, nextType, err := r.side(ctx, st, to)
+	next, nextType, err := r.side(work, st, to)
 	if err != nil {
 		return nil, err
 	}
@@ -47,26 +48,23 @@ func (r *Registry) Diff(ctx context.Context, from, to Side) (*Diff, error) {
 		d.Levels = []string{}
 		return d, nil
 	}
-	if err := r.startWork(ctx); err != nil {
-		return nil, err
-	}
-	defer r.endWork()
-	if err := d.compare(old, next); err != nil {
+	err = work.do(len(old.canonical())+len(next.canonical()), func() error { return d.compare(old, next, work.Spend) })
+	if err != nil {
 		return nil, unreadable(err)
 	}
 	return d, nil
 }
 
-func (d *Diff) compare(old, next form) error {
-	changes, err := next.changes(old)
+func (d *Diff) compare(old, next form, spend spending) error {
+	changes, err := next.changes(old, spend)
 	if err != nil {
 		return err
 	}
 	d.Changes = append(d.Changes, changes...)
-	if d.Backward.Problems, err = old.problems(next, newReadsOld); err != nil {
+	if d.Backward.Problems, err = old.problems(next, newReadsOld, spend); err != nil {
 		return err
 	}
-	if d.Forward.Problems, err = next.problems(old, oldReadsNew); err != nil {
+	if d.Forward.Problems, err = next.problems(old, oldReadsNew, spend); err != nil {
 		return err
 	}
 	for _, side := range []*Reading{&d.Backward, &d.Forward} {
@@ -82,9 +80,9 @@ func (d *Diff) compare(old, next form) error {
 }
 
 // side parses one of the schemas of a diff.
-func (r *Registry) side(ctx context.Context, st *state, s Side) (form, Type, error) {
+func (r *Registry) side(w *effort, st *state, s Side) (form, Type, error) {
 	if s.Draft != nil {
-		p, err := r.prepare(ctx, st, s.Subject, s.Draft, preparing{})
+		p, err := r.prepare(w, st, s.Subject, s.Draft, preparing{})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -94,7 +92,7 @@ func (r *Registry) side(ctx context.Context, st *state, s Side) (form, Type, err
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := r.stored(ctx, st, v.Schema)
+	f, err := r.stored(w, st, v.Schema)
 	if err != nil {
 		return nil, 0, unreadable(err)
 	}

@@ -35,15 +35,17 @@ func (r *Registry) Formatted(ctx context.Context, s *Schema, f Format) (*Schema,
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := r.stored(ctx, st, s)
+	work := r.effort(ctx)
+	parsed, err := r.stored(work, st, s)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if err := r.startWork(ctx); err != nil {
-		return nil, err
-	}
-	defer r.endWork()
-	text, ok, err := f.print(parsed)
+	var text string
+	var ok bool
+	err = work.at(parseLane(s.Type, s.Text(), len(s.References), len(s.body)), func() (err error) {
+		text, ok, err = f.print(parsed)
+		return err
+	})
 	if err != nil {
 		return nil, unreadable(err)
 	}

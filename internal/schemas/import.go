@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"freshet/internal/replica"
 )
 
 const (
@@ -68,27 +70,64 @@ func (in *importer) batch() error {
 		size += n
 		lines = append(lines, line)
 	}
-	var written Imported
-	_, err := in.r.machine.Update(in.ctx, func(st *state) ([][]byte, error) {
-		if st.mode.readOnly() {
-			return nil, readOnly(lines[0].Subject)
-		}
-		b := &importBatch{in: in, st: st.Clone()}
-		for i := range lines {
-			if err := b.add(&lines[i]); err != nil {
-				return nil, badLine(first+1+i, err)
-			}
-		}
-		written = b.count
-		return b.records, nil
-	})
+	return in.write(first, lines)
+}
+
+// write writes a batch of lines. They are read once before the lock is taken, so
+// that nobody waits while they are parsed.
+func (in *importer) write(first int, lines []exportLine) error {
+	subjects, size := in.needs(lines)
+	taken, err := in.r.reserve(in.ctx, subjects, size)
 	if err != nil {
 		return err
 	}
-	in.total.Versions += written.Versions
-	in.total.Levels += written.Levels
-	in.total.Known += written.Known
-	return nil
+	defer taken.done()
+	work := in.r.effort(in.ctx)
+	work.parsed = map[parseID]form{}
+	for range attempts {
+		st, err := in.r.machine.Fresh(in.ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := in.records(work, st, first, lines); err != nil {
+			return err
+		}
+		var done *importBatch
+		_, err = in.r.machine.Update(context.WithoutCancel(in.ctx), func(st *state) ([][]byte, error) {
+			if done, err = in.records(work.inLock(), st, first, lines); err != nil {
+				return nil, err
+			}
+			return done.records, nil
+		})
+		switch {
+		case errors.Is(err, errStale):
+			continue
+		case err != nil:
+			return err
+		}
+		in.total.Versions += done.count.Versions
+		in.total.Levels += done.count.Levels
+		in.total.Known += done.count.Known
+		return nil
+	}
+	return replica.ErrContended
+}
+
+// records turns lines into records, as of a state.
+func (in *importer) records(work *effort, st *state, first int, lines []exportLine) (*importBatch, error) {
+	if st.mode.readOnly() {
+		return nil, readOnly(lines[0].Subject)
+	}
+	b := &importBatch{in: in, work: work, st: st.Clone()}
+	for i := range lines {
+		if err := b.add(&lines[i]); err != nil {
+			if passes(err) {
+				return nil, err
+			}
+			return nil, badLine(first+1+i, err)
+		}
+	}
+	return b, nil
 }
 
 // permitted says whether the caller may write what the line is about.
@@ -153,6 +192,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // importBatch turns lines into records, each seeing the ones before.
 type importBatch struct {
 	in      *importer
+	work    *effort
 	st      *state
 	records [][]byte
 	count   Imported
@@ -212,7 +252,7 @@ func (b *importBatch) addVersion(line *exportLine) error {
 		return errors.New("id and version must be positive")
 	}
 	d := &Draft{Type: t, Text: line.Schema, References: line.References, ID: line.ID, Version: line.Version}
-	p, err := b.in.r.prepare(b.in.ctx, b.st, line.Subject, d, preparing{deleted: true, imported: true})
+	p, err := b.in.r.prepare(b.work, b.st, line.Subject, d, preparing{deleted: true, imported: true})
 	if err != nil {
 		return err
 	}

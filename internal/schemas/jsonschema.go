@@ -6,7 +6,7 @@ type jsonLanguage struct{}
 
 type jsonForm = comparedForm[*jsonschema.Schema, jsonschema.Difference]
 
-func (jsonLanguage) parse(text string, deps []dependency, imported bool) (form, error) {
+func (jsonLanguage) parse(text string, deps []dependency, imported bool, spend spending) (form, error) {
 	refs := make([]jsonschema.Reference, len(deps))
 	for i, dep := range deps {
 		f, ok := dep.form.(jsonForm)
@@ -15,9 +15,9 @@ func (jsonLanguage) parse(text string, deps []dependency, imported bool) (form, 
 		}
 		refs[i] = jsonschema.Reference{Name: dep.Name, Schema: f.schema}
 	}
-	parsed, err := jsonschema.Parse(text, refs)
+	parsed, err := jsonschema.Parse(text, refs, spend)
 	switch {
-	case err != nil && imported:
+	case err != nil && imported && !passes(err):
 		return parseRaw(text, err)
 	case err != nil:
 		return nil, err

@@ -12,9 +12,12 @@ import (
 // what the last two have in common is comparedform.go.
 type language interface {
 	// parse reads a text whose references are read already. An imported text
-	// is not validated further than it takes to store it.
-	parse(text string, deps []dependency, imported bool) (form, error)
+	// is not validated further than it takes to store it. It spends steps.
+	parse(text string, deps []dependency, imported bool, spend spending) (form, error)
 }
+
+// spending counts steps of work, and says when there were enough.
+type spending = func(steps int) error
 
 // dependency is a reference with the schema it means.
 type dependency struct {
@@ -30,9 +33,9 @@ type form interface {
 	normalized() string
 	// problems says why reader cannot read what this schema writes, in the
 	// words of clients; names tells which of the two is the new one.
-	problems(reader form, names roles) ([]string, error)
+	problems(reader form, names roles, spend spending) ([]string, error)
 	// changes lists what differs when this schema follows old.
-	changes(old form) ([]Change, error)
+	changes(old form, spend spending) ([]Change, error)
 }
 
 // roles are the words for the two schemas of a check.
@@ -75,8 +78,8 @@ func parseRaw(text string, cause error) (form, error) {
 func (f rawForm) canonical() string  { return f.text }
 func (f rawForm) normalized() string { return f.text }
 
-func (f rawForm) problems(form, roles) ([]string, error) { return nil, f.incomparable() }
-func (f rawForm) changes(form) ([]Change, error)         { return nil, f.incomparable() }
+func (f rawForm) problems(form, roles, spending) ([]string, error) { return nil, f.incomparable() }
+func (f rawForm) changes(form, spending) ([]Change, error)         { return nil, f.incomparable() }
 
 func (f rawForm) incomparable() error {
 	return errs.Newf(errs.Invalid, "a schema that was imported without validation cannot be compared: %w", f.cause)

@@ -109,7 +109,7 @@ func TestCacheIsBounded(t *testing.T) {
 	r.parsed = lru.New[parseID, form](8 * parsedCost(small))
 	parse := func(text string) form {
 		t.Helper()
-		f, err := r.parseAs(t.Context(), parseKey(Avro, text, nil, nil, 0, false), Avro, text, nil, false)
+		f, err := r.newClosure(r.effort(t.Context()), r.machine.View()).parseAs(parseKey(Avro, text, nil, nil, 0, false), Avro, text, nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,11 +15,12 @@ func (r *Registry) Lookup(ctx context.Context, name string, d *Draft, deleted bo
 	if !ok {
 		return Version{}, subjectNotFound(name)
 	}
-	p, err := r.prepare(ctx, st, name, d, preparing{deleted: true})
+	work := r.effort(ctx)
+	p, err := r.prepare(work, st, name, d, preparing{deleted: true})
 	if err != nil {
 		return Version{}, err
 	}
-	v, found, err := r.match(ctx, st, sub, p, deleted)
+	v, found, err := r.match(work, st, sub, p, deleted)
 	if err != nil {
 		return Version{}, err
 	}
@@ -31,20 +32,23 @@ func (r *Registry) Lookup(ctx context.Context, name string, d *Draft, deleted bo
 
 // match finds a prepared schema in a subject: by identity, or else, for a
 // schema without references, among those that say the same with references.
-func (r *Registry) match(ctx context.Context, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
+func (r *Registry) match(w *effort, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
 	if sub == nil {
 		return Version{}, false, nil
 	}
 	if v, ok := st.holding(sub.name, st.idsOf(p.sum), deleted); ok {
 		return v, true, nil
 	}
-	return r.matchResolved(ctx, st, sub, p, deleted)
+	return r.matchResolved(w, st, sub, p, deleted)
 }
+
+// bytesPerStep is how many bytes of a schema written out count as a step.
+const bytesPerStep = 16
 
 // matchResolved compares with references written out. Java's Avro serializer
 // relies on it: it sends the schema of a class in one piece, whatever
 // references it was registered with.
-func (r *Registry) matchResolved(ctx context.Context, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
+func (r *Registry) matchResolved(w *effort, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
 	sent, ok := p.form.(avroForm)
 	if !ok || len(p.refs) > 0 {
 		return Version{}, false, nil
@@ -55,14 +59,30 @@ func (r *Registry) matchResolved(ctx context.Context, st *state, sub *subject, p
 		if e.schema.Type != Avro || len(e.schema.References) == 0 || (e.deleted && !deleted) {
 			continue
 		}
-		if whole == "" {
-			whole = sent.resolved()
+		f, err := r.stored(w, st, e.schema)
+		if err != nil && passes(err) {
+			return Version{}, false, err
 		}
-		f, err := r.stored(ctx, st, e.schema)
-		if ctx.Err() != nil {
-			return Version{}, false, ctx.Err()
+		known, ok := f.(avroForm)
+		if err != nil || !ok {
+			continue
 		}
-		if known, ok := f.(avroForm); err == nil && ok && known.resolved() == whole {
+		same := false
+		err = w.do(len(p.text)+len(e.schema.body), func() error {
+			if whole == "" {
+				whole = sent.resolved()
+			}
+			written := known.resolved()
+			same = written == whole
+			return w.Spend(1 + (len(written)+len(whole))/bytesPerStep)
+		})
+		if err != nil && passes(err) {
+			return Version{}, false, err
+		}
+		if err != nil {
+			return Version{}, false, refuse(ErrInvalidSchema, "Invalid schema, details: %s", err.Error())
+		}
+		if same {
 			return sub.version(e), true, nil
 		}
 	}

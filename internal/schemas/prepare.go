@@ -1,11 +1,12 @@
 package schemas
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 	"strings"
+
+	"freshet/internal/workpool"
 )
 
 // Bounds of what one schema may draw in by references.
@@ -41,7 +42,7 @@ type preparing struct {
 }
 
 // prepare resolves and parses a draft as of a state.
-func (r *Registry) prepare(ctx context.Context, st *state, subject string, d *Draft, how preparing) (*prepared, error) {
+func (r *Registry) prepare(w *effort, st *state, subject string, d *Draft, how preparing) (*prepared, error) {
 	if strings.TrimSpace(d.Text) == "" {
 		return nil, refuse(ErrInvalidSchema, "Empty schema")
 	}
@@ -49,22 +50,41 @@ func (r *Registry) prepare(ctx context.Context, st *state, subject string, d *Dr
 	if err := p.resolve(st, subject, d, how.deleted); err != nil {
 		return nil, err
 	}
-	f, _, err := r.newClosure(ctx, st).parse(d.Type, d.Text, p.refs, p.targets, how.imported)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
+	c := r.newClosure(w, st)
+	f, _, err := c.parse(d.Type, d.Text, p.refs, p.targets, how.imported)
+	switch {
+	case err != nil && passes(err):
+		return nil, err
+	case err != nil:
 		return nil, invalidSchema(subject, d, "%s", err.Error())
 	}
 	p.form = f
-	p.text = f.canonical()
-	// Quirk: normalize does nothing for JSON Schema. An import is stored as it is.
-	if d.Normalize && d.Type != JSON && !how.imported {
-		p.text = p.form.normalized()
-		p.refs = normalizeReferences(p.refs)
+	// Printing is work as parsing is, of which some is put off until then. What
+	// is parsed in the lock was printed before.
+	lane := parseLane(d.Type, d.Text, len(c.known), c.bytes)
+	if w.locked {
+		lane = workpool.Small
+	}
+	err = w.at(lane, func() error {
+		p.print(d.Normalize && !how.imported)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	p.sum = identityOf(p.typ, p.text, p.refs)
 	return p, nil
+}
+
+// print sets what is stored. An import is stored as it is.
+// Quirk: normalize does nothing for JSON Schema.
+func (p *prepared) print(normalize bool) {
+	if !normalize || p.typ == JSON {
+		p.text = p.form.canonical()
+		return
+	}
+	p.text = p.form.normalized()
+	p.refs = normalizeReferences(p.refs)
 }
 
 const noReference = "No schema reference found for subject \"%s\" and version %s"
@@ -123,7 +143,7 @@ func normalizeReferences(refs []Reference) []Reference {
 // cache happens to hold.
 type closure struct {
 	r     *Registry
-	ctx   context.Context // one call's
+	work  *effort
 	st    *state
 	known map[*Schema]drawnIn
 	bytes int
@@ -135,13 +155,13 @@ type drawnIn struct {
 	height int
 }
 
-func (r *Registry) newClosure(ctx context.Context, st *state) *closure {
-	return &closure{r: r, ctx: ctx, st: st}
+func (r *Registry) newClosure(w *effort, st *state) *closure {
+	return &closure{r: r, work: w, st: st}
 }
 
 // stored returns the parsed form of a stored schema.
-func (r *Registry) stored(ctx context.Context, st *state, s *Schema) (form, error) {
-	c := r.newClosure(ctx, st)
+func (r *Registry) stored(w *effort, st *state, s *Schema) (form, error) {
+	c := r.newClosure(w, st)
 	c.bytes = -len(s.body) // what it draws in counts, as when it was a draft
 	f, _, err := c.stored(s, maxReferenceDepth)
 	return f, err
@@ -165,7 +185,7 @@ func (c *closure) parseBelow(t Type, text string, refs []Reference, targets []ta
 			return nil, 0, errTooDeep
 		}
 	}
-	f, err := c.r.parseAs(c.ctx, parseKey(t, text, refs, targets, c.st.epoch, imported), t, text, deps, imported)
+	f, err := c.parseAs(parseKey(t, text, refs, targets, c.st.epoch, imported), t, text, deps, imported)
 	return f, height, err
 }
 
@@ -203,19 +223,26 @@ func (c *closure) stored(s *Schema, depth int) (form, int, error) {
 	return f, height, nil
 }
 
-func (r *Registry) parseAs(ctx context.Context, key parseID, t Type, text string, deps []dependency, imported bool) (form, error) {
-	if f, ok := r.parsed.Get(key); ok {
+func (c *closure) parseAs(key parseID, t Type, text string, deps []dependency, imported bool) (form, error) {
+	if f, ok := c.r.parsed.Get(key); ok {
 		return f, nil
 	}
-	if err := r.startWork(ctx); err != nil {
-		return nil, err
+	if f, ok := c.work.parsed[key]; ok {
+		return f, nil
 	}
-	defer r.endWork()
-	f, err := languages[t].parse(text, deps, imported)
+	var f form
+	err := c.work.at(parseLane(t, text, len(c.known), c.bytes), func() (err error) {
+		f, err = languages[t].parse(text, deps, imported, c.work.Spend)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return r.parsed.Add(key, f, parsedCost(text)), nil
+	f = c.r.parsed.Add(key, f, parsedCost(text))
+	if c.work.parsed != nil {
+		c.work.parsed[key] = f
+	}
+	return f, nil
 }
 
 // parsedCost is what a parsed schema takes in the cache: several times its text.

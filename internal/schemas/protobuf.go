@@ -6,7 +6,7 @@ type protobufLanguage struct{}
 
 type protobufForm = comparedForm[*protobuf.Schema, protobuf.Difference]
 
-func (protobufLanguage) parse(text string, deps []dependency, imported bool) (form, error) {
+func (protobufLanguage) parse(text string, deps []dependency, imported bool, _ spending) (form, error) {
 	refs := make([]protobuf.Reference, len(deps))
 	for i, dep := range deps {
 		f, ok := dep.form.(protobufForm)

@@ -29,7 +29,10 @@ func (v Visibility) shows(deleted bool) bool {
 // SchemaByID returns a schema by id, also when all its versions are
 // soft-deleted: what was written with it must stay readable.
 func (r *Registry) SchemaByID(ctx context.Context, id int32) (*Schema, error) {
-	// What an id means never changes, so that a hit needs no barrier.
+	// A hit needs no barrier: an id is found as soon as its registration was
+	// answered, on whichever replica, and means the same for ever. What another
+	// replica has deleted for good this one may still show for the moment it
+	// takes to follow the journal (docs/spec/registry.md#reads).
 	if s, ok := r.machine.View().schemas.Get(id); ok {
 		return s, nil
 	}

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -73,6 +74,37 @@ func BenchmarkManyReferences(b *testing.B) {
 		b.StartTimer()
 		if _, err := cold.Register(b.Context(), fmt.Sprintf("all-%d", i), d); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// An id is read as it was written, at once: on the replica that wrote it in any
+// case, and on another as soon as it was given.
+func TestIDsAreReadAsWritten(t *testing.T) {
+	t.Parallel()
+	j := openJournal(t)
+	here, there := openRegistry(t, j), openRegistry(t, j)
+	for i := range 50 {
+		name := fmt.Sprintf("s%d", i)
+		made := mustRegister(t, here, name, avroRecord(fmt.Sprintf("R%d", i), "a"))
+		for where, r := range map[string]*Registry{"here": here, "there": there} {
+			if s, err := r.SchemaByID(t.Context(), made.ID); err != nil || s.ID != made.ID {
+				t.Fatalf("%s: got %v, want id %d", where, err, made.ID)
+			}
+		}
+		for _, permanent := range []bool{false, true} {
+			if _, err := here.DeleteSubject(t.Context(), name, permanent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := here.SchemaByID(t.Context(), made.ID); !errors.Is(err, ErrSchemaNotFound) {
+			t.Fatalf("after the deletion: got %v, want %v", err, ErrSchemaNotFound)
+		}
+		if _, err := there.Usages(t.Context(), made.ID, true); !errors.Is(err, ErrSchemaNotFound) {
+			t.Fatalf("there, with a barrier: got %v, want %v", err, ErrSchemaNotFound)
+		}
+		if _, err := there.SchemaByID(t.Context(), made.ID); !errors.Is(err, ErrSchemaNotFound) {
+			t.Fatalf("there, after a barrier: got %v, want %v", err, ErrSchemaNotFound)
 		}
 	}
 }

@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"freshet/internal/replica"
 )
 
 // errStale says that a decision was prepared on a state that is gone.
 var errStale = errors.New("the subject changed in the meantime")
 
-// hurried is after how many lost races a registration is checked inside the
-// write lock, where it cannot lose again.
-const hurried = 3
+// After hurried lost races a registration is checked inside the write lock,
+// where it cannot lose again, unless the check costs too much for that; after
+// all attempts it is given up.
+const (
+	hurried  = 3
+	attempts = 20
+)
 
 // Registered is what became of a registration.
 type Registered struct {
@@ -26,29 +32,43 @@ func (r *Registry) Register(ctx context.Context, name string, d *Draft) (Registe
 	if err := CheckSubject(name); err != nil {
 		return Registered{}, err
 	}
-	for attempt := 0; ; attempt++ {
+	work := r.effort(ctx)
+	for attempt := range attempts {
 		st, err := r.machine.Fresh(ctx)
 		if err != nil {
 			return Registered{}, err
 		}
-		reg := &registration{r: r, ctx: ctx, name: name, draft: d, insideLock: attempt >= hurried}
+		reg := &registration{r: r, work: work, name: name, draft: d, insideLock: attempt >= hurried}
 		done, err := reg.prepare(st)
 		if err != nil || done {
 			return reg.result, err
 		}
-		_, err = r.machine.Update(ctx, reg.decide)
+		err = reg.commit(ctx, st)
 		if errors.Is(err, errStale) {
 			continue
 		}
 		return reg.result, err
 	}
+	return Registered{}, replica.ErrContended
+}
+
+// commit writes what was prepared, if the quotas have room for it.
+func (reg *registration) commit(ctx context.Context, st *state) error {
+	subjects, bytes := reg.needs(st)
+	taken, err := reg.r.reserve(ctx, subjects, bytes)
+	if err != nil {
+		return err
+	}
+	defer taken.done()
+	_, err = reg.r.machine.Update(context.WithoutCancel(ctx), reg.decide)
+	return err
 }
 
 // registration is one attempt to register: prepared outside the write lock,
 // decided inside it.
 type registration struct {
 	r          *Registry
-	ctx        context.Context // one call's
+	work       *effort
 	name       string
 	draft      *Draft
 	insideLock bool
@@ -64,7 +84,7 @@ type registration struct {
 // written.
 func (reg *registration) prepare(st *state) (done bool, err error) {
 	importing := st.mode == Import && reg.draft.ID > 0
-	reg.schema, err = reg.r.prepare(reg.ctx, st, reg.name, reg.draft, preparing{imported: importing})
+	reg.schema, err = reg.r.prepare(reg.work, st, reg.name, reg.draft, preparing{imported: importing})
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +95,7 @@ func (reg *registration) prepare(st *state) (done bool, err error) {
 
 // examine finds the schema in the subject, or says whether it may be added.
 func (reg *registration) examine(st *state) (done bool, err error) {
-	v, found, err := reg.r.match(reg.ctx, st, reg.base, reg.schema, false)
+	v, found, err := reg.r.match(reg.work, st, reg.base, reg.schema, false)
 	if err != nil {
 		return false, err
 	}
@@ -132,7 +152,7 @@ func (reg *registration) permitted(st *state) error {
 
 func (reg *registration) compatible(st *state) error {
 	level := st.level(reg.name)
-	messages, err := reg.r.check(reg.ctx, st, reg.name, level, reg.schema, checked(reg.base, level))
+	messages, err := reg.r.check(reg.work, st, reg.name, level, reg.schema, checked(reg.base, level))
 	if err != nil {
 		return err
 	}
@@ -157,7 +177,7 @@ func (reg *registration) decide(st *state) ([][]byte, error) {
 		if !reg.insideLock {
 			return nil, errStale
 		}
-		reg.base = sub
+		reg.base, reg.work = sub, reg.work.inLock()
 		if done, err := reg.examine(st); err != nil || done {
 			return nil, err
 		}

@@ -3,12 +3,13 @@ package schemas
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"freshet/internal/engine"
 	"freshet/internal/lru"
+	"freshet/internal/quota"
 	"freshet/internal/replica"
+	"freshet/internal/workpool"
 )
 
 // Options configures a registry.
@@ -17,9 +18,13 @@ type Options struct {
 	FixedMode bool
 	// CacheBytes bounds the memory of parsed schemas; 0 means 64 MiB.
 	CacheBytes int64
-	// CheckTime bounds the compatibility check of one schema against many
-	// versions; 0 means 5 s.
+	// CheckTime bounds how long one call may parse and compare; 0 means what
+	// workpool says.
 	CheckTime time.Duration
+	// Pool is where that is done; nil means one of its own.
+	Pool *workpool.Pool
+	// Quota is what the registry may take; nil: everything.
+	Quota *quota.Cluster
 	// SnapshotBytes is passed on to replica.
 	SnapshotBytes int64
 	// Logger gets background failures; nil means slog.Default().
@@ -31,9 +36,10 @@ type Options struct {
 type Registry struct {
 	machine   *replica.Machine[*state]
 	parsed    *lru.Cache[parseID, form]
-	work      chan struct{} // bounds how many parse and compare at the same time
+	pool      *workpool.Pool // where schemas are parsed and compared
 	fixedMode bool
 	checkTime time.Duration
+	quota     *quota.Cluster
 }
 
 // Open makes a registry of a journal.
@@ -51,15 +57,16 @@ func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry,
 	if opts.CacheBytes == 0 {
 		opts.CacheBytes = 64 << 20
 	}
-	if opts.CheckTime == 0 {
-		opts.CheckTime = 5 * time.Second
+	if opts.Pool == nil {
+		opts.Pool = workpool.New()
 	}
 	return &Registry{
 		machine:   machine,
 		parsed:    lru.New[parseID, form](opts.CacheBytes),
-		work:      make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		pool:      opts.Pool,
 		fixedMode: opts.FixedMode,
 		checkTime: opts.CheckTime,
+		quota:     opts.Quota,
 	}, nil
 }
 
@@ -74,16 +81,3 @@ func (r *Registry) Counts() Counts { return r.machine.View().counts }
 
 // Position returns the position of the journal that the registry has applied.
 func (r *Registry) Position() uint64 { return r.machine.Position() }
-
-// startWork waits for a place among those who parse and compare, so that many
-// large schemas at once cannot take every core and all the memory.
-func (r *Registry) startWork(ctx context.Context) error {
-	select {
-	case r.work <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (r *Registry) endWork() { <-r.work }

@@ -22,6 +22,7 @@ type state struct {
 	mode   Mode
 	epoch  uint64 // hard deletes so far: what was bound to a name may be so no more
 	counts Counts
+	bytes  int64 // of the distinct schemas
 }
 
 // subject is one subject; a change makes a new one.

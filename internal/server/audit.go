@@ -16,8 +16,8 @@ func (s *server) openAudit(context.Context) (err error) {
 	if path == "" {
 		return nil
 	}
-	s.audit, err = audit.Open(audit.Options{
-		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), Keep: s.cfg.Audit.Keep, Log: s.log,
+	s.audit, err = audit.OpenTrail(audit.Options{
+		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), Keep: s.cfg.Audit.Keep, Log: s.log, Room: s.room.has,
 	})
 	if err != nil {
 		return fmt.Errorf("opening the audit trail: %w", err)

@@ -18,7 +18,7 @@ import (
 func (s *server) announce(out io.Writer, took time.Duration, lacks error) {
 	cfg := s.cfg
 	if cfg.Log.Format != "json" {
-		printBanner(out, cfg, took, lacks)
+		printBanner(out, cfg, s.stream.taken, took, lacks)
 		return
 	}
 	attrs := []slog.Attr{
@@ -36,7 +36,7 @@ func (s *server) announce(out io.Writer, took time.Duration, lacks error) {
 
 // printBanner says that the server is ready, or what it still lacks, and what to do
 // next.
-func printBanner(out io.Writer, cfg *config.Config, took time.Duration, lacks error) {
+func printBanner(out io.Writer, cfg *config.Config, taken []string, took time.Duration, lacks error) {
 	var b strings.Builder
 	if lacks == nil {
 		fmt.Fprintf(&b, "\nFreshet is ready (%.1fs).\n\n", took.Seconds())
@@ -51,6 +51,14 @@ func printBanner(out io.Writer, cfg *config.Config, took time.Duration, lacks er
 		if cfg.TLS.CertFile == "" {
 			fmt.Fprintf(&b, "  CA           %s\n", path(cfg, "tls", "ca.crt"))
 		}
+	}
+	for _, l := range []struct{ name, address string }{{"Stream", cfg.Stream.Plain}, {"Stream, TLS", cfg.Stream.TLS}} {
+		if l.address != config.Off {
+			fmt.Fprintf(&b, "  %-12s %s\n", l.name, l.address)
+		}
+	}
+	for _, why := range taken {
+		fmt.Fprintf(&b, "  Stream       off: %s\n", why)
 	}
 	if cfg.Ops != config.Off {
 		fmt.Fprintf(&b, "  Metrics      http://%s/metrics\n", cfg.Ops)
@@ -70,6 +78,10 @@ func printBanner(out io.Writer, cfg *config.Config, took time.Duration, lacks er
 	fmt.Fprintf(&b, "  %s %s -H 'Content-Type: application/octet-stream' --data 'hello, stream' %s/admin/rest/topics/v1/public/default/hello/message\n", curl, auth, base)
 	fmt.Fprintf(&b, "  %s -X POST %s %s/admin/rest/topics/v1/public/default/hello/me/message\n\n", curl, auth, base)
 	fmt.Fprintf(&b, "  %s %s %s/subjects\n", curl, auth, base)
+	if address := cfg.Stream.Plain; address != config.Off {
+		fmt.Fprintf(&b, "\n  kcat -b %s -X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=user -X sasl.password=\"token:$(cat %s)\" -L\n",
+			address, path(cfg, "admin.token"))
+	}
 	fmt.Fprintf(&b, "\n  kubectl --kubeconfig %s get all\n\nStop it with Ctrl-C.\n", path(cfg, "kubeconfig"))
 	_, _ = io.WriteString(out, b.String()) // nobody may be looking
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +44,11 @@ func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interfa
 	if err != nil {
 		return fmt.Errorf("making the system administrator: %w", err)
 	}
-	return writeAdminFiles(ctx, cfg, client, issuer)
+	err = writeAdminFiles(ctx, cfg, client, issuer)
+	if _, older := os.Stat(cfg.Path("admin.json")); errors.Is(err, syscall.ENOSPC) && older == nil {
+		return nil // those of an earlier start are there; a full disk says so itself
+	}
+	return err
 }
 
 // ensureAdmin makes the administrator's account; another replica may be first.
@@ -80,6 +85,7 @@ func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.In
 			// What an embedded member has, and no more.
 			Broker:  v1alpha1.Broker{ResourceSpec: &v1alpha1.BrokerResourceSpec{NodeType: messagingcluster.NodeTypeShared}},
 			Storage: &v1alpha1.Storage{ResourceSpec: &v1alpha1.StorageResourceSpec{NodeType: messagingcluster.NodeTypeShared}},
+			Config:  &v1alpha1.ClusterConfig{Protocols: map[string]v1alpha1.ProtocolSettings{messagingcluster.ProtocolStream: {Raw: []byte("{}")}}},
 		},
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

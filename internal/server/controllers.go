@@ -12,6 +12,8 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/kinds"
 	"freshet/internal/resources"
+	"freshet/internal/resources/budget"
+	"freshet/internal/resources/rotation"
 	"freshet/internal/resources/tokens"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
@@ -21,7 +23,7 @@ import (
 func (s *server) openResources(context.Context) (err error) {
 	s.identity.policy.AskClusters(clusterGrants{s})
 	s.kinds = kinds.New(kinds.Options{
-		Plan: s.plan, Plane: s.plane,
+		Plan: s.plan, Plane: s.plane, Quotas: s.quotas,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy,
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
 		Log: s.log,
@@ -34,18 +36,25 @@ func (s *server) openResources(context.Context) (err error) {
 		Audiences:          s.identity.audiences,
 		Authorizer:         s.identity.policy,
 		Auditor:            s,
+		Quotas:             s.quotas,
 		Transformers:       resources.AtRest(s.identity.sealer, s.kinds.Definitions()),
+		Store:              s.store,
+		Budget:             budget.Limits{Objects: int64(s.cfg.Quotas.Resources.Objects), Bytes: int64(s.cfg.Quotas.Resources.Bytes)},
 		Ready:              s.checks(),
 		Address:            s.cfg.PublicAddress(),
 		Version:            version.Get().Version,
 		CompactionInterval: s.cfg.Etcd.CompactionInterval.Std(),
 		MaxBody:            int64(s.cfg.Limits.ResourceBody),
+		Bodies:             s.limiter,
 		MaxReads:           s.cfg.Limits.ReadsInFlight,
 		MaxWrites:          s.cfg.Limits.WritesInFlight,
 		Log:                s.log,
 		Tokens: &tokens.Options{
 			Issuer: s.identity.issuer, Directory: s.identity.directory, Authorizer: s.identity.policy,
 			Audiences: identity.Audiences{Addresses: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std()},
+		},
+		Rotation: &rotation.Options{
+			Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Authorizer: s.identity.policy,
 		},
 
 		RefuseNewOrganizations: !s.cfg.Organizations.AutoCreate,
@@ -70,6 +79,7 @@ func (s *server) openControllers(ctx context.Context) error {
 		return err
 	}
 	go s.identity.keys.Run(background, keyRotationCheck, s.log)
+	go s.withdrawer().run(background)
 	go telemetry.ReturnMemory(background)
 	resealed := make(chan struct{})
 	go func() {

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"bufio"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +46,24 @@ func lockDir(dir string) (*lock, error) {
 	return &lock{file}, nil
 }
 
+// holdDir keeps servers off a directory that is there, without changing it.
+func holdDir(dir string) (*lock, error) {
+	path := filepath.Join(dir, "LOCK")
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return &lock{}, nil // no server was ever here, or it is a copy
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the data directory's lock: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := os.ReadFile(path) // the holder's number is a courtesy
+		_ = file.Close()
+		return nil, fmt.Errorf("data directory %s is %w%s: stop it first", dir, errDirectoryInUse, describeHolder(string(holder)))
+	}
+	return &lock{file}, nil
+}
+
 func writeAt(file *os.File, text string) error {
 	_, err := file.WriteAt([]byte(text), 0)
 	return err
@@ -56,7 +77,35 @@ func describeHolder(pid string) string {
 }
 
 // release gives the directory up.
-func (l *lock) release() error { return l.file.Close() }
+func (l *lock) release() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// countLines counts the lines of a file, and those that are no JSON. The last line
+// is not counted when it is half of one.
+func countLines(path string) (lines, bad int, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	in := bufio.NewReader(file)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return lines, bad, nil
+		}
+		if err != nil {
+			return lines, bad, err
+		}
+		if lines++; !json.Valid(line) {
+			bad++
+		}
+	}
+}
 
 // writeSecret writes a file that only its owner can read, whole or not at all.
 func writeSecret(path string, data []byte) error {

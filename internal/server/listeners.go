@@ -16,7 +16,10 @@ import (
 // taken is told before anything else happens.
 type listeners struct {
 	http, https, ops net.Listener
+	raw              []*net.TCPListener // the same, as the kernel knows them
+	secured          *tlsListener       // nil without HTTPS
 	servers          []*http.Server
+	connections      connections
 }
 
 const opsConnections = 64
@@ -26,6 +29,8 @@ const opsConnections = 64
 // share the room; the operator's port takes a few of its own.
 func listen(ctx context.Context, cfg *config.Config, room connectionLimit) (*listeners, error) {
 	l := &listeners{}
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // its sockets ignore the filter of refuseNew
 	for _, port := range []struct {
 		name    string
 		address *string
@@ -39,12 +44,15 @@ func listen(ctx context.Context, cfg *config.Config, room connectionLimit) (*lis
 		if *port.address == config.Off {
 			continue
 		}
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *port.address)
+		listener, err := plain.Listen(ctx, "tcp", *port.address)
 		if err != nil {
 			l.close()
 			return nil, fmt.Errorf("opening the %s port: %w; choose another one with --%s", port.name, err, port.name)
 		}
 		*port.address = withPort(*port.address, listener.Addr())
+		if tcp, ok := listener.(*net.TCPListener); ok {
+			l.raw = append(l.raw, tcp)
+		}
 		for _, limit := range port.limits {
 			listener = limit.apply(listener)
 		}
@@ -93,6 +101,7 @@ func (l *listeners) serveMain(cfg *config.Config, main http.Handler, refused *re
 	}
 	if l.https != nil {
 		secured := listenTLS(l.https, tlsConfig, cfg.Timeouts.ReadHeader.Std())
+		l.secured = secured
 		server := newHTTPServer(cfg, main, log)
 		refused.attach(server)
 		l.start(server, refused.watch(secured.http1), failed)
@@ -104,6 +113,7 @@ func (l *listeners) serveMain(cfg *config.Config, main http.Handler, refused *re
 
 func (l *listeners) start(server *http.Server, listener net.Listener, failed chan<- error) {
 	l.servers = append(l.servers, server)
+	l.connections.follow(server)
 	go func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			failed <- fmt.Errorf("serving on %s: %w", listener.Addr(), err)
@@ -124,15 +134,4 @@ func newHTTPServer(cfg *config.Config, handler http.Handler, log *slog.Logger) *
 		MaxHeaderBytes:    headerSlack * int(cfg.Limits.HeaderSize),
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-}
-
-// shutdown stops accepting and waits for the running requests.
-func (l *listeners) shutdown(ctx context.Context) error {
-	var problems []error
-	for _, server := range l.servers {
-		if err := server.Shutdown(ctx); err != nil {
-			problems = append(problems, err, server.Close())
-		}
-	}
-	return errors.Join(problems...)
 }

@@ -18,6 +18,7 @@ const usageTimeout = 5 * time.Second
 type messagingMetrics struct {
 	tenants, namespaces, topics, waiting *prometheus.Desc
 	leftOut, loaded, used, available     *prometheus.Desc
+	damaged, skipped                     *prometheus.Desc
 	byNamespace, byTopic                 flowMetrics
 }
 
@@ -40,6 +41,8 @@ func newMessagingMetrics() *messagingMetrics {
 		loaded:      desc("store_loaded_topics", "Topics of a cluster that are in memory."),
 		used:        desc("store_disk_used_bytes", "Disk space that the files of a cluster take."),
 		available:   desc("store_disk_available_bytes", "Disk space that is free on the file system of a cluster."),
+		damaged:     desc("damaged_messages_total", "Stored messages of a cluster that were found damaged since the start."),
+		skipped:     desc("damaged_messages_skipped_total", "Acknowledgements of damaged messages, by which a subscription skipped them."),
 		byNamespace: newFlowMetrics("namespace", "the topics of a namespace", "namespace"),
 		byTopic:     newFlowMetrics("topic", "a topic", "namespace", "topic"),
 	}
@@ -69,6 +72,10 @@ func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *datapla
 	defer cancel()
 	gauge := func(desc *prometheus.Desc, value float64) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, cluster.Organization, cluster.Name)
+	}
+	found, skipped := cluster.Engine.DamagedMessages()
+	for desc, n := range map[*prometheus.Desc]int64{m.damaged: found, m.skipped: skipped} {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), cluster.Organization, cluster.Name)
 	}
 	disk := cluster.Engine.Disk()
 	gauge(m.loaded, float64(disk.Loaded))

@@ -20,7 +20,11 @@ type collector struct {
 	keys     *prometheus.Desc
 	tokens   *prometheus.Desc
 	audited  *prometheus.Desc
+	backups  *prometheus.Desc
+	backedUp *prometheus.Desc
 	messages *messagingMetrics
+	quotas   quotaMetrics
+	store    storeMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -38,7 +42,11 @@ func newCollector(s *server) *collector {
 		keys:     desc("api_keys", "API keys that are known."),
 		tokens:   desc("verified_tokens", "Tokens whose signature need not be checked again."),
 		audited:  desc("audit_records_total", "Audit records, by what became of them.", "outcome"),
+		backups:  desc("backups_total", "Backups on schedule, by what became of them.", "outcome"),
+		backedUp: desc("backup_last_timestamp_seconds", "When the newest backup on schedule began."),
 		messages: newMessagingMetrics(),
+		quotas:   newQuotaMetrics(),
+		store:    newStoreMetrics(),
 	}
 }
 
@@ -63,13 +71,21 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(c.clusters, float64(healthy), "true")
 	gauge(c.clusters, float64(failing), "false")
+	c.quotas.collect(ch, c.server.quotas)
 	accounts, keys := c.server.identity.directory.Len()
 	gauge(c.accounts, float64(accounts))
 	gauge(c.keys, float64(keys))
 	gauge(c.tokens, float64(c.server.identity.verifier.Cached()))
+	if b := c.server.backups; b.cfg.Directory != "" {
+		gauge(c.backedUp, float64(b.last.Load()))
+		for outcome, n := range map[string]int64{"done": b.done.Load(), "failed": b.failed.Load()} {
+			ch <- prometheus.MustNewConstMetric(c.backups, prometheus.CounterValue, float64(n), outcome)
+		}
+	}
+	c.store.collect(ch, c.server.store.Room(), c.server.api.Usage())
 	if c.server.audit != nil {
 		stats := c.server.audit.Stats()
-		for outcome, n := range map[string]int64{"written": stats.Written, "dropped": stats.Dropped, "failed": stats.Failed} {
+		for outcome, n := range map[string]int64{"written": stats.Written, "dropped": stats.Dropped, "failed": stats.Failed, "suppressed": stats.Suppressed} {
 			ch <- prometheus.MustNewConstMetric(c.audited, prometheus.CounterValue, float64(n), outcome)
 		}
 	}

@@ -10,6 +10,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,6 +31,7 @@ import (
 	"freshet/internal/dataplane"
 	"freshet/internal/kinds"
 	"freshet/internal/placement"
+	"freshet/internal/quota"
 	"freshet/internal/resources"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/telemetry"
@@ -46,20 +50,29 @@ type server struct {
 	plan    *placement.Plan
 
 	lock      *lock
+	room      *diskRoom
 	files     files
 	ports     *listeners
 	member    *etcd.Member
+	store     etcd.Store // how full etcd is
+	limiter   *web.Limiter
 	etcd      *clientv3.Client
 	identity  *identities
-	audit     *audit.Log // nil when there is none
+	audit     *audit.Trail // nil when there is none
+	quotas    *quota.Book
 	plane     *dataplane.Plane
+	stream    stream
+	tlsConfig *tls.Config // of HTTPS, and of the stream protocol
 	api       *resources.Server
 	kinds     *kinds.Set
 	loops     *kinds.Controllers
 	readiness readiness
 	certs     *certificates
 	front     frontHandler // what the ports serve
+	ending    atomic.Bool  // connections end with their next response
 	routes    http.Handler // what front serves once everything is there
+	staging   sync.Mutex   // held while the staged copy of a backup is there
+	backups   *backups
 
 	background context.CancelFunc
 	ended      chan struct{} // controllers have stopped
@@ -74,22 +87,27 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before anybody can know that the server is ready
 	defer signal.Stop(hangUps)
+	room := openRoom(cfg.DataDir)
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
-		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr,
+		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, Room: room.has,
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, room.close())
 	}
+	room.log.Store(logger.Logger)
 	telemetry.LimitMemory()
 	telemetry.BridgeKlog(logger.Logger)
 	s := &server{
 		cfg: cfg, logger: logger, log: logger.Logger, plan: planOf(cfg),
 		access:  web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
 		metrics: telemetry.NewMetrics(version.Get()),
+		limiter: web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
 		failed:  make(chan error, 4),
 		ended:   make(chan struct{}),
-		closers: []func() error{logger.Close},
+		closers: []func() error{logger.Close, room.close},
+		room:    room,
 	}
+	s.backups = s.newBackups()
 	loaded := *cfg // as it was read, before open ports are written into it
 	s.current.Store(&loaded)
 	if err := s.open(ctx); err != nil {
@@ -129,6 +147,7 @@ func (s *server) open(ctx context.Context) error {
 	}{
 		{"data directory", s.openDirectory},
 		{"ports", s.openPorts},
+		{"stream ports", s.openStreamPorts},
 		{"first answers", s.answer},
 		{"etcd", s.openEtcd},
 		{"identity", s.openIdentity},
@@ -138,6 +157,8 @@ func (s *server) open(ctx context.Context) error {
 		{"surfaces", s.openSurfaces},
 		{"controllers", s.openControllers},
 		{"first start", s.firstStart},
+		{"stream protocol", s.openStream},
+		{"control socket", s.openControl},
 	} {
 		began := time.Now()
 		if err := phase.open(ctx); err != nil {
@@ -156,7 +177,10 @@ func (s *server) openDirectory(context.Context) (err error) {
 		return err
 	}
 	s.closers = append(s.closers, s.lock.release)
-	return nil
+	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
+		return fmt.Errorf("the data directory %s is not complete, a restore to it did not finish: run freshet restore again", s.cfg.DataDir)
+	}
+	return openFormats(s.cfg.DataDir, s.log)
 }
 
 func (s *server) openPorts(ctx context.Context) (err error) {
@@ -174,11 +198,16 @@ func (s *server) openPorts(ctx context.Context) (err error) {
 func (s *server) openEtcd(ctx context.Context) error {
 	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
 	if !s.cfg.Etcd.External() {
-		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{Logger: zap, QuotaBytes: int64(s.cfg.Etcd.Quota)})
+		if err := resourcesMissing(s.cfg); err != nil {
+			return err
+		}
+		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{
+			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota),
+		})
 		if err != nil {
 			return err
 		}
-		s.member = member
+		s.member, s.store = member, member
 		s.closers = append(s.closers, member.Close)
 		go func() {
 			if err, ok := <-member.Failed(); ok && err != nil {
@@ -192,27 +221,76 @@ func (s *server) openEtcd(ctx context.Context) error {
 	}
 	s.etcd = client
 	s.closers = append(s.closers, client.Close)
+	if s.store == nil {
+		observer := etcd.Observe(client, s.log)
+		s.store = observer
+		s.closers = append(s.closers, observer.Close)
+	}
+	return openEtcdFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
+}
+
+// resourcesMissing refuses to begin anew beside clusters that are there: they
+// would be nobody's, and their callers would be told that they do not exist.
+func resourcesMissing(cfg *config.Config) error {
+	store := cfg.Path("etcd", "member", "snap", "db")
+	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if stores, err := filepath.Glob(cfg.Path("clusters", "*")); err == nil && len(stores) > 0 {
+		return fmt.Errorf("the store of resources is missing: there is no %s, and %s has %d clusters; restore the data directory from a backup, or start with a new one",
+			store, cfg.Path("clusters"), len(stores))
+	}
 	return nil
 }
 
 func (s *server) openIdentity(ctx context.Context) (err error) {
-	s.identity, err = openIdentities(ctx, s.cfg, s.etcd)
-	return err
+	if s.identity, err = openIdentities(ctx, s.cfg, s.etcd); err != nil {
+		return err
+	}
+	if err := s.withdrawer().obey(ctx); err != nil {
+		return fmt.Errorf("withdrawing signing keys: %w", err)
+	}
+	return nil
 }
 
 func (s *server) openPlane(context.Context) (err error) {
-	if s.plane, err = dataplane.Open(s.planeOptions()); err != nil {
+	if s.quotas, err = openQuotas(s.cfg); err != nil {
+		return err
+	}
+	opts := s.planeOptions()
+	if opts.MayLack, err = mayLack(s.cfg); err != nil {
+		return err
+	}
+	if s.plane, err = dataplane.Open(opts); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.plane.Close)
 	return nil
 }
 
-// close stops everything, last opened first.
+// stopPatience is how long stopping may take after the requests have ended.
+const stopPatience = 5 * time.Second
+
+// close stops everything within the drain time and a little more. What does not
+// stop by then, on a disk that hangs say, ends with the process: whatever was
+// acknowledged is durable.
 func (s *server) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeouts.Drain.Std()+5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeouts.Drain.Std()+stopPatience)
 	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.closeAll(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errors.New("stopping took too long and was cut off; what was acknowledged is on disk")
+	}
+}
+
+// closeAll stops everything, last opened first.
+func (s *server) closeAll(ctx context.Context) error {
 	s.readiness.unset()
+	s.ending.Store(true)
 	var problems []error
 	if s.plane != nil {
 		s.plane.Drain()
@@ -222,9 +300,11 @@ func (s *server) close() error {
 	}
 	if s.ports != nil {
 		drain, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Drain.Std())
+		streamed := s.stopStream(drain)
 		if err := s.ports.shutdown(drain); err != nil {
 			s.log.Warn("requests were cut off at the end of the drain time", slog.String("error", err.Error()))
 		}
+		<-streamed
 		cancel()
 	}
 	if s.background != nil {
@@ -245,7 +325,19 @@ func (s *server) checks() []resources.Check {
 	return []resources.Check{
 		{Name: "startup", Healthy: s.readiness.check},
 		{Name: "clusters", Healthy: s.plane.Health},
+		{Name: "etcd-quota", Healthy: s.storeHealth},
 	}
+}
+
+// errStoreExhausted is about the service itself: what callers add is refused long
+// before, by a server that is ready.
+var errStoreExhausted = errors.New("etcd is full and stores nothing any more; see docs/howto/operate.md#when-the-resource-store-is-full")
+
+func (s *server) storeHealth() error {
+	if s.store.Room().Exhausted {
+		return errStoreExhausted
+	}
+	return nil
 }
 
 // endpoints says how to reach etcd, wherever it runs.

@@ -35,10 +35,10 @@ func (s *server) answer(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.certs = files
+	s.certs, s.tlsConfig = files, secure
 	s.front.serve(newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth)), s.cors()), s.cors()))
 	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
-	main := web.Middleware(bounded, s.access, s.metrics)
+	main := web.MiddlewareUntil(bounded, s.access, s.metrics, &s.ending)
 	refused := &refusals{routes: &s.front, log: s.access, observer: s.metrics}
 	s.ports.serveMain(s.cfg, main, refused, secure, s.log, s.failed)
 	return nil

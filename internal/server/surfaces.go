@@ -56,7 +56,7 @@ func (s *server) surfaces() (*handlers, error) {
 		messages: messages, admin: admin,
 		root: root, registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
 		audit: s.auditTrail(options), tokens: tokens,
-		resources: s.api.Handler(), health: s.api.Handler(),
+		resources: s.room.keepRoom(s.api.Handler()), health: s.api.Handler(),
 	}, nil
 }
 
@@ -69,7 +69,7 @@ func (s *server) surfaceOptions() surface.Options {
 		Authenticator: s.identity,
 		Authorizer:    s.identity.policy,
 		Auditor:       s,
-		Limiter:       web.NewLimiter(s.cfg.Limits.RequestsInFlight, int64(s.cfg.Limits.BodyMemory)),
+		Limiter:       s.limiter,
 	}
 }
 
@@ -104,6 +104,7 @@ func (s *server) planeOptions() dataplane.Options {
 	opts := dataplane.Options{
 		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
 		DiskReserve: int64(s.cfg.Limits.DiskReserve), OpenTables: s.files.tables,
+		Quotas: s.quotas,
 		Limits: messaging.Limits{
 			MessageBytes: int(s.cfg.Limits.MessageBody),
 			Wait:         s.cfg.Timeouts.ConsumeMax.Std(),
@@ -123,7 +124,7 @@ func (s *server) brokers() brokerhttp.Resolver {
 		if err != nil {
 			return brokerhttp.Cluster{}, err
 		}
-		return brokerhttp.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences}, nil
+		return brokerhttp.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota}, nil
 	})
 }
 
@@ -147,7 +148,7 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 		return registryapi.Target{}, errNotHere
 	}
 	return registryapi.Target{
-		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker,
+		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker, Quota: c.Quota,
 		HonourFormat: c.Custom[registryapi.FormatKey] == registryapi.FormatHonoured,
 	}, nil
 }

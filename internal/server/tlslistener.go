@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,8 +23,11 @@ type tlsListener struct {
 	closed chan struct{}
 	err    error // of the inner listener, after broken is closed
 	broken chan struct{}
-	http1  *protocolListener
-	http2  *protocolListener
+
+	handshaking atomic.Int64 // connections that are neither refused nor served yet
+
+	http1 *protocolListener
+	http2 *protocolListener
 }
 
 func listenTLS(inner net.Listener, config *tls.Config, limit time.Duration) *tlsListener {
@@ -42,7 +46,11 @@ func (l *tlsListener) run() {
 		c, err := l.inner.Accept()
 		if err == nil {
 			delay = 0
-			go l.handshake(c)
+			l.handshaking.Add(1)
+			go func() {
+				defer l.handshaking.Add(-1)
+				l.handshake(c)
+			}()
 			continue
 		}
 		select {

@@ -194,6 +194,8 @@ func codeOf(err error) (code, bool) {
 		}
 	}
 	switch errs.KindOf(err) {
+	case errs.Exhausted:
+		return codePolicy, true
 	case errs.TooLarge:
 		return codeMessageTooLarge, true
 	case errs.Unavailable:

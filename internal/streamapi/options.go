@@ -24,6 +24,8 @@ type Cluster struct {
 	Audiences    []string
 	Broker       *messaging.Broker
 	Groups       *groups.Coordinator
+	// Serves says whether the cluster still has the protocol; nil: always.
+	Serves func() bool
 }
 
 // Clusters finds clusters; its errors say in one sentence why there is none.

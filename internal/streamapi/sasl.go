@@ -58,6 +58,9 @@ func (a *auth) admits(c *conn, h *header) error {
 	if !a.session.who.Live() {
 		return errRevoked
 	}
+	if serves := a.session.cluster.Serves; serves != nil && !serves() {
+		return errors.New("cluster no longer has the stream protocol")
+	}
 	return nil
 }
 

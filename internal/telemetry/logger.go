@@ -16,6 +16,9 @@ type LogOptions struct {
 	Format string    // text or json
 	File   string    // "" for Stderr
 	Stderr io.Writer // required without File
+	// Room says whether the disk has room for lines of the file; nil is always.
+	// Without room they go to Stderr.
+	Room func() bool
 }
 
 // Log is the process's logger, whose level and file can change while it runs.
@@ -33,7 +36,7 @@ func OpenLog(o LogOptions) (*Log, error) {
 	}
 	w := o.Stderr
 	if o.File != "" {
-		l.file = &logFile{path: o.File}
+		l.file = &logFile{path: o.File, room: o.Room, other: o.Stderr}
 		if err := l.file.reopen(); err != nil {
 			return nil, fmt.Errorf("opening the log: %w", err)
 		}
@@ -80,7 +83,9 @@ func (l *Log) Close() error {
 
 // logFile is a file that can be opened again under its name.
 type logFile struct {
-	path string
+	path  string
+	room  func() bool // nil is always
+	other io.Writer   // takes lines that the disk has no room for
 
 	mu   sync.Mutex // held while a line is written, and while files change places
 	file *os.File
@@ -89,6 +94,9 @@ type logFile struct {
 func (f *logFile) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.room != nil && !f.room() && f.other != nil {
+		return f.other.Write(p)
+	}
 	return f.file.Write(p)
 }
 

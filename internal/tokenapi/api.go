@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"freshet/internal/identity"
+	"freshet/internal/lru"
 	"freshet/internal/surface"
 	"freshet/internal/web"
 )
@@ -41,6 +42,8 @@ type API struct {
 	clients   *limiter
 	addresses *limiter
 	failures  *limiter
+	guesses   *limiter
+	owners    *lru.Cache[string, struct{}] // client ids and the addresses that have had a token
 }
 
 // New makes the API.
@@ -63,6 +66,8 @@ func New(opts Options) (*API, error) {
 		clients:   newLimiter(opts.Limits.Client, opts.Limits.Remembered),
 		addresses: newLimiter(opts.Limits.Address, opts.Limits.Remembered),
 		failures:  newLimiter(opts.Limits.Failures, opts.Limits.Remembered),
+		guesses:   newLimiter(opts.Limits.Guesses, opts.Limits.Remembered),
+		owners:    lru.New[string, struct{}](int64(opts.Limits.Remembered)),
 	}
 	a.router = web.NewRouter(a.routes(), nil)
 	a.serve = web.Handle(a.handle, writeError)

@@ -9,7 +9,7 @@ import (
 
 // discoveryDocument is the OpenID provider metadata. It names an authorization
 // and a device endpoint because existing clients stop without them; both answer
-// that there is no interactive sign-in.
+// that there is no interactive sign-in, and so no response type is supported.
 func discoveryDocument(issuer string) ([]byte, error) {
 	return web.MarshalJSON(struct {
 		Issuer                string   `json:"issuer"`
@@ -31,7 +31,7 @@ func discoveryDocument(issuer string) ([]byte, error) {
 		AuthorizationEndpoint: issuer + "/oauth/authorize",
 		DeviceEndpoint:        issuer + "/oauth/device/code",
 		GrantTypes:            []string{"client_credentials"},
-		ResponseTypes:         []string{"token"},
+		ResponseTypes:         []string{},
 		SubjectTypes:          []string{"public"},
 		SigningAlgorithms:     []string{"ES256"},
 		AuthMethods:           []string{"client_secret_post", "client_secret_basic"},

@@ -83,6 +83,8 @@ var kinds = map[errs.Kind]problem{
 	errs.Precondition:    {status: http.StatusPreconditionFailed, code: "invalid_request"},
 	errs.TooLarge:        {status: http.StatusRequestEntityTooLarge, code: "invalid_request"},
 	errs.Unavailable:     {status: http.StatusServiceUnavailable, code: "temporarily_unavailable"},
+	errs.Exhausted:       {status: http.StatusForbidden, code: "access_denied"},
+	errs.Throttled:       {status: http.StatusTooManyRequests, code: "too_many_requests"},
 }
 
 // Refuse answers a request that the surface cannot serve yet.
@@ -95,6 +97,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		row := kinds[errs.KindOf(err)]
 		p = &row
 		p.text = err.Error()
+		if errors.Is(err, web.ErrBodyTimeout) {
+			p.status = http.StatusRequestTimeout
+		}
 		if p.status == http.StatusServiceUnavailable {
 			p.wait = time.Second
 		}

@@ -19,9 +19,10 @@ type Rate struct {
 
 // Limits bound token requests.
 type Limits struct {
-	Client     Rate // per client id
+	Client     Rate // tokens per client id
 	Address    Rate // per address of the caller; IPv6 by /64
 	Failures   Rate // wrong secrets per client id and address
+	Guesses    Rate // wrong secrets per client id, from addresses that have had no token of it
 	Remembered int  // clients and addresses remembered at most, each; the least recent is forgotten
 }
 
@@ -33,6 +34,7 @@ func (l *Limits) complete() {
 	l.Client.complete(Rate{PerSecond: 10, Burst: 100})
 	l.Address.complete(Rate{PerSecond: 2000, Burst: 10_000})
 	l.Failures.complete(Rate{PerSecond: 0.5, Burst: 20})
+	l.Guesses.complete(Rate{PerSecond: 10, Burst: 1000})
 	if l.Remembered <= 0 {
 		l.Remembered = 20_000
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"freshet/internal/tokenapi"
+	"freshet/test/tally"
 )
 
 func from(address string) func(*http.Request) {
@@ -125,10 +126,42 @@ func TestGuessingIsSlowAndLocksNobodyElseOut(t *testing.T) {
 	})
 }
 
+// TestAttackLockingAClientOut: wrong secrets, from however many addresses, do not
+// keep a client from its tokens where it has had one, and guessing stays slow.
+func TestAttackLockingAClientOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		owner := func() int { return f.post("application/json", jsonBody(f.fields(base)), from("192.0.2.1:1")).Code }
+		if got := owner(); got != 200 {
+			t.Fatalf("the owner: %d, want 200", got)
+		}
+		wrong := f.fields(base)
+		wrong["client_secret"] = "guess"
+		attempts, lockedOut, tried := 0, 0, 0
+		for network := range 100 {
+			for guess := range 30 {
+				attempts++
+				if w := f.post("application/json", jsonBody(wrong), from(fmt.Sprintf("203.0.%d.%d:1", network, guess%2))); w.Code == 401 {
+					tried++
+				}
+			}
+			if owner() != 200 {
+				lockedOut++
+			}
+			time.Sleep(100 * time.Millisecond) // the bubble's clock: the owner's own limit is not the matter
+		}
+		if tried > 1000+200 {
+			t.Errorf("%d guesses were tried in 10 s, want about 1,100 at most", tried)
+		}
+		tally.Attack(t, "lock a client out by wrong secrets", attempts, lockedOut)
+	})
+}
+
 func TestLimitersForgetTheLeastRecent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *tokenapi.Options) {
-		o.Limits = tokenapi.Limits{Client: tokenapi.Rate{PerSecond: 0.001, Burst: 1}, Remembered: 10}
+		o.Limits = tokenapi.Limits{Guesses: tokenapi.Rate{PerSecond: 0.001, Burst: 1}, Remembered: 10}
 	})
 	for i := range 200 {
 		fields := f.fields(base)

@@ -63,9 +63,11 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// authenticate finds the account. Limits come first, so that guessing is slow
-// whether or not the client exists; failures have a smaller one of their own
-// per client and address, so that nobody can lock a client out from elsewhere.
+// authenticate finds the account. Limits on guessing come first, so that it is
+// slow whether or not the client exists. They count wrong secrets only, by client
+// and address, and by client for all addresses together; the latter does not hold
+// for an address that has had a token, so that nobody can lock a client out from
+// elsewhere.
 func (a *API) authenticate(r *http.Request, req *request, address string) (*identity.Account, error) {
 	if req.clientID == "" || len(req.clientID) > maxClientID || req.clientSecret.IsZero() {
 		return nil, invalidClient(req.basic)
@@ -74,17 +76,27 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 	if wait := a.failures.peek(guesser); wait > 0 {
 		return nil, tooMany(wait)
 	}
-	if wait := a.clients.take(req.clientID); wait > 0 {
-		return nil, tooMany(wait)
+	if _, ok := a.owners.Get(guesser); !ok {
+		if wait := a.guesses.peek(req.clientID); wait > 0 {
+			return nil, tooMany(wait)
+		}
 	}
 	account, err := identity.Authenticate(a.opts.Directory, a.opts.Sealer, req.clientID, req.clientSecret)
 	if errors.Is(err, identity.ErrInvalidClient) {
 		a.failures.take(guesser)
+		a.guesses.take(req.clientID)
 		known, _ := a.opts.Directory.AccountByClientID(req.clientID)
 		a.record(r, known, "", http.StatusUnauthorized)
 		return nil, invalidClient(req.basic)
 	}
-	return account, err
+	if err != nil {
+		return nil, err
+	}
+	a.owners.Add(guesser, struct{}{}, 1)
+	if wait := a.clients.take(req.clientID); wait > 0 {
+		return nil, tooMany(wait)
+	}
+	return account, nil
 }
 
 // audience decides what the token will be good for

@@ -12,7 +12,7 @@ var ErrBodyTooLarge = errs.New(errs.TooLarge, "the request body is too large")
 
 // ReadBody reads the whole request body, at most limit bytes of it.
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
-	body, _, err := (*Limiter)(nil).ReadBody(r, limit)
+	body, _, err := (*Limiter)(nil).ReadBody(r, Caller{}, limit)
 	return body, err
 }
 

@@ -2,24 +2,21 @@ package web
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
-	"sync/atomic"
+	"os"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"freshet/internal/errs"
 )
 
 // Limiter bounds what requests may hold at the same time: how many there are,
-// and the memory of their bodies. A nil Limiter bounds nothing.
+// and the memory of their bodies, both in fair shares. A nil Limiter bounds
+// nothing. Requests enter when it is known whose they are: strangers hold nothing.
 type Limiter struct {
-	most     int64
-	inFlight atomic.Int64
-
-	memory int64
-	free   *semaphore.Weighted
+	requests *Shares
+	memory   *Shares
 }
 
 // ErrBusy is the answer to a request that there is no room for; the caller may
@@ -41,44 +38,44 @@ const (
 
 // NewLimiter makes a limiter for so many requests with so many bytes of bodies.
 func NewLimiter(requests int, memory int64) *Limiter {
-	return &Limiter{most: int64(requests), memory: memory, free: semaphore.NewWeighted(memory)}
+	return &Limiter{requests: NewShares(int64(requests)), memory: NewShares(memory)}
 }
 
 // Enter lets a request in, which then has to leave, or returns ErrBusy.
-func (l *Limiter) Enter() error {
-	if l != nil && l.inFlight.Add(1) > l.most {
-		l.inFlight.Add(-1)
+func (l *Limiter) Enter(who Caller) error {
+	if l == nil {
+		return nil
+	}
+	if _, ok := l.requests.Acquire(context.Background(), who, 1, 0); !ok {
 		return ErrBusy
 	}
 	return nil
 }
 
 // Leave ends what Enter began.
-func (l *Limiter) Leave() {
+func (l *Limiter) Leave(who Caller) {
 	if l != nil {
-		l.inFlight.Add(-1)
+		l.requests.Release(who, 1)
 	}
 }
 
 // ReadBody reads the whole body, at most limit bytes of it, once there is room
 // for it. held goes back with Release when the body is not needed any more,
 // also after an error.
-func (l *Limiter) ReadBody(r *http.Request, limit int64) (body []byte, held int64, err error) {
+func (l *Limiter) ReadBody(r *http.Request, who Caller, limit int64) (body []byte, held int64, err error) {
+	defer func() { RecordOf(r.Context()).charge(len(body)) }()
 	n := r.ContentLength
 	if n > limit {
 		return nil, 0, errs.Newf(errs.TooLarge, "%w: it has %d bytes, the limit is %d", ErrBodyTooLarge, n, limit)
 	}
 	if n < 0 {
-		return l.readUnknown(r, limit)
+		return l.readUnknown(r, who, limit)
 	}
-	body = make([]byte, min(n, smallBody))
-	if _, err := io.ReadFull(r.Body, body); err != nil {
-		return nil, 0, unreadable(err)
+	body, err = readGrowing(r.Body, min(n, smallBody))
+	if err != nil || n <= smallBody {
+		return body, 0, err
 	}
-	if n <= smallBody {
-		return body, 0, nil
-	}
-	if held, err = l.hold(r.Context(), n); err != nil {
+	if held, err = l.hold(r.Context(), who, n); err != nil {
 		return nil, held, err
 	}
 	whole := make([]byte, n)
@@ -89,13 +86,13 @@ func (l *Limiter) ReadBody(r *http.Request, limit int64) (body []byte, held int6
 }
 
 // readUnknown reads a body of which nobody said how long it is.
-func (l *Limiter) readUnknown(r *http.Request, limit int64) (body []byte, held int64, err error) {
+func (l *Limiter) readUnknown(r *http.Request, who Caller, limit int64) (body []byte, held int64, err error) {
 	known, err := io.ReadAll(io.LimitReader(r.Body, min(limit, smallBody)))
 	if err != nil {
 		return nil, 0, unreadable(err)
 	}
 	if len(known) == smallBody {
-		if held, err = l.hold(r.Context(), limit); err != nil {
+		if held, err = l.hold(r.Context(), who, limit); err != nil {
 			return nil, held, err
 		}
 	}
@@ -110,30 +107,49 @@ func (l *Limiter) readUnknown(r *http.Request, limit int64) (body []byte, held i
 	return append(known, more...), held, nil
 }
 
+// readGrowing reads n bytes into memory that grows with what comes.
+func readGrowing(from io.Reader, n int64) ([]byte, error) {
+	const first = 4 << 10
+	if n <= first {
+		body := make([]byte, n)
+		_, err := io.ReadFull(from, body)
+		return body, unreadable(err)
+	}
+	body, err := io.ReadAll(io.LimitReader(from, n))
+	if err == nil && int64(len(body)) < n {
+		err = io.ErrUnexpectedEOF
+	}
+	return body, unreadable(err)
+}
+
+// ErrBodyTimeout is the answer to a body that arrives too slowly, or not at all.
+var ErrBodyTimeout = errs.New(errs.Invalid, "the request body did not arrive in time")
+
 func unreadable(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return ErrBodyTimeout
+	}
 	return errs.Newf(errs.Invalid, "the request body could not be read: %w", err)
 }
 
 // hold takes room for n bytes, all there is when that is less.
-func (l *Limiter) hold(ctx context.Context, n int64) (int64, error) {
+func (l *Limiter) hold(ctx context.Context, who Caller, n int64) (int64, error) {
 	if l == nil {
 		return 0, nil
 	}
-	n = min(n, l.memory)
-	if l.free.TryAcquire(n) {
-		return n, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, roomWait)
-	defer cancel()
-	if l.free.Acquire(ctx, n) != nil {
+	held, ok := l.memory.Acquire(ctx, who, n, roomWait)
+	if !ok {
 		return 0, ErrBusy
 	}
-	return n, nil
+	return held, nil
 }
 
 // Release gives back what ReadBody held.
-func (l *Limiter) Release(held int64) {
+func (l *Limiter) Release(who Caller, held int64) {
 	if held > 0 {
-		l.free.Release(held)
+		l.memory.Release(who, held)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,11 +26,18 @@ type Observer interface {
 // Middleware gives every request an id and a record, keeps a panicking handler
 // from taking the process down, and logs and observes once at the end.
 func Middleware(next http.Handler, log RequestLog, observer Observer) http.Handler {
+	return MiddlewareUntil(next, log, observer, new(atomic.Bool))
+}
+
+// MiddlewareUntil is Middleware for a server that can end: from then on every
+// response ends its connection, those to requests that came before too. Over
+// HTTP/2 net/http makes a GOAWAY of it.
+func MiddlewareUntil(next http.Handler, log RequestLog, observer Observer, ending *atomic.Bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Context: r.Context(), id: [1]string{requestID(r)}}
 		x.rec = Record{RequestID: x.id[0], Started: time.Now()}
 		w.Header()[RequestIDHeader] = x.id[:]
-		x.out = responseWriter{ResponseWriter: w, rec: &x.rec}
+		x.out = responseWriter{ResponseWriter: w, rec: &x.rec, ending: ending}
 		defer finish(x, r, log, observer)
 		next.ServeHTTP(&x.out, r.WithContext(x))
 	})
@@ -70,7 +78,7 @@ func finish(x *exchange, r *http.Request, log RequestLog, observer Observer) {
 		}
 	}
 	if rec.Status == 0 {
-		rec.Status = http.StatusOK
+		out.begin(http.StatusOK)
 	}
 	gone := r.Context().Err() != nil && !panicked
 	level := rec.level(gone)
@@ -113,32 +121,43 @@ func validRequestID(id string) bool {
 // which the resource API's watches look for.
 type responseWriter struct {
 	http.ResponseWriter
-	rec *Record
+	rec    *Record
+	ending *atomic.Bool
+}
+
+// begin is called before the header goes out.
+func (w *responseWriter) begin(status int) {
+	w.rec.Status = status
+	if w.ending.Load() {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 func (w *responseWriter) WriteHeader(status int) {
 	if w.rec.Status == 0 && status >= http.StatusOK {
-		w.rec.Status = status
+		w.begin(status)
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *responseWriter) Write(p []byte) (int, error) {
 	if w.rec.Status == 0 {
-		w.rec.Status = http.StatusOK
+		w.begin(http.StatusOK)
 	}
 	n, err := w.ResponseWriter.Write(p)
 	w.rec.Bytes += int64(n)
+	w.rec.charge(n)
 	return n, err
 }
 
 // WriteString implements io.StringWriter, as net/http's own writers do.
 func (w *responseWriter) WriteString(s string) (int, error) {
 	if w.rec.Status == 0 {
-		w.rec.Status = http.StatusOK
+		w.begin(http.StatusOK)
 	}
 	n, err := io.WriteString(w.ResponseWriter, s)
 	w.rec.Bytes += int64(n)
+	w.rec.charge(n)
 	return n, err
 }
 

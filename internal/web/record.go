@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"freshet/internal/errs"
@@ -24,6 +25,17 @@ type Record struct {
 	Err       error
 	Refusal   *Refusal // why no surface should look at the request; nil for most
 	Expected  bool     // a failure status is an answer here, as on health pages
+	Meter     Meter    // whose bytes these are; nil until that is known
+}
+
+// Meter counts the bytes of requests and responses as they come and go.
+type Meter interface{ Charge(bytes int64) }
+
+// charge counts bytes for whoever the request is of.
+func (rec *Record) charge(n int) {
+	if rec.Meter != nil {
+		rec.Meter.Charge(int64(n))
+	}
 }
 
 // SetRoute names the surface and the route pattern that serve the request.
@@ -59,6 +71,18 @@ func loggedPath(r *http.Request) string {
 	return path
 }
 
+// maxLoggedError is enough for a panic with its stack. Errors about input often
+// quote it.
+const maxLoggedError = 8 << 10
+
+func loggedError(err error) string {
+	text := err.Error()
+	if len(text) > maxLoggedError {
+		return strings.ToValidUTF8(text[:maxLoggedError], "") + "…"
+	}
+	return text
+}
+
 // readable is a duration with three or four digits.
 func readable(d time.Duration) string {
 	switch {
@@ -87,7 +111,7 @@ func (rec *Record) attrs(r *http.Request, took time.Duration) []slog.Attr {
 	}
 	if rec.Err != nil {
 		attrs = append(attrs,
-			slog.String("error", rec.Err.Error()),
+			slog.String("error", loggedError(rec.Err)),
 			slog.String("error_kind", errs.KindOf(rec.Err).String()))
 	}
 	return attrs

@@ -5,12 +5,8 @@
 package attack
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"freshet/test/testserver"
 )
@@ -22,26 +18,7 @@ func TestMain(m *testing.M) {
 	if probing := os.Getenv(probeVariable); probing != "" {
 		os.Exit(probe(probing))
 	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "freshet-attack-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
-	if binary, err = testserver.Binary(ctx, dir); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	testserver.Main(m, &binary)
 }
 
 // start runs a server until the test ends.

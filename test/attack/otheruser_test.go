@@ -28,11 +28,14 @@ const nobody = 65534
 // says who can reach it.
 func TestAttackListeners(t *testing.T) {
 	t.Parallel()
-	server := start(t, testserver.Options{})
+	server := start(t, testserver.Options{Stream: true})
 	want := map[socket]string{
+		{"tcp", server.Stream}:                                "stream",
+		{"tcp", server.StreamTLS}:                             "streamtls",
 		{"tcp", strings.TrimPrefix(server.URL, "http://")}:    "http",
 		{"tcp", strings.TrimPrefix(server.HTTPS, "https://")}: "https",
 		{"tcp", strings.TrimPrefix(server.Ops, "http://")}:    "ops",
+		{"unix", controlSocket(server)}:                       "control",
 	}
 	var names []string
 	open := sockets(t, server.PID())
@@ -51,6 +54,15 @@ func TestAttackListeners(t *testing.T) {
 	if documented := documentedListeners(t); !slices.Equal(names, documented) {
 		t.Errorf("the process listens on %v, docs/reference/listeners.md has %v", names, documented)
 	}
+}
+
+// controlSocket is the address of the control socket, as the kernel knows it.
+func controlSocket(server *testserver.Server) string {
+	path := filepath.Join(server.DataDir, "control", "socket")
+	if len(path) <= 100 {
+		return path
+	}
+	return "a path through /proc, see internal/control" // none of these tests has such a directory
 }
 
 // documentedListeners are the first cells of the table's rows.

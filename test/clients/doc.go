@@ -1,8 +1,10 @@
-// Package clients holds tests that drive the registry with clients other people
-// wrote: franz-go's sr package, the commercial registry's Go client and
-// serializers (a module of its own, since they need cgo), and two Node clients.
+// Package clients holds tests that drive the server with clients other people
+// wrote. The registry: franz-go's sr package, the commercial registry's Go client
+// and serializers (a module of its own, since they need cgo), and two Node
+// clients. Resources: the official Kubernetes clients of Python and JavaScript.
 //
-// FRESHET_URL and FRESHET_TOKEN point them at a server; without these they run
-// against a registry in this process. Those that need a C compiler or Node run
-// when FRESHET_TEST_CLIENTS is set, since they take minutes to fetch and build.
+// FRESHET_URL and FRESHET_TOKEN point those of the registry at a server; without
+// these they run against a registry in this process. Those that need a C compiler,
+// Node or Python run when FRESHET_TEST_CLIENTS is set, since they take minutes to
+// fetch and build. What is left out says NOT TESTED, and why.
 package clients

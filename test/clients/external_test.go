@@ -26,11 +26,11 @@ func run(t *testing.T, folder, name string, args ...string) {
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	if os.Getenv("FRESHET_TEST_CLIENTS") == "" {
-		t.Skip("FRESHET_TEST_CLIENTS is not set")
+		t.Skip("NOT TESTED: FRESHET_TEST_CLIENTS is not set; make test sets it")
 	}
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("%s is not installed", p)
+			t.Skipf("NOT TESTED: %s is not installed", p)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestNode(t *testing.T) {
 	npm := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	npm.Dir = folder
 	if out, err := npm.CombinedOutput(); err != nil {
-		t.Skipf("npm cannot fetch the clients: %v\n%s", err, out)
+		t.Skipf("NOT TESTED: npm cannot fetch the clients: %v\n%s", err, out)
 	}
 	for _, script := range []string{"confluent.test.js", "kafkajs.test.js"} {
 		t.Run(script, func(t *testing.T) {

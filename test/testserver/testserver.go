@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -24,6 +25,9 @@ import (
 type Server struct {
 	// URL is the HTTP base URL, HTTPS the other one, Ops that of the metrics.
 	URL, HTTPS, Ops string
+	// Stream and StreamTLS are the addresses of the stream protocol; "" unless
+	// Options asked for it.
+	Stream, StreamTLS string
 	// DataDir is the process's data directory.
 	DataDir string
 	// Token is the system administrator's, ClientID and ClientSecret what its
@@ -40,12 +44,16 @@ type Server struct {
 type Options struct {
 	// DataDir is used instead of a new one, and then outlives the server.
 	DataDir string
+	// Stream has clients of the stream protocol served.
+	Stream bool
 	// Args are further arguments of serve.
 	Args []string
 	// Env are further environment variables.
 	Env []string
 	// Ready is how long the server may take; a minute when zero.
 	Ready time.Duration
+	// Unready takes a server that has started, ready or not.
+	Unready bool
 }
 
 // kubeVersion is what the Makefile sets too: kubectl asks the server for the
@@ -68,9 +76,45 @@ func Binary(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
+// Main runs the tests of a package that starts servers by itself, and ends the
+// process. binary is set before the first test.
+func Main(m interface{ Run() int }, binary *string) {
+	code, err := withBinary(binary, m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func withBinary(binary *string, run func() int) (code int, err error) {
+	dir, err := os.MkdirTemp("", "freshet-test-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	if *binary, err = Binary(ctx, dir); err != nil {
+		return 0, err
+	}
+	return run(), nil
+}
+
 // Start runs `binary serve` in a folder under dir and returns once it is ready.
 // The caller has to stop it.
 func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
+	for attempt := 1; ; attempt++ {
+		s, err := start(ctx, binary, dir, o)
+		// Between the moment in which a port is found free and the start somebody
+		// else may have taken it.
+		if err == nil || attempt == 5 || !strings.Contains(err.Error(), "address already in use") {
+			return s, err
+		}
+	}
+}
+
+func start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
 	if o.Ready == 0 {
 		o.Ready = time.Minute
 	}
@@ -81,7 +125,7 @@ func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 		}
 		o.DataDir = data
 	}
-	addresses, err := freeAddresses(3)
+	addresses, err := freeAddresses(5)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +133,14 @@ func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 		URL: "http://" + addresses[0], HTTPS: "https://" + addresses[1], Ops: "http://" + addresses[2],
 		DataDir: o.DataDir, log: filepath.Join(dir, filepath.Base(o.DataDir)+".log"), exited: make(chan struct{}),
 	}
+	plain, secured := "off", "off"
+	if o.Stream {
+		s.Stream, s.StreamTLS = addresses[3], addresses[4]
+		plain, secured = s.Stream, s.StreamTLS
+	}
 	args := append([]string{
 		"serve", "--data-dir", o.DataDir, "--http", addresses[0], "--https", addresses[1], "--ops", addresses[2],
+		"--stream", plain, "--stream-tls", secured,
 	}, o.Args...)
 	// Not CommandContext: the caller's context bounds the start, not the life.
 	s.process = exec.Command(binary, args...)
@@ -98,7 +148,7 @@ func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 	if err := s.launch(); err != nil {
 		return nil, err
 	}
-	if err := s.awaitReady(ctx, o.Ready); err != nil {
+	if err := s.awaitReady(ctx, o.Ready, o.Unready); err != nil {
 		s.Kill()
 		return nil, fmt.Errorf("%w\n%s", err, s.Log())
 	}
@@ -147,11 +197,11 @@ func (s *Server) launch() error {
 	return nil
 }
 
-func (s *Server) awaitReady(ctx context.Context, timeout time.Duration) error {
+func (s *Server) awaitReady(ctx context.Context, timeout time.Duration, unready bool) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
-		if isReady(ctx, s.URL) {
+		if status, text := readiness(ctx, s.URL); status == http.StatusOK || unready && strings.Contains(text, "[+]startup ok") {
 			return nil
 		}
 		select {
@@ -164,17 +214,21 @@ func (s *Server) awaitReady(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-func isReady(ctx context.Context, base string) bool {
+// readiness is the answer of /readyz, 0 when there is none.
+func readiness(ctx context.Context, base string) (status int, text string) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", http.NoBody)
 	if err != nil {
-		return false
+		return 0, ""
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return false
+		return 0, ""
 	}
-	_ = response.Body.Close() // its status is all we want
-	return response.StatusCode == http.StatusOK
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxLog))
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return 0, ""
+	}
+	return response.StatusCode, string(body)
 }
 
 // PID is the process's id.

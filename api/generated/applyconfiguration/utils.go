@@ -113,6 +113,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ResourceNameApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceNameRestriction"):
 		return &apiv1alpha1.ResourceNameRestrictionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Role"):
+		return &apiv1alpha1.RoleApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RoleBinding"):
 		return &apiv1alpha1.RoleBindingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RoleBindingSpec"):
@@ -121,6 +123,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RoleBindingStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RoleRef"):
 		return &apiv1alpha1.RoleRefApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RoleSpec"):
+		return &apiv1alpha1.RoleSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RoleStatus"):
+		return &apiv1alpha1.RoleStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SchemaRestriction"):
 		return &apiv1alpha1.SchemaRestrictionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceAccount"):

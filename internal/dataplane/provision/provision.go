@@ -22,6 +22,8 @@ type Spec struct {
 	// Existing says that the cluster has run before: its store is opened and never
 	// made anew.
 	Existing bool
+	// Stream says that clients of the stream protocol are served.
+	Stream bool
 	// Custom is spec.config.custom of the cluster: only keys of CustomKeys.
 	Custom map[string]string
 }
@@ -33,6 +35,16 @@ func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s, o) }
 // they do. Others are kept and do nothing.
 var CustomKeys = map[string]string{
 	"registry.format": "honour the query parameter format of the schema registry as newer clients send it",
+
+	// Limits of this cluster alone, below what its organization has left; see
+	// package quota.
+	"quota.topics":            "limit topics and partitions",
+	"quota.subscriptions":     "limit subscriptions",
+	"quota.subjects":          "limit subjects of the schema registry",
+	"quota.schemaBytes":       "limit the bytes of schemas",
+	"quota.storedBytes":       "limit the bytes of messages",
+	"quota.requestsPerSecond": "limit the rate of calls",
+	"quota.bytesPerSecond":    "limit the rate of bytes in and out",
 }
 
 // Part is a piece of a cluster that comes up by itself.

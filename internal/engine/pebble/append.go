@@ -54,6 +54,9 @@ func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []dr
 	if total > maxAppendBytes {
 		return nil, fmt.Errorf("%w: %d bytes in one append, at most %d", engine.ErrTooLarge, total, maxAppendBytes)
 	}
+	if !e.disk.takes(int64(total)) {
+		return nil, engine.ErrDiskFull
+	}
 	if err := t.checkQuota(stored); err != nil {
 		return nil, err
 	}

@@ -99,6 +99,8 @@ type committer struct {
 	woken    bool          // wakeup was sent to since cur was swapped
 	err      error         // why nothing can be written any more
 
+	applying sync.Mutex // held while a group is handed to Pebble, and to pause that
+
 	wakeup  chan struct{}
 	stop    chan struct{}
 	tokens  chan struct{}
@@ -281,6 +283,8 @@ func (c *committer) apply(g *group) (err error) {
 			err = fmt.Errorf("apply a group of writes: %v", r)
 		}
 	}()
+	c.applying.Lock()
+	defer c.applying.Unlock()
 	for i := range g.slots {
 		g.slots[i].emit(g.batch)
 	}
@@ -289,6 +293,23 @@ func (c *committer) apply(g *group) (err error) {
 		return fmt.Errorf("apply a group of writes: %w", err)
 	}
 	return c.e.fault()
+}
+
+// whilePaused runs do while nothing is written to the store. Callers go on adding
+// to the current group. When Pebble's write-ahead log fails under do, it may never
+// return; callers were told of the failure by then.
+func (c *committer) whilePaused(do func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r) // as in apply
+		}
+	}()
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	if err := c.e.fault(); err != nil {
+		return err
+	}
+	return do()
 }
 
 func (s *slot) emit(b *cdb.Batch) {

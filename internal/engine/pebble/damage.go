@@ -151,25 +151,15 @@ func (e *Engine) corruptTable(info cdb.DataCorruptionInfo) {
 	}
 }
 
-// openTable reads the footer, the index and the properties of a table.
+// openTable reads the footer, the properties and the index of a table.
 func (e *Engine) openTable(path string) error {
 	if !strings.HasSuffix(path, ".sst") {
 		return nil
 	}
-	file, err := e.fs.Open(path)
-	if err != nil {
+	return readTable(context.Background(), e.fs, path, func(r *sstable.Reader) error {
+		_, err := r.Layout()
 		return err
-	}
-	source, err := sstable.NewSimpleReadable(file)
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	reader, err := sstable.NewReader(context.Background(), source, sstable.ReaderOptions{})
-	if err != nil {
-		return errors.Join(err, source.Close())
-	}
-	_, err = reader.Layout()
-	return errors.Join(err, reader.Close())
+	})
 }
 
 // headNear returns what searches need of the first record in [entry, end) that is

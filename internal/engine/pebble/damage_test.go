@@ -73,9 +73,9 @@ func harms(closed bool, rounds int) []func([]byte, *rand.Rand) []byte {
 		data[rng.IntN(n)] ^= 1 << rng.IntN(8)
 		return data
 	}
-	list := make([]func([]byte, *rand.Rand) []byte, rounds)
-	for i := range list {
-		list[i] = flip
+	var list []func([]byte, *rand.Rand) []byte
+	for range rounds {
+		list = append(list, flip)
 	}
 	if closed {
 		for range rounds / 2 {

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -13,6 +14,7 @@ type diskSpace struct {
 	e         *Engine
 	noAppend  atomic.Bool
 	noJournal atomic.Bool
+	left      atomic.Int64 // what may be written before it is looked at again
 	stop      chan struct{}
 	ended     chan struct{}
 }
@@ -21,9 +23,11 @@ const diskCheckInterval = time.Second
 
 // What appends leave untouched unless MinFreeBytes says otherwise, so that
 // acknowledgements, deletions and compactions still have room: a twentieth of
-// the disk, between what flushing a write buffer can take and a gigabyte.
+// the disk, between what flushing a write buffer can take and a gigabyte, but never
+// more than a quarter of it.
 const (
 	reserveShare = 20
+	largestShare = 4
 	leastReserve = defaultMemTable
 	mostReserve  = 1 << 30
 )
@@ -32,11 +36,12 @@ func (d *diskSpace) reserve(total uint64) uint64 {
 	if d.e.opts.MinFreeBytes > 0 {
 		return uint64(d.e.opts.MinFreeBytes)
 	}
-	return min(max(total/reserveShare, leastReserve), mostReserve)
+	return min(max(total/reserveShare, leastReserve), mostReserve, total/largestShare)
 }
 
 func (d *diskSpace) start(e *Engine) {
 	d.e = e
+	d.left.Store(math.MaxInt64)
 	d.stop = make(chan struct{})
 	d.ended = make(chan struct{})
 	if e.opts.MinFreeBytes < 0 || !d.check() {
@@ -53,6 +58,19 @@ func (d *diskSpace) close() {
 
 // full says that no messages are taken.
 func (d *diskSpace) full() bool { return d.noAppend.Load() }
+
+// takes says whether there is room for a message of so many bytes. A fast producer
+// fills a small disk between two looks at it, so what it wrote since the last is
+// counted, twice: in the log, and in a table later.
+func (d *diskSpace) takes(size int64) bool {
+	if d.noAppend.Load() {
+		return false
+	}
+	if d.left.Add(-2*size) < 0 {
+		d.check()
+	}
+	return !d.noAppend.Load()
+}
 
 // critical says that no journal records are taken either.
 func (d *diskSpace) critical() bool { return d.noJournal.Load() }
@@ -94,6 +112,7 @@ func (d *diskSpace) check() bool {
 	if was := d.noAppend.Swap(full); was != full {
 		d.report(full, usage.AvailBytes, reserve)
 	}
+	d.left.Store(int64(usage.AvailBytes) - int64(reserve))
 	d.noJournal.Store(usage.AvailBytes < reserve/4)
 	return true
 }

@@ -86,6 +86,7 @@ func TestReserve(t *testing.T) {
 		disk uint64
 		want uint64
 	}{
+		"a tiny disk":        {0, 40 << 20, 10 << 20},
 		"a small disk":       {0, 300 << 20, 64 << 20},
 		"a middling disk":    {0, 10 << 30, 512 << 20},
 		"a large disk":       {0, 1 << 40, 1 << 30},

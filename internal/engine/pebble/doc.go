@@ -22,6 +22,7 @@
 //     a due index in the store, so that idle topics cost nothing.
 //   - usage.go: usage of all topics for an operator, at the cost of those in
 //     memory.
+//   - checkpoint.go: a copy of the store as it is at one moment, for backups.
 //   - intact.go, logscan.go: what is missing from a store is found before it is
 //     opened; damage.go: what cannot be read of an open one.
 //   - failstop.go: a failed write of the log stops the engine for good.
@@ -90,6 +91,9 @@
 //	                    parts and deleted, which are read without it. Held for
 //	                    moments: nothing is read, written or waited for under it,
 //	                    so Pebble may fail the engine from any of its goroutines.
+//
+//	committer.applying  that one group is handed to Pebble at a time; a checkpoint
+//	                    holds it and pauses writes. Taken with no other lock held.
 //
 // The others are leaves: whoever holds one takes no other.
 //

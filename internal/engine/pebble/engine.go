@@ -30,6 +30,7 @@ type Engine struct {
 	commit      committer
 	eras        eraCounter
 	topics      topicTable
+	totals      totals
 	clock       clock
 	trimmer     trimmer
 	deadLetters deadLetterMover
@@ -38,6 +39,7 @@ type Engine struct {
 	journal     journalTable
 	splits      *lru.Cache[splitKey, *splitRun]
 	damage      damage
+	tables      tableRetry
 
 	opened  time.Time
 	ops     atomic.Int64  // calls inside
@@ -71,6 +73,7 @@ func Open(dir string, opts Options) (*Engine, error) {
 	} else {
 		e.splits = lru.New[splitKey, *splitRun](splitCacheBytes)
 	}
+	e.tables.e = e
 	db, err := e.openStore()
 	if err != nil {
 		return nil, err
@@ -237,10 +240,10 @@ func (e *Engine) closeStore() error {
 	if e.fault() != nil {
 		return engine.ErrFailed
 	}
-	var err error
-	if e.db.Metrics().MemTable.Size > replayWorthwhile {
-		err = e.db.Flush()
+	if e.db.Metrics().MemTable.Size > replayWorthwhile && !e.disk.full() {
+		e.flushForClose()
 	}
+	var err error
 	if err = errors.Join(err, e.db.Close()); err == nil {
 		if err := noteClose(e.fs, e.dir); err != nil { // a full disk, say; the store itself is whole
 			e.log.Warn("store is closed, and its files could not be noted", "dir", e.dir, "error", err)
@@ -250,4 +253,24 @@ func (e *Engine) closeStore() error {
 		err = errors.Join(err, e.health.Close())
 	}
 	return err
+}
+
+// flushPatience bounds the flush before a store is closed: one that fails, as on a
+// full disk, is tried again for ever.
+const flushPatience = 2 * time.Second
+
+// flushForClose spares the next start the replay of the log. What is not flushed
+// by then is in the log.
+func (e *Engine) flushForClose() {
+	flushed, err := e.db.AsyncFlush()
+	if err != nil {
+		return
+	}
+	timer := time.NewTimer(flushPatience)
+	defer timer.Stop()
+	select {
+	case <-flushed:
+	case <-timer.C:
+		e.log.Warn("store is closed without a flush; the next start replays its log", "dir", e.dir)
+	}
 }

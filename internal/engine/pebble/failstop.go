@@ -17,7 +17,9 @@ import (
 // fsync after a failure believes in data that is gone. A goroutine that waits
 // for ever harms nobody: callers were told of the failure by then.
 //
-// Tables are exempt: Pebble writes them anew when that fails.
+// Tables are exempt: Pebble writes them anew when that fails. So is everything
+// outside of the store's directory: a checkpoint that cannot be written harms the
+// checkpoint only.
 type failStopFS struct {
 	vfs.FS
 	e      *Engine
@@ -33,10 +35,15 @@ func (f *failStopFS) check(what, name string, err error) error {
 	select {}
 }
 
+const logSuffix = ".log"
+
 // mustNotFail says whether the engine fails with the file.
 func (f *failStopFS) mustNotFail(name string) bool {
 	base := f.PathBase(name)
-	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST") || strings.HasPrefix(base, "marker.")
+	if f.PathJoin(name) != f.PathJoin(f.e.dir, base) {
+		return false // a checkpoint's
+	}
+	return strings.HasSuffix(base, logSuffix) || strings.HasPrefix(base, "MANIFEST") || strings.HasPrefix(base, "marker.")
 }
 
 // Unwrap implements vfs.FS.
@@ -44,21 +51,30 @@ func (f *failStopFS) Unwrap() vfs.FS { return f.FS }
 
 // Create implements vfs.FS.
 func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		f.e.tables.pause()
+	}
 	file, err := f.FS.Create(name, category)
+	if err == nil && strings.HasSuffix(name, logSuffix) {
+		file = &logFile{File: file}
+	}
 	return f.wrap("create", name, file, err)
 }
 
 // ReuseForWrite implements vfs.FS.
 func (f *failStopFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.ReuseForWrite(oldname, newname, category)
+	if err == nil && strings.HasSuffix(newname, logSuffix) {
+		file = reusedLog(file)
+	}
 	return f.wrap("create", newname, file, err)
 }
 
 // OpenDir implements vfs.FS.
 func (f *failStopFS) OpenDir(name string) (vfs.File, error) {
 	file, err := f.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
+	if err != nil || f.PathJoin(name) != f.PathJoin(f.e.dir) {
+		return file, err
 	}
 	return &failStopFile{file, f, name}, nil
 }

@@ -101,7 +101,7 @@ func chunkAt(data []byte, at int, number uint32, isLog bool) (chunk, bool) {
 	if at+legacyHeader > end {
 		return chunk{}, false
 	}
-	kind, header := data[at+6], 0
+	kind, header := data[at+6], syncedHeader
 	switch {
 	case kind == 0 || kind > lastSyncedKind:
 		return chunk{}, false
@@ -109,8 +109,6 @@ func chunkAt(data []byte, at int, number uint32, isLog bool) (chunk, bool) {
 		header = legacyHeader
 	case kind <= lastNumberKind:
 		header = numberHeader
-	default:
-		header = syncedHeader
 	}
 	c := chunk{header: header, end: at + header + int(binary.LittleEndian.Uint16(data[at+4:])), synced: -1}
 	if c.end > end || isLog != (header > legacyHeader) {

@@ -181,7 +181,7 @@ func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID
 	}
 	size := d.size() + moreHead(extra)
 	p.cum += int64(size)
-	p.topic.stored += int64(size)
+	p.topic.storeLocked(int64(size))
 	era := p.enterEraLocked(g, entry, size)
 	op := g.batch.SetDeferred(messageKeyLen, size)
 	putMessageKey(op.Key, era, p.topic.id, p.index, entry)

@@ -137,7 +137,7 @@ func (p *partition) appendRunLocked(g *group, r *packedRun, now int64) (first ui
 	first = p.next
 	p.next += uint64(r.count)
 	p.cum += int64(size)
-	p.topic.stored += int64(size)
+	p.topic.storeLocked(int64(size))
 	p.publish = max(p.publish, now)
 	p.maxTime = max(p.maxTime, r.maxTime)
 	if !p.hasRuns.Load() {

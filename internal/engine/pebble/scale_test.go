@@ -129,7 +129,7 @@ func BenchmarkRecover(b *testing.B) {
 		for n := 0; b.Loop(); n++ {
 			b.StopTimer()
 			dir := filepath.Join(b.TempDir(), "crashed")
-			if err := e.Checkpoint(ctx, dir); err != nil {
+			if err := e.db.Checkpoint(dir, cdb.WithFlushedWAL()); err != nil {
 				b.Fatal(err)
 			}
 			b.StartTimer()

@@ -24,8 +24,16 @@ func (l storeLogger) Fatalf(format string, args ...any) {
 // events are the happenings inside Pebble that an operator should know.
 func (e *Engine) events() *cdb.EventListener {
 	return &cdb.EventListener{
-		BackgroundError: func(err error) {
-			e.log.Error("store: a flush or compaction failed and is tried again", "error", err)
+		BackgroundError: e.tables.failed,
+		FlushEnd: func(info cdb.FlushInfo) {
+			if info.Err == nil {
+				e.tables.worked()
+			}
+		},
+		CompactionEnd: func(info cdb.CompactionInfo) {
+			if info.Err == nil {
+				e.tables.worked()
+			}
 		},
 		DataCorruption: e.corruptTable,
 		WriteStallBegin: func(info cdb.WriteStallBeginInfo) {

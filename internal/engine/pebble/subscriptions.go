@@ -86,6 +86,7 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 	g.set(subKey(t.id, name), packSub(s.id, config))
 	g.pin(t)
 	t.subs[name] = s
+	t.e.totals.add(0, 1)
 	return g, nil
 }
 
@@ -131,6 +132,7 @@ func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name
 		s.retireLocked(g, engine.ErrNoSubscription)
 		e.clock.disarm(s)
 		delete(t.subs, name)
+		e.totals.add(0, -1)
 		g.delete(subKey(id, name))
 		for _, kind := range []byte{ofCursor, ofAcks, ofCount} {
 			prefix := ownedKey(kind, id, s.id)

@@ -24,7 +24,8 @@ type topic struct {
 	err       error
 	createdBy *group // the group that created it, until that is durable
 	pins      atomic.Int32
-	used      atomic.Bool // since the last look for idle topics
+	used      atomic.Bool  // since the last look for idle topics
+	counted   engine.Usage // what the totals had of it before it was loaded
 
 	config  atomic.Pointer[engine.TopicConfig] // changed under committer.mu
 	parts   atomic.Pointer[[]*partition]       // changed under committer.mu
@@ -89,6 +90,7 @@ func (tt *topicTable) open(ctx context.Context, id engine.TopicID, create *engin
 		var mine bool
 		if t, mine = tt.reserve(id); mine {
 			created = t.load(create)
+			t.count()
 			if t.err != nil {
 				tt.forget(t)
 			}
@@ -140,7 +142,7 @@ func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 		t = &topic{e: tt.e, id: id, ready: make(chan struct{})}
 		tt.m[id] = t
 		mine = true
-		tt.usage.forgetLocked(id)
+		t.counted = tt.usage.forgetLocked(id)
 		if len(tt.m) > tt.e.opts.MaxLoaded {
 			tt.e.trimmer.requestEviction()
 		}
@@ -400,13 +402,18 @@ func (tt *topicTable) unload(t *topic) {
 	if err != nil {
 		return // it is tried again at the next look
 	}
+	stored := t.storedNow()
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
 	if t.used.Load() || tt.m[t.id] != t || !t.evictableLocked() {
 		return
 	}
 	delete(tt.m, t.id)
-	tt.usage.keepLocked(usage)
+	if usage.Topic == t.id {
+		tt.usage.keepLocked(usage)
+	} else {
+		tt.e.totals.add(-stored, -len(t.subs)) // nobody asks; it is counted again when it is loaded
+	}
 	for _, s := range t.subs {
 		if n := s.unload(); n > 0 {
 			tt.redelivered[redeliveredKey{t.id, s.id}] = n

@@ -159,6 +159,7 @@ func (t *topic) remove() (*group, error) {
 	}
 	eras := t.eras()
 	t.noteFreedLocked(g, t.stored, eras)
+	t.e.totals.add(-t.stored, -len(t.subs))
 	for _, era := range eras {
 		prefix := eraTopicKey(era, t.id)
 		g.deleteRange(prefix, after(prefix))

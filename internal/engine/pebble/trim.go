@@ -109,7 +109,7 @@ func (c *cut) applyLocked(g *group) {
 		g.delete(key)
 	}
 	p.undelay(c.to)
-	p.topic.stored -= c.cum - p.firstCum.Load()
+	p.topic.storeLocked(p.firstCum.Load() - c.cum)
 	p.firstCum.Store(c.cum)
 	p.first.Store(c.to)
 	head := headValue{first: c.to, cum: c.cum, lastPublish: p.publish}

@@ -20,16 +20,19 @@ type unloadedUsage struct {
 	surveying engine.TopicID // read from the store right now; 0 when it was loaded meanwhile
 }
 
-// forgetLocked is called when a topic is loaded, or created.
-func (u *unloadedUsage) forgetLocked(id engine.TopicID) {
+// forgetLocked is called when a topic is loaded, or created, and returns what was
+// remembered.
+func (u *unloadedUsage) forgetLocked(id engine.TopicID) engine.Usage {
+	known := u.of[id]
 	delete(u.of, id)
 	if u.surveying == id {
 		u.surveying = 0
 	}
+	return known
 }
 
 func (u *unloadedUsage) keepLocked(f engine.Usage) {
-	if f.Stored != 0 || f.Backlog != 0 {
+	if f.Stored != 0 || f.Backlog != 0 || f.Subscriptions != 0 {
 		u.of[f.Topic] = f
 	}
 }
@@ -41,9 +44,7 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 	}
 	defer e.leave()
 	tt := &e.topics
-	if !tt.usage.wanted.Swap(true) {
-		go e.survey()
-	}
+	e.watchUsage()
 	tt.mu.RLock()
 	loaded := make([]*topic, 0, len(tt.m))
 	for _, t := range tt.m {
@@ -76,6 +77,14 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 	return ctx.Err()
 }
 
+// watchUsage has the usage of topics remembered from now on, and looks for what
+// was stored before.
+func (e *Engine) watchUsage() {
+	if !e.topics.usage.wanted.Load() && !e.topics.usage.wanted.Swap(true) {
+		go e.survey()
+	}
+}
+
 // settled says whether the topic is loaded, durable and not deleted.
 func (t *topic) settled() bool {
 	select {
@@ -96,10 +105,7 @@ func (tt *topicTable) lastUsage(t *topic) (engine.Usage, error) {
 
 // usage adds up the topic's usage. It does not count as a use of the topic.
 func (t *topic) usage() (engine.Usage, error) {
-	f := engine.Usage{Topic: t.id}
-	t.e.commit.mu.Lock()
-	f.Stored = t.stored
-	t.e.commit.mu.Unlock()
+	f := engine.Usage{Topic: t.id, Stored: t.storedNow()}
 	t.mu.RLock()
 	subs := make([]*subscription, 0, len(t.subs))
 	for _, s := range t.subs {
@@ -110,6 +116,7 @@ func (t *topic) usage() (engine.Usage, error) {
 		if s.createdBy != nil && !s.createdBy.durable() {
 			continue
 		}
+		f.Subscriptions++
 		if err := s.addUsage(&f); err != nil {
 			return f, err
 		}
@@ -224,6 +231,7 @@ func (e *Engine) surveyTopic(ctx context.Context, id engine.TopicID) error {
 	defer tt.mu.Unlock()
 	if err == nil && tt.usage.surveying == id { // else it was loaded meanwhile
 		tt.usage.keepLocked(f)
+		e.totals.add(f.Stored, f.Subscriptions)
 	}
 	tt.usage.surveying = 0
 	return nil // what is damaged is told to those who use it

@@ -26,6 +26,7 @@ type object = v1alpha1.APIKey
 type Authorizer interface {
 	MayActAs(who *identity.Principal, organization, account string, admin bool) error
 	MayCreateAdmin(who *identity.Principal, organization string) error
+	Filter(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
 }
 
 // Kind is the kind APIKey.
@@ -70,6 +71,7 @@ func (*Kind) Info() store.Info {
 		ShortNames: []string{"ak"},
 		Secret:     true,
 		Finalizer:  Finalizer,
+		GoesAtOnce: true,
 		Owner:      "ServiceAccount",
 		OwnerField: "spec.serviceAccountName",
 		Columns:    columns(),
@@ -130,6 +132,9 @@ func (k *Kind) Finish(key *object) {
 	k.describe(key, failed)
 }
 
+// Revokes implements store.Revoker.
+func (*Kind) Revokes(key, old *object) bool { return key.Spec.Revoke && !old.Spec.Revoke }
+
 // MarkDeleting implements store.DeletionMarker: a key is dead when the delete
 // call returns.
 func (k *Kind) MarkDeleting(key *object) {
@@ -142,6 +147,9 @@ func (k *Kind) MarkDeleting(key *object) {
 
 // Warnings implements store.Warner.
 func (k *Kind) Warnings(_ context.Context, key, old *object) []string {
+	if old != nil && !old.Spec.Revoke && key.Spec.Revoke {
+		return k.revocationWarnings(key)
+	}
 	if old != nil || key.Spec.InstanceName == "" {
 		return nil
 	}

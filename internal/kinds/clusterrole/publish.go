@@ -13,7 +13,7 @@ import (
 	typed "freshet/api/generated/clientset/versioned/typed/api/v1alpha1"
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
-	"freshet/internal/reconcile/conditions"
+	"freshet/internal/reconcile"
 )
 
 const writesAtOnce = 8
@@ -53,22 +53,18 @@ func (*Kind) Publish(ctx context.Context, client versioned.Interface) error {
 	return nil
 }
 
-func publish(ctx context.Context, api typed.ClusterRoleInterface, role *access.Role, have *object) (err error) {
-	spec := v1alpha1.ClusterRoleSpec{Description: role.Description}
+func publish(ctx context.Context, api typed.ClusterRoleInterface, role *access.Role, have *object) error {
+	want := &object{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Spec: v1alpha1.ClusterRoleSpec{Description: role.Description}}
 	for _, permission := range role.Permissions() {
-		spec.Permissions = append(spec.Permissions, string(permission))
+		want.Spec.Permissions = append(want.Spec.Permissions, string(permission))
 	}
-	switch {
-	case have == nil:
-		have, err = api.Create(ctx, &object{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Spec: spec}, metav1.CreateOptions{})
-	case !apiequality.Semantic.DeepEqual(have.Spec, spec):
-		have.Spec = spec
-		have, err = api.Update(ctx, have, metav1.UpdateOptions{})
-	}
-	if err != nil || len(have.Status.Conditions) > 0 {
-		return err
-	}
-	have.Status.Conditions = conditions.Published(have.Generation)
-	_, err = api.UpdateStatus(ctx, have, metav1.UpdateOptions{})
-	return err
+	return reconcile.PublishOver(ctx, api, reconcile.Published[*object]{
+		Want: want,
+		Take: func(have *object) bool {
+			old := have.Spec
+			have.Spec = want.Spec
+			return !apiequality.Semantic.DeepEqual(old, want.Spec)
+		},
+		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
+	}, have, have != nil)
 }

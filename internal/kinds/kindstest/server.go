@@ -22,6 +22,7 @@ import (
 	"freshet/internal/kinds"
 	"freshet/internal/placement"
 	"freshet/internal/resources"
+	"freshet/internal/resources/budget"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/store"
 )
@@ -50,6 +51,10 @@ type Options struct {
 	Durable            bool   // fsync as in production
 	CompactionInterval time.Duration
 	Kinds              []store.Definition // instead of Kinds()
+	EtcdQuota          int64              // that of etcd.Options
+	Budget             budget.Limits      // that of resources.Config
+	MaxReads           int                // that of resources.Config
+	MaxWrites          int                // that of resources.Config
 	// RefuseNewOrganizations is that of resources.Config.
 	RefuseNewOrganizations bool
 }
@@ -68,7 +73,7 @@ func Start(t testing.TB, opts Options) *Server {
 
 func (s *Server) open() {
 	s.t.Helper()
-	member, err := etcd.Start(s.t.Context(), s.dir, etcd.Options{Unsafe: !s.opt.Durable})
+	member, err := etcd.Start(s.t.Context(), s.dir, etcd.Options{Unsafe: !s.opt.Durable, QuotaBytes: s.opt.EtcdQuota})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -84,6 +89,10 @@ func (s *Server) open() {
 		Address:            "127.0.0.1:8080",
 		Version:            "test",
 		CompactionInterval: s.opt.CompactionInterval,
+		Store:              member,
+		Budget:             s.opt.Budget,
+		MaxReads:           s.opt.MaxReads,
+		MaxWrites:          s.opt.MaxWrites,
 
 		RefuseNewOrganizations: s.opt.RefuseNewOrganizations,
 	})
@@ -107,6 +116,18 @@ func (s *Server) Forget(t testing.TB, key string) {
 	if res, err := client.Delete(t.Context(), key); err != nil || res.Deleted != 1 {
 		t.Fatalf("removing %s: %v, %v, want one key", key, res, err)
 	}
+}
+
+// Writes is how often a key of the store was written since it was created.
+func (s *Server) Writes(t testing.TB, key string) int64 {
+	t.Helper()
+	client := s.etc.Endpoints().Call()
+	defer func() { _ = client.Close() }() // the test is over
+	res, err := client.Get(t.Context(), key)
+	if err != nil || len(res.Kvs) != 1 {
+		t.Fatalf("reading %s: %v, %v, want one key", key, res, err)
+	}
+	return res.Kvs[0].Version
 }
 
 // Lease is how long a key of the store has left; 0 when it stays for ever.

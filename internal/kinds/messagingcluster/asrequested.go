@@ -95,6 +95,9 @@ func configWithoutEffect(config *v1alpha1.ClusterConfig) []string {
 		}
 	}
 	for _, protocol := range slices.Sorted(maps.Keys(config.Protocols)) {
+		if protocol == ProtocolStream {
+			continue
+		}
 		missing = append(missing, "spec.config.protocols["+protocol+"]")
 	}
 	if config.AuditLog != nil {

@@ -2,6 +2,7 @@ package messagingcluster
 
 import (
 	"context"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -37,6 +38,17 @@ func (*Kind) Default(o *object) {
 	}
 	if s := o.Spec.Storage; s != nil {
 		setStorageDefaults(s)
+	}
+	if c := o.Spec.Config; c != nil {
+		dropNullProtocols(c)
+	}
+}
+
+// dropNullProtocols switches off the protocols that were given as null.
+func dropNullProtocols(c *v1alpha1.ClusterConfig) {
+	maps.DeleteFunc(c.Protocols, func(_ string, settings v1alpha1.ProtocolSettings) bool { return len(settings.Raw) == 0 })
+	if len(c.Protocols) == 0 {
+		c.Protocols = nil
 	}
 }
 
@@ -94,6 +106,7 @@ func (k *Kind) place(o *object, pool *v1alpha1.ObjectReference) {
 
 // PrepareUpdate implements store.Preparer: it keeps what the service set, whatever a replace left out or put in.
 func (*Kind) PrepareUpdate(_ context.Context, o, old *object) {
+	disownOffProtocols(o)
 	if o.Spec.PoolMemberRef == nil {
 		o.Spec.PoolMemberRef = old.Spec.PoolMemberRef
 	}

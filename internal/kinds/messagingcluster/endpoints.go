@@ -54,7 +54,38 @@ func endpointsOf(plan *placement.Plan, cluster *object, instance *v1alpha1.Messa
 	for _, s := range services {
 		list = append(list, v1alpha1.ClusterEndpoint{Type: s.kind, URL: byName + s.path, PathURL: byPath + s.path})
 	}
+	if stream, ok := streamEndpoint(plan, cluster); ok {
+		list = append(list, stream)
+	}
 	return list
+}
+
+// ProtocolStream is the protocol of Kafka's clients.
+const ProtocolStream = "stream"
+
+// servesStream says whether a cluster has the stream protocol.
+func servesStream(cluster *object) bool {
+	if cluster.Spec.Config == nil {
+		return false
+	}
+	_, on := cluster.Spec.Config.Protocols[ProtocolStream]
+	return on
+}
+
+// streamEndpoint is where clients of the stream protocol begin: with TLS at the
+// cluster's own name, else at the server's address.
+func streamEndpoint(plan *placement.Plan, cluster *object) (v1alpha1.ClusterEndpoint, bool) {
+	if !servesStream(cluster) || plan.StreamPlain == "" && plan.StreamTLSPort == "" {
+		return v1alpha1.ClusterEndpoint{}, false
+	}
+	endpoint := v1alpha1.ClusterEndpoint{Type: v1alpha1.EndpointStream}
+	if plan.StreamTLSPort != "" {
+		endpoint.URL = "SASL_SSL://" + hostOf(cluster) + ":" + plan.StreamTLSPort
+	}
+	if plan.StreamPlain != "" {
+		endpoint.PathURL = "SASL_PLAINTEXT://" + plan.StreamPlain
+	}
+	return endpoint, true
 }
 
 // What DNS takes of one label, and of a whole name.

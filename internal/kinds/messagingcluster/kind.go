@@ -17,6 +17,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
 	"freshet/internal/placement"
+	"freshet/internal/quota"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
@@ -39,8 +40,18 @@ type Kind struct {
 	// look at each other.
 	Instances Instances
 
-	plan  *placement.Plan
-	plane Plane
+	// Clusters counts those of an organization; it is set like Instances.
+	Clusters Counter
+
+	plan   *placement.Plan
+	plane  Plane
+	quotas *quota.Book
+}
+
+// Counter tells how many objects an organization has. The store of
+// MessagingClusters is one.
+type Counter interface {
+	Count(ctx context.Context, namespace string) (int64, error)
 }
 
 var (
@@ -53,12 +64,23 @@ var (
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
 	_ store.DeleteValidator[*object] = (*Kind)(nil)
 	_ store.Warner[*object]          = (*Kind)(nil)
+	_ store.Limiter[*object]         = (*Kind)(nil)
 	_ store.Locator[*object]         = (*Kind)(nil)
 	_ store.Selectable[*object]      = (*Kind)(nil)
 )
 
-// New makes the kind: plan knows where clusters can run, plane runs them.
-func New(plan *placement.Plan, plane Plane) *Kind { return &Kind{plan: plan, plane: plane} }
+// New makes the kind: plan knows where clusters can run, plane runs them, quotas
+// say how many there may be.
+func New(plan *placement.Plan, plane Plane, quotas *quota.Book) *Kind {
+	return &Kind{plan: plan, plane: plane, quotas: quotas}
+}
+
+// Reserve implements store.Limiter.
+func (k *Kind) Reserve(ctx context.Context, o *object) (done func(), err error) {
+	return k.quotas.Organization(o.Namespace).Create(ctx, quota.Clusters, func(ctx context.Context) (int64, error) {
+		return k.Clusters.Count(ctx, o.Namespace)
+	})
+}
 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {

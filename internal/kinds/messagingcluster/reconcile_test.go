@@ -77,7 +77,7 @@ func start(t *testing.T, fail error) world {
 		t.Fatal(err)
 	}
 	p := &plane{fail: fail, running: map[string]provision.Spec{}}
-	t.Cleanup(kindstest.Run(t, client, messagingcluster.New(kindstest.Plan(), p)))
+	t.Cleanup(kindstest.Run(t, client, messagingcluster.New(kindstest.Plan(), p, nil)))
 	_, err = client.CloudV1alpha1().MessagingInstances("acme").Create(t.Context(),
 		&v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, metav1.CreateOptions{})
 	if err != nil {

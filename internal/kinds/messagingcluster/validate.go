@@ -3,6 +3,8 @@ package messagingcluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/quota"
 	"freshet/internal/resources/store"
 	"freshet/internal/resources/validation"
 )
@@ -105,12 +108,14 @@ func validateSize(p *field.Path, cpu, memory resource.Quantity, heap, direct int
 }
 
 func validateConfig(p *field.Path, c *v1alpha1.ClusterConfig) field.ErrorList {
-	var errs field.ErrorList
-	if n := len(c.Protocols); n > maxEntries {
-		errs = append(errs, field.TooMany(p.Child("protocols"), n, maxEntries))
-	}
+	errs := validateProtocols(p.Child("protocols"), c.Protocols)
 	if n := len(c.Custom); n > maxEntries {
 		errs = append(errs, field.TooMany(p.Child("custom"), n, maxEntries))
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Custom)) {
+		if _, _, _, err := quota.ParseKey(key, c.Custom[key]); err != nil {
+			errs = append(errs, field.Invalid(p.Child("custom").Key(key), c.Custom[key], err.Error()))
+		}
 	}
 	if c.AuditLog != nil {
 		p := p.Child("auditLog", "categories")

@@ -51,7 +51,7 @@ func world(instanceType string) *Kind {
 			{Namespace: "cloud", Name: "spare", Members: []placement.Member{{Name: "cellar", Location: "cellar"}}},
 		},
 		Images: map[string]placement.Images{"rapid": {Broker: "b:1", Storage: "s:1"}, "lts": {Broker: "b:0", Storage: "s:0"}},
-	}, nil)
+	}, nil, nil)
 	kind.Instances = instances(instanceType)
 	return kind
 }
@@ -102,10 +102,16 @@ func TestValidate(t *testing.T) {
 		change func(*spec)
 		want   []string
 	}{
-		"as it is made":               {func(*spec) {}, nil},
-		"no instance":                 {func(s *spec) { s.InstanceName = "" }, []string{"spec.instanceName: Required value"}},
-		"impossible instance":         {func(s *spec) { s.InstanceName = "I" }, []string{"spec.instanceName: Invalid value"}},
-		"long display name":           {func(s *spec) { s.DisplayName = strings.Repeat("x", 254) }, []string{"spec.displayName: Too long"}},
+		"as it is made":       {func(*spec) {}, nil},
+		"no instance":         {func(s *spec) { s.InstanceName = "" }, []string{"spec.instanceName: Required value"}},
+		"impossible instance": {func(s *spec) { s.InstanceName = "I" }, []string{"spec.instanceName: Invalid value"}},
+		"long display name":   {func(s *spec) { s.DisplayName = strings.Repeat("x", 254) }, []string{"spec.displayName: Too long"}},
+		"quotas of its own": {func(s *spec) {
+			s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"quota.topics": "10", "quota.storedBytes": "5Gi"}}
+		}, nil},
+		"quotas that are no numbers": {func(s *spec) {
+			s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"quota.topics": "0", "quota.storedBytes": "much"}}
+		}, []string{"spec.config.custom[quota.storedBytes]: Invalid value", "spec.config.custom[quota.topics]: Invalid value"}},
 		"lts channel":                 {func(s *spec) { s.ReleaseChannel = "lts" }, nil},
 		"unknown channel":             {func(s *spec) { s.ReleaseChannel = "beta" }, []string{"spec.releaseChannel: Unsupported value"}},
 		"one broker":                  {func(s *spec) { s.Broker.Replicas = count(1) }, nil},

@@ -28,7 +28,7 @@ func deleting(o *v1alpha1.MessagingInstance) *v1alpha1.MessagingInstance {
 func TestFeedTakesWhatIsNewer(t *testing.T) {
 	t.Parallel()
 	directory := identity.NewDirectory()
-	feed := messaginginstance.New(nil, "", directory)
+	feed := messaginginstance.New(nil, "", directory, nil)
 	key := func(id string) { directory.PutKey(identity.Key{ID: id, Organization: "acme", Instance: "prod"}) }
 	check := func(what string, want time.Duration, known bool) {
 		t.Helper()

@@ -18,6 +18,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/newest"
 	"freshet/internal/placement"
+	"freshet/internal/quota"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
@@ -35,15 +36,24 @@ type Clusters interface {
 	NamesWhere(ctx context.Context, namespace, field, value string) (names, protected []string, err error)
 }
 
+// Counter tells how many objects an organization has. The store of
+// MessagingInstances is one.
+type Counter interface {
+	Count(ctx context.Context, namespace string) (int64, error)
+}
+
 // Kind is the kind MessagingInstance.
 type Kind struct {
 	// Clusters is set once, before the kind is used: instances and clusters look
 	// at each other.
 	Clusters Clusters
+	// Instances counts those of an organization; it is set like Clusters.
+	Instances Counter
 
 	plan      *placement.Plan
 	issuerURL string // where tokens come from
 	directory *identity.Directory
+	quotas    *quota.Book
 	lifetimes lifetimes
 }
 
@@ -57,15 +67,24 @@ var (
 	_ store.Locator[*object]         = (*Kind)(nil)
 	_ store.Selectable[*object]      = (*Kind)(nil)
 	_ store.Observer[*object]        = (*Kind)(nil)
+	_ store.Limiter[*object]         = (*Kind)(nil)
 )
 
 // New makes the kind: plan knows the pools, issuerURL is where clients get
-// tokens, the directory is told which keys die with an instance.
-func New(plan *placement.Plan, issuerURL string, directory *identity.Directory) *Kind {
+// tokens, the directory is told which keys die with an instance, quotas say how
+// many there may be.
+func New(plan *placement.Plan, issuerURL string, directory *identity.Directory, quotas *quota.Book) *Kind {
 	return &Kind{
-		plan: plan, issuerURL: issuerURL, directory: directory,
+		plan: plan, issuerURL: issuerURL, directory: directory, quotas: quotas,
 		lifetimes: lifetimes{known: newest.NewMap[place, time.Duration](tombstones)},
 	}
+}
+
+// Reserve implements store.Limiter.
+func (k *Kind) Reserve(ctx context.Context, o *object) (done func(), err error) {
+	return k.quotas.Organization(o.Namespace).Create(ctx, quota.Instances, func(ctx context.Context) (int64, error) {
+		return k.Instances.Count(ctx, o.Namespace)
+	})
 }
 
 // Info implements store.Kind.

@@ -15,7 +15,7 @@ import (
 )
 
 // kind is one without a plan.
-var kind = New(nil, "", nil)
+var kind = New(nil, "", nil, nil)
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestPools(t *testing.T) {
 		"in an unknown one": {ref("there", "spare"), ref("there", "spare")},
 	} {
 		o := &object{Spec: v1alpha1.MessagingInstanceSpec{PoolRef: tc.given.DeepCopy()}}
-		New(plan, "", nil).PrepareCreate(t.Context(), o)
+		New(plan, "", nil, nil).PrepareCreate(t.Context(), o)
 		if *o.Spec.PoolRef != *tc.want {
 			t.Errorf("%s: pool %v, want %v", name, o.Spec.PoolRef, tc.want)
 		}

@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/v1alpha1"
 	"freshet/internal/placement"
-	"freshet/internal/reconcile/conditions"
+	"freshet/internal/reconcile"
 )
 
 // Publish writes the members of the plan's pools.
@@ -27,24 +26,21 @@ func (k *Kind) Publish(ctx context.Context, client versioned.Interface) error {
 }
 
 func publish(ctx context.Context, client versioned.Interface, domain string, pool placement.Pool, member placement.Member) error {
-	api := client.CloudV1alpha1().PoolMembers(pool.Namespace)
-	spec := v1alpha1.PoolMemberSpec{
-		PoolName: pool.Name, Type: pool.Type, Location: member.Location, Engine: member.Engine,
-		Domains: []v1alpha1.PoolMemberDomain{{Name: domain, Type: "service"}},
+	want := &object{
+		ObjectMeta: metav1.ObjectMeta{Name: member.Name},
+		Spec: v1alpha1.PoolMemberSpec{
+			PoolName: pool.Name, Type: pool.Type, Location: member.Location, Engine: member.Engine,
+			Domains: []v1alpha1.PoolMemberDomain{{Name: domain, Type: "service"}},
+		},
 	}
-	have, err := api.Get(ctx, member.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		have, err = api.Create(ctx, &object{ObjectMeta: metav1.ObjectMeta{Name: member.Name}, Spec: spec}, metav1.CreateOptions{})
-	case err == nil && !apiequality.Semantic.DeepEqual(have.Spec, spec):
-		have.Spec = spec
-		have, err = api.Update(ctx, have, metav1.UpdateOptions{})
-	}
-	if err != nil || len(have.Status.Conditions) > 0 {
-		return err
-	}
-	have.Status.DeploymentType = pool.DeploymentType
-	have.Status.Conditions = conditions.Published(have.Generation)
-	_, err = api.UpdateStatus(ctx, have, metav1.UpdateOptions{})
-	return err
+	return reconcile.Publish(ctx, client.CloudV1alpha1().PoolMembers(pool.Namespace), reconcile.Published[*object]{
+		Want: want,
+		Take: func(have *object) bool {
+			old := have.Spec
+			have.Spec = want.Spec
+			return !apiequality.Semantic.DeepEqual(old, want.Spec)
+		},
+		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
+		Status:     func(o *object) { o.Status.DeploymentType = pool.DeploymentType },
+	})
 }

@@ -25,6 +25,7 @@ type Kind struct{ policy *access.Policy }
 var (
 	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
+	_ store.CreateValidator[*object] = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
 	_ store.Admitter[*object]        = (*Kind)(nil)
 	_ store.Selectable[*object]      = (*Kind)(nil)

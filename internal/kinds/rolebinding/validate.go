@@ -41,9 +41,30 @@ func (k *Kind) Admit(ctx context.Context, o, old *object) error {
 	return k.policy.MayGrant(who, binding)
 }
 
-// ValidateUpdate implements store.UpdateValidator.
-func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
-	return validation.Immutable(field.NewPath("spec", "roleRef"), o.Spec.RoleRef, old.Spec.RoleRef)
+// ValidateCreate implements store.CreateValidator.
+func (k *Kind) ValidateCreate(_ context.Context, o *object) field.ErrorList { return k.roleIsThere(o) }
+
+// ValidateUpdate implements store.UpdateValidator. A binding whose role was deleted
+// stays as it is: what a change of it would grant cannot be held against what the
+// caller has, and comes into force should the role come back.
+func (k *Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
+	errs := validation.Immutable(field.NewPath("spec", "roleRef"), o.Spec.RoleRef, old.Spec.RoleRef)
+	if len(errs) == 0 && !apiequality.Semantic.DeepEqual(o.Spec, old.Spec) {
+		errs = k.roleIsThere(o)
+	}
+	return errs
+}
+
+// roleIsThere finds the role of a binding that is otherwise valid.
+func (k *Kind) roleIsThere(o *object) field.ErrorList {
+	b := convert(o)
+	if b.Role == "" || !isRole(b.RoleKind, b.Role) {
+		return nil // Validate says so
+	}
+	if err := k.policy.CheckRole(&b); err != nil {
+		return field.ErrorList{field.NotFound(field.NewPath("spec", "roleRef", "name"), b.Role)}
+	}
+	return nil
 }
 
 // Validate implements store.Validator.
@@ -53,11 +74,11 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	ref := spec.Child("roleRef")
 	errs = append(errs, validation.OneOf(ref.Child("apiGroup"), o.Spec.RoleRef.APIGroup, v1alpha1.GroupName)...)
 	errs = append(errs, validation.Required(ref.Child("kind"), o.Spec.RoleRef.Kind)...)
-	// Kind Role is for the names of an older generation of tools.
+	// Kind Role is for the organization's own, and for names of an older generation of tools.
 	errs = append(errs, validation.OneOf(ref.Child("kind"), o.Spec.RoleRef.Kind, "ClusterRole", "Role")...)
 	if name := o.Spec.RoleRef.Name; name == "" {
 		errs = append(errs, field.Required(ref.Child("name"), ""))
-	} else if len(errs) == 0 && !roleExists(o.Spec.RoleRef.Kind, name) {
+	} else if len(errs) == 0 && !isRole(o.Spec.RoleRef.Kind, name) {
 		errs = append(errs, field.NotFound(ref.Child("name"), name))
 	}
 	errs = append(errs, validateScope(spec, o)...)
@@ -113,9 +134,11 @@ func validateScope(spec *field.Path, o *object) field.ErrorList {
 	return errs
 }
 
-func roleExists(kind, name string) bool {
-	_, ok := access.FindRole(kind, name)
-	return ok
+// isRole reports whether a name is that of a predefined role, or can be that of one
+// of the organization's own.
+func isRole(kind, name string) bool {
+	_, predefined := access.FindRole(kind, name)
+	return predefined || (kind == "Role" && !access.Reserved(name))
 }
 
 // validateMeaning holds a binding against what access makes of it.

@@ -2,6 +2,7 @@ package serviceaccount
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,19 +64,26 @@ func (*Kind) PrepareStatus(ctx context.Context, sa, old *object) {
 // Redact implements store.Redacter: it hides the account's secret from those who
 // may not see it.
 func (k *Kind) Redact(ctx context.Context, sa *object) *object {
-	if sa.Status.PrivateKeyData == "" || k.maySeeSecret(ctx, sa) {
+	if sa.Status.PrivateKeyData == "" || caller.Principal(ctx) == nil {
 		return sa
 	}
-	hidden := sa.DeepCopy()
-	hidden.Status.PrivateKeyData = ""
-	return hidden
+	shown := sa.DeepCopy()
+	shown.Status.PrivateKeyData = ""
+	if !k.maySeeSecret(ctx, sa) {
+		return shown
+	}
+	if credentials, err := decode(sa); err == nil { // without what a rotation has replaced
+		shown.Status.PrivateKeyData = base64.StdEncoding.EncodeToString(credentials.File())
+	}
+	return shown
 }
 
 // maySeeSecret lets those read an account's secret who may read secrets at all,
-// and who gain nothing by it.
+// and who gain nothing by it. An account does not read its own: it has them, and
+// what is stolen from it must end with what was stolen.
 func (k *Kind) maySeeSecret(ctx context.Context, sa *object) bool {
 	who := caller.Principal(ctx)
-	if who == nil || who.System {
+	if who.System {
 		return true
 	}
 	if k.isSystem(sa) {

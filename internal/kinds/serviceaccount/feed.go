@@ -3,6 +3,7 @@ package serviceaccount
 import (
 	"encoding/base64"
 	"log/slog"
+	"time"
 
 	"freshet/internal/identity"
 	"freshet/internal/reconcile"
@@ -43,6 +44,9 @@ func (k *Kind) account(sa *object) identity.Account {
 		} else {
 			account.ClientID = credentials.ClientID
 			account.SecretHash = k.Sealer.HashSecret(credentials.ClientSecret)
+			if r := credentials.Replaced; r.ClientID != "" && time.Now().Before(r.Ends) {
+				account.Replaced = identity.Client{ID: r.ClientID, SecretHash: k.Sealer.HashSecret(r.ClientSecret), Ends: r.Ends}
+			}
 		}
 	}
 	return account

@@ -71,13 +71,23 @@ func (c *Controller) reconcile(ctx context.Context, sa *object) (time.Duration, 
 	file := c.file(sa)
 	ready, _ := conditions.Find(sa.Status.Conditions, v1alpha1.ConditionReady)
 	if sa.Status.PrivateKeyData == file && ready.Reason == reasonProvisioned && conditions.IsReady(sa.Status.Conditions, sa.Generation) {
-		return 0, nil
+		return untilEnd(sa), nil
 	}
 	return 0, c.provision(ctx, sa, file)
 }
 
+// untilEnd is when what a rotation has replaced can be forgotten; 0 for never.
+// It is refused from its end on whether or not it is still stored.
+func untilEnd(sa *object) time.Duration {
+	if credentials, err := decode(sa); err == nil && credentials.Replaced.ClientID != "" {
+		return max(time.Until(credentials.Replaced.Ends), time.Second)
+	}
+	return 0
+}
+
 // file is what an account's credentials file has to be. Credentials are made
-// once; the address in the file is that of the issuer, and moves with it.
+// once, and again by rotations; the address in the file is that of the issuer,
+// and moves with it.
 func (c *Controller) file(sa *object) string {
 	var credentials identity.Credentials
 	if sa.Status.PrivateKeyData == "" {
@@ -88,8 +98,11 @@ func (c *Controller) file(sa *object) string {
 			return sa.Status.PrivateKeyData // not ours to touch; the feed tells of it
 		}
 		credentials = c.issuer.Readdress(stored, sa.Namespace, sa.Name)
+		if !time.Now().Before(credentials.Replaced.Ends) {
+			credentials.Replaced = identity.ReplacedCredentials{}
+		}
 	}
-	return base64.StdEncoding.EncodeToString(credentials.File())
+	return base64.StdEncoding.EncodeToString(credentials.Stored())
 }
 
 const reasonProvisioned = "Provisioned"

@@ -41,6 +41,7 @@ type Kind struct {
 
 var (
 	_ store.DeletionMarker[*object]  = (*Kind)(nil)
+	_ store.Describer[*object]       = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
@@ -57,6 +58,7 @@ func (*Kind) Info() store.Info {
 		Kind: "ServiceAccountBinding", Plural: "serviceaccountbindings", Singular: "serviceaccountbinding",
 		ShortNames: []string{"sab"},
 		Finalizer:  Finalizer,
+		GoesAtOnce: true,
 		Owner:      "ServiceAccount",
 		OwnerField: "spec.serviceAccountName",
 		Columns: append(
@@ -110,6 +112,14 @@ func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
 
 // PrepareUpdate implements store.Preparer: there is nothing to carry over.
 func (*Kind) PrepareUpdate(context.Context, *object, *object) {}
+
+// Describe implements store.Describer: the account exists when it is the owner.
+// Whether it does otherwise, the reconciler finds out.
+func (k *Kind) Describe(o *object) {
+	if owners.UID(o, "ServiceAccount", o.Spec.ServiceAccountName) != "" {
+		o.Status.Conditions = describe(k.plan, o, true)
+	}
+}
 
 // Validate implements store.Validator.
 func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {

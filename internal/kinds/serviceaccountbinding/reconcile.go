@@ -2,6 +2,7 @@ package serviceaccountbinding
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -66,28 +67,28 @@ func (c *Controller) reconcile(ctx context.Context, binding *object) (time.Durat
 		_, err := api.Update(ctx, binding, metav1.UpdateOptions{})
 		return 0, err // the change brings the binding back here
 	}
-	status := *binding.Status.DeepCopy()
-	c.describe(binding, err == nil, &status)
-	if apiequality.Semantic.DeepEqual(binding.Status, status) {
+	list := describe(c.plan, binding, err == nil)
+	if apiequality.Semantic.DeepEqual(binding.Status.Conditions, list) {
 		return 0, nil
 	}
-	binding.Status = status
+	binding.Status.Conditions = list
 	_, err = api.UpdateStatus(ctx, binding, metav1.UpdateOptions{})
 	return 0, err
 }
 
-func (c *Controller) describe(binding *object, accountExists bool, status *v1alpha1.ServiceAccountBindingStatus) {
+// describe writes whether a binding can be used into conditions like its own.
+func describe(plan *placement.Plan, binding *object, accountExists bool) []v1alpha1.Condition {
 	generation := binding.Generation
 	member := binding.Spec.PoolMemberRef
-	status.Conditions = conditions.Set(status.Conditions, conditions.True("IAMAccountReady", "NotRequired",
+	list := conditions.Set(slices.Clone(binding.Status.Conditions), conditions.True("IAMAccountReady", "NotRequired",
 		"the pool member has no identity system of its own", generation))
 	ready := conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", generation)
-	if _, _, ok := c.plan.Member(&member); !ok {
+	if _, _, ok := plan.Member(&member); !ok {
 		ready = conditions.False(v1alpha1.ConditionReady, "PoolMemberNotFound", "pool member "+member.Name+" does not exist", generation)
 	}
 	if !accountExists {
 		ready = conditions.False(v1alpha1.ConditionReady, "ServiceAccountNotFound",
 			"service account "+binding.Spec.ServiceAccountName+" does not exist", generation)
 	}
-	status.Conditions = conditions.Set(status.Conditions, ready)
+	return conditions.Set(list, ready)
 }

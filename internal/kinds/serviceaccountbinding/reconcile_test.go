@@ -1,8 +1,6 @@
 package serviceaccountbinding_test
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -59,26 +57,8 @@ func (w world) account(name string) *v1alpha1.ServiceAccount {
 // wait follows a binding until its condition Ready is as wanted.
 func (w world) wait(name, status, reason string) *v1alpha1.ServiceAccountBinding {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
-	defer cancel()
-	watch, err := w.client.CloudV1alpha1().ServiceAccountBindings("acme").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer watch.Stop()
-	last := "nothing"
-	for event := range watch.ResultChan() {
-		binding, ok := event.Object.(*v1alpha1.ServiceAccountBinding)
-		if !ok {
-			continue
-		}
-		ready, _ := conditions.Find(binding.Status.Conditions, v1alpha1.ConditionReady)
-		if last = fmt.Sprintf("%s %s", ready.Status, ready.Reason); last == status+" "+reason {
-			return binding
-		}
-	}
-	w.Fatalf("binding %s is %s, want %s %s", name, last, status, reason)
-	return nil
+	return kindstest.AwaitReady(w, w.client.CloudV1alpha1().ServiceAccountBindings("acme").Watch, name, status+" "+reason,
+		func(b *v1alpha1.ServiceAccountBinding) []v1alpha1.Condition { return b.Status.Conditions })
 }
 
 func TestBindingIsReadyWhenBothEndsExist(t *testing.T) {

@@ -6,6 +6,7 @@ package user
 import (
 	"context"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/fields"
@@ -40,6 +41,7 @@ type object = v1alpha1.User
 type Kind struct{}
 
 var (
+	_ store.Describer[*object]      = (*Kind)(nil)
 	_ store.DeletionMarker[*object] = (*Kind)(nil)
 	_ store.NameValidator           = (*Kind)(nil)
 	_ store.Validator[*object]      = (*Kind)(nil)
@@ -55,6 +57,7 @@ func (*Kind) Info() store.Info {
 		Kind: "User", Plural: "users", Singular: "user",
 		ShortNames: []string{"usr"},
 		Finalizer:  Finalizer,
+		GoesAtOnce: true,
 		Columns: append(
 			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 			printers.Column{
@@ -64,6 +67,9 @@ func (*Kind) Info() store.Info {
 		),
 	}
 }
+
+// Describe implements store.Describer.
+func (*Kind) Describe(o *object) { o.Status.Conditions, _ = describe(o, time.Now()) }
 
 // MarkDeleting implements store.DeletionMarker.
 func (*Kind) MarkDeleting(o *object) {

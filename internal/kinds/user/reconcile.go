@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,14 +43,13 @@ func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration
 		}
 		return 0, finalizers.Remove(ctx, user, Finalizer, api.Patch)
 	}
-	status := *user.Status.DeepCopy()
-	reason, message, again := describe(user, time.Now())
-	status.Conditions = conditions.Set(status.Conditions, conditions.False(conditionActive, reason, message, user.Generation))
-	status.Conditions = conditions.Set(status.Conditions, conditions.False(v1alpha1.ConditionReady, reason, message, user.Generation))
-	if apiequality.Semantic.DeepEqual(user.Status, status) {
+	// What is written says this already; it is for invitations that expire, and for
+	// users of earlier versions.
+	list, again := describe(user, time.Now())
+	if apiequality.Semantic.DeepEqual(user.Status.Conditions, list) {
 		return again, nil
 	}
-	user.Status = status
+	user.Status.Conditions = list
 	_, err := api.UpdateStatus(ctx, user, metav1.UpdateOptions{})
 	return again, err
 }
@@ -57,10 +57,17 @@ func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration
 // conditionActive is True for people who can sign in.
 const conditionActive = "Active"
 
-// describe says why a person cannot use the service: they did not accept their
-// invitation, or else that there is no sign-in for people yet. again is when that
-// may change by itself.
-func describe(user *object, now time.Time) (reason, message string, again time.Duration) {
+// describe writes what a user can do into conditions like theirs. again is when
+// that may change by itself.
+func describe(user *object, now time.Time) (list []v1alpha1.Condition, again time.Duration) {
+	reason, message, again := whyNot(user, now)
+	list = conditions.Set(slices.Clone(user.Status.Conditions), conditions.False(conditionActive, reason, message, user.Generation))
+	return conditions.Set(list, conditions.False(v1alpha1.ConditionReady, reason, message, user.Generation)), again
+}
+
+// whyNot says why a person cannot use the service: they did not accept their
+// invitation, or else that there is no sign-in for people yet.
+func whyNot(user *object, now time.Time) (reason, message string, again time.Duration) {
 	invitation := user.Spec.Invitation
 	switch {
 	case invitation == nil || strings.EqualFold(invitation.Decision, InvitationAccepted):

@@ -1,8 +1,6 @@
 package user_test
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -31,28 +29,11 @@ func start(t *testing.T) typed.UserInterface {
 // wait follows a user until its condition Ready is as wanted.
 func wait(t *testing.T, users typed.UserInterface, name, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	watch, err := users.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	if err != nil {
-		t.Fatal(err)
+	u := kindstest.AwaitReady(t, users.Watch, name, want, func(u *v1alpha1.User) []v1alpha1.Condition { return u.Status.Conditions })
+	ready, _ := conditions.Find(u.Status.Conditions, v1alpha1.ConditionReady)
+	if active, ok := conditions.Find(u.Status.Conditions, "Active"); !ok || active.Status != "False" || active.Reason != ready.Reason || ready.Message == "" {
+		t.Errorf("user %s has Active %+v and Ready %+v, want both False for one reason, with a message", name, active, ready)
 	}
-	defer watch.Stop()
-	last := "nothing"
-	for event := range watch.ResultChan() {
-		u, ok := event.Object.(*v1alpha1.User)
-		if !ok {
-			continue
-		}
-		ready, _ := conditions.Find(u.Status.Conditions, v1alpha1.ConditionReady)
-		if last = fmt.Sprintf("%s %s", ready.Status, ready.Reason); last == want {
-			if active, ok := conditions.Find(u.Status.Conditions, "Active"); !ok || active.Status != "False" || active.Reason != ready.Reason || ready.Message == "" {
-				t.Errorf("user %s has Active %+v and Ready %+v, want both False for one reason, with a message", name, active, ready)
-			}
-			return
-		}
-	}
-	t.Fatalf("user %s is %s, want %s", name, last, want)
 }
 
 func TestInvitationsDecide(t *testing.T) {

@@ -6,8 +6,13 @@
 // embedded or remote.
 //
 // The embedded member listens nowhere. etcd trusts whoever reaches it, so it is
-// reached through connections inside the process only (pipes), and it has no
-// peers to listen for.
+// reached from inside the process only, and it has no peers to listen for. The
+// store calls it (Endpoints.Call); what can only dial does so over pipes.
+//
+// It never stays full: it is compacted and defragmented when that is worthwhile
+// (maintain.go), and whoever writes for callers asks first how much room there is
+// (room.go) and refuses early, so that what the service itself writes always
+// finds some.
 package etcd
 
 import (
@@ -15,22 +20,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"freshet/internal/cleanclose"
 )
 
 // Options tune an embedded member.
 type Options struct {
 	// Logger of the member; nothing is logged when nil.
 	Logger *zap.Logger
-	// QuotaBytes bounds the store; 8 GiB when zero.
+	// Log is for what the member does by itself; nil: nothing is logged.
+	Log *slog.Logger
+	// QuotaBytes bounds what callers may have stored; 8 GiB when zero. The
+	// service itself may go a little further (reserve).
 	QuotaBytes int64
 	// Unsafe leaves out fsync. For tests that do not look at durability.
 	Unsafe bool
@@ -54,25 +69,44 @@ type Member struct {
 	server *grpc.Server
 	pipes  *pipes
 	url    string
+	dir    string
 	failed chan error
 	closed chan struct{}
+	lost   atomic.Bool // part of it has ended without the rest
+
+	quota      int64 // of callers
+	hard       int64 // of etcd
+	log        *slog.Logger
+	relieve    chan struct{} // asks maintain for compaction
+	maintained chan struct{} // closed when maintain has ended
 }
 
 // Start runs a single member that keeps its data in dir.
 func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
-	cfg, err := configure(dir, opts)
+	opts.QuotaBytes = cmp.Or(opts.QuotaBytes, defaultQuota)
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
+	words := newLastWords()
+	cfg, err := configure(dir, opts, words)
 	if err != nil {
 		return nil, err
 	}
-	e, err := embed.StartEtcd(cfg)
-	if err != nil {
+	if err := Intact(dir); err != nil {
+		return nil, damaged(dir, err)
+	}
+	if err := cleanclose.Forget(cleanclose.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
+	}
+	e, err := words.start(cfg)
+	if err != nil {
+		return nil, startError(dir, err)
 	}
 	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
 	select {
 	case <-e.Server.ReadyNotify():
-		return serve(e), nil
+		return serve(e, cfg, dir, words, opts), nil
+	case err := <-words.said: // nothing of it can be closed in good order
+		return nil, startError(dir, err)
 	case <-e.Server.StopNotify():
 		err = errors.New("member stopped while starting")
 	case <-timer.C:
@@ -84,7 +118,16 @@ func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 	return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 }
 
-func configure(dir string, opts Options) (*embed.Config, error) {
+// startError says what kept the member from starting. With a disk that works, that
+// is what the files hold.
+func startError(dir string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
+	}
+	return damaged(dir, err)
+}
+
+func configure(dir string, opts Options, words *lastWords) (*embed.Config, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the etcd directory: %w", err)
 	}
@@ -100,7 +143,7 @@ func configure(dir string, opts Options) (*embed.Config, error) {
 	cfg.InitialCluster = cfg.Name + "=" + advertised.String()
 	// One member elects itself: short ticks make that quick.
 	cfg.TickMs, cfg.ElectionMs = 10, 50
-	cfg.QuotaBackendBytes = cmp.Or(opts.QuotaBytes, defaultQuota)
+	cfg.QuotaBackendBytes = max(opts.QuotaBytes, fileSize(dir)) + reserve(opts.QuotaBytes)
 	cfg.MaxRequestBytes = maxRequestBytes
 	cfg.AutoCompactionRetention = "0" // the resource API compacts
 	cfg.UnsafeNoFsync = opts.Unsafe
@@ -108,19 +151,37 @@ func configure(dir string, opts Options) (*embed.Config, error) {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(words.guard(log))
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configuring embedded etcd: %w", err)
 	}
 	return cfg, nil
 }
 
+// reserve is what the service itself may store beyond the quota of callers:
+// deletions, revocations, conditions, signing keys. A store that is larger than
+// its quota when it is opened gets it on top of what it has, so that a server can
+// always start and let its callers delete.
+func reserve(quota int64) int64 { return max(quota/4, 32<<20) }
+
+// fileSize is that of a member's store, 0 for a new one.
+func fileSize(dir string) int64 {
+	info, err := os.Stat(filepath.Join(dir, "member", "snap", "db"))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // serve answers clients inside the process.
-func serve(e *embed.Etcd) *Member {
+func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts Options) *Member {
 	m := &Member{
+		dir:  dir,
 		etcd: e, server: v3rpc.Server(e.Server, nil, nil), pipes: newPipes(),
 		url:    fmt.Sprintf("http://embedded-%d:2379", started.Add(1)),
 		failed: make(chan error, 2), closed: make(chan struct{}),
+		quota: opts.QuotaBytes, hard: cfg.QuotaBackendBytes, log: opts.Log,
+		relieve: make(chan struct{}, 1), maintained: make(chan struct{}),
 	}
 	go func() {
 		if err := m.server.Serve(m.pipes); err != nil {
@@ -128,9 +189,16 @@ func serve(e *embed.Etcd) *Member {
 		}
 	}()
 	go func() {
-		<-e.Server.StopNotify()
-		m.fail(errors.New("the member stopped"))
+		select {
+		case err := <-words.said:
+			m.lost.Store(true)
+			m.fail(err)
+		case <-e.Server.StopNotify():
+			m.fail(errors.New("the member stopped"))
+		}
 	}()
+	m.recoverSpace()
+	go m.maintain()
 	return m
 }
 
@@ -145,7 +213,10 @@ func (m *Member) fail(err error) {
 
 // Endpoints says how to reach the member: only from inside this process.
 func (m *Member) Endpoints() Endpoints {
-	return Endpoints{URLs: []string{m.url}, Dial: m.pipes.dial}
+	return Endpoints{
+		URLs: []string{m.url}, Dial: m.pipes.dial,
+		Call: func() *clientv3.Client { return v3client.New(m.etcd.Server) },
+	}
 }
 
 // Failed delivers the error that ended the member, if one ever does.
@@ -154,7 +225,12 @@ func (m *Member) Failed() <-chan error { return m.failed }
 // Close stops the member. It is called once.
 func (m *Member) Close() error {
 	close(m.closed)
+	<-m.maintained
 	m.server.Stop()
+	if m.lost.Load() {
+		return nil // it would wait for what has ended already
+	}
 	m.etcd.Close()
+	_ = noteClose(m.dir) // as after a crash then: the next start looks at everything
 	return nil
 }

@@ -1,7 +1,15 @@
 package etcd_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"freshet/internal/resources/etcd"
 )
@@ -13,6 +21,93 @@ func TestMemberKeepsItsDataOverARestart(t *testing.T) {
 	if got := get(t, dir, "spring"); got != "thaw" {
 		t.Errorf("after a restart spring = %q, want thaw", got)
 	}
+}
+
+// TestRestoredSnapshot takes a snapshot of a member, changes what it holds, and
+// starts another one from the snapshot: it holds what there was, takes writes and
+// keeps them over a restart, and tells those who saw what was lost.
+func TestRestoredSnapshot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, second, snapshot := filepath.Join(dir, "first"), filepath.Join(dir, "second"), filepath.Join(dir, "snapshot")
+	var revision int64
+	with(t, first, func(m *etcd.Member) {
+		client := clientOf(t, m)
+		for i := range 50 {
+			if _, err := client.Put(t.Context(), "spring", fmt.Sprint(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := etcd.Snapshot(t.Context(), client, snapshot); err != nil {
+			t.Fatal(err)
+		}
+		after, err := client.Put(t.Context(), "spring", "after the snapshot")
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision = after.Header.Revision
+	})
+	if err := etcd.Restore(snapshot, second); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, second, "spring"); got != "49" {
+		t.Errorf("restored: spring = %q, want 49", got)
+	}
+	with(t, second, func(m *etcd.Member) {
+		client := clientOf(t, m)
+		written, err := client.Put(t.Context(), "summer", "drought")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := written.Header.Revision; got <= revision {
+			t.Errorf("the first write after restoring has revision %d, want more than %d, which somebody may have seen", got, revision)
+		}
+		watch := <-client.Watch(t.Context(), "spring", clientv3.WithRev(revision))
+		if err := watch.Err(); !errors.Is(err, rpctypes.ErrCompacted) {
+			t.Errorf("watching from revision %d, which was lost: got %v, want %v", revision, err, rpctypes.ErrCompacted)
+		}
+	})
+	if got := get(t, second, "summer"); got != "drought" {
+		t.Errorf("after a restart summer = %q, want drought", got)
+	}
+}
+
+func TestDamagedSnapshotIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	snapshot := filepath.Join(dir, "snapshot")
+	with(t, filepath.Join(dir, "first"), func(m *etcd.Member) {
+		if err := etcd.Snapshot(t.Context(), clientOf(t, m), snapshot); err != nil {
+			t.Fatal(err)
+		}
+	})
+	whole, err := os.ReadFile(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	for name, text := range map[string][]byte{
+		"cut off": whole[:len(whole)/2], "without checksum": whole[:len(whole)-32], "one bit changed": flipped, "empty": nil,
+	} {
+		damaged := filepath.Join(dir, name)
+		if err := os.WriteFile(damaged, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := etcd.Restore(damaged, filepath.Join(dir, name+" restored")); err == nil {
+			t.Errorf("a snapshot that is %s: restored, want an error", name)
+		}
+	}
+}
+
+func clientOf(t *testing.T, m *etcd.Member) *clientv3.Client {
+	t.Helper()
+	client, err := m.Endpoints().Client(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 func put(t *testing.T, dir, key, value string) {

@@ -20,6 +20,10 @@ type Endpoints struct {
 	KeyFile  string
 	// Dial connects to a host of the URLs; nil means over the network.
 	Dial func(ctx context.Context) (net.Conn, error)
+	// Call makes a client that calls a member in this process as functions are
+	// called, without connections and messages between; nil when there is none.
+	// Whoever asks for a client closes it.
+	Call func() *clientv3.Client
 }
 
 // Client opens a client on the endpoints.

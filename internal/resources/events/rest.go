@@ -110,9 +110,7 @@ func (r *REST) List(ctx context.Context, options *metav1internal.ListOptions) (r
 			list.Items = append(list.Items, all.Items[i])
 		}
 	}
-	if len(list.Items) < len(all.Items) {
-		list.RemainingItemCount = nil // it would tell of what is left out
-	}
+	list.RemainingItemCount = nil // it would tell of what is left out, on this page or the next
 	if r.newForm {
 		return newList(list), nil
 	}

@@ -6,12 +6,13 @@ package openapi
 import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Core defines Namespace and Event.
+// Core defines Namespace, Event and ResourceQuota.
 func Core(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	d := definer{ref}
 	event := []property{
@@ -26,6 +27,15 @@ func Core(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 		corev1.NamespaceSpec{}.OpenAPIModelName():   d.object("NamespaceSpec is empty.", d.texts("finalizers", "Not used.")),
 		corev1.NamespaceStatus{}.OpenAPIModelName(): d.object("NamespaceStatus is the state of an organization.", d.text("phase", "Active.")),
 		corev1.NamespaceList{}.OpenAPIModelName():   d.list("NamespaceList is a list of organizations.", corev1.Namespace{}.OpenAPIModelName()),
+
+		corev1.ResourceQuota{}.OpenAPIModelName(): d.kind("ResourceQuota is what an organization, or a cluster, may have and has.",
+			d.refer("spec", corev1.ResourceQuotaSpec{}.OpenAPIModelName(), "The limits."),
+			d.refer("status", corev1.ResourceQuotaStatus{}.OpenAPIModelName(), "The limits, and what there is.")),
+		corev1.ResourceQuotaSpec{}.OpenAPIModelName(): d.object("ResourceQuotaSpec is the limits of the server's configuration.",
+			d.quantities("hard", "Limits, by resource.")),
+		corev1.ResourceQuotaStatus{}.OpenAPIModelName(): d.object("ResourceQuotaStatus is limits and usage.",
+			d.quantities("hard", "Limits, by resource."), d.quantities("used", "What there is, by resource.")),
+		corev1.ResourceQuotaList{}.OpenAPIModelName(): d.list("ResourceQuotaList is a list of quotas.", corev1.ResourceQuota{}.OpenAPIModelName()),
 
 		corev1.Event{}.OpenAPIModelName(): d.kind("Event is a step of a controller. It is kept for an hour.", append([]property{
 			d.refer("involvedObject", corev1.ObjectReference{}.OpenAPIModelName(), "What it happened to."),
@@ -82,6 +92,14 @@ func (d definer) number(name, description string) property {
 func (d definer) texts(name, description string) property {
 	p := d.plain(name, "array", description)
 	p.schema.Items = &spec.SchemaOrArray{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}}}}
+	return p
+}
+
+func (d definer) quantities(name, description string) property {
+	model := resource.Quantity{}.OpenAPIModelName()
+	p := d.plain(name, "object", description)
+	p.uses = model
+	p.schema.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Ref: d.ref(model)}}}
 	return p
 }
 

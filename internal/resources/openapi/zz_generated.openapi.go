@@ -88,11 +88,15 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		apiv1alpha1.RBACStatus{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_RBACStatus(ref),
 		apiv1alpha1.ResourceName{}.OpenAPIModelName():                    schema_freshet_api_v1alpha1_ResourceName(ref),
 		apiv1alpha1.ResourceNameRestriction{}.OpenAPIModelName():         schema_freshet_api_v1alpha1_ResourceNameRestriction(ref),
+		apiv1alpha1.Role{}.OpenAPIModelName():                            schema_freshet_api_v1alpha1_Role(ref),
 		apiv1alpha1.RoleBinding{}.OpenAPIModelName():                     schema_freshet_api_v1alpha1_RoleBinding(ref),
 		apiv1alpha1.RoleBindingList{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_RoleBindingList(ref),
 		apiv1alpha1.RoleBindingSpec{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_RoleBindingSpec(ref),
 		apiv1alpha1.RoleBindingStatus{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_RoleBindingStatus(ref),
+		apiv1alpha1.RoleList{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_RoleList(ref),
 		apiv1alpha1.RoleRef{}.OpenAPIModelName():                         schema_freshet_api_v1alpha1_RoleRef(ref),
+		apiv1alpha1.RoleSpec{}.OpenAPIModelName():                        schema_freshet_api_v1alpha1_RoleSpec(ref),
+		apiv1alpha1.RoleStatus{}.OpenAPIModelName():                      schema_freshet_api_v1alpha1_RoleStatus(ref),
 		apiv1alpha1.SchemaRestriction{}.OpenAPIModelName():               schema_freshet_api_v1alpha1_SchemaRestriction(ref),
 		apiv1alpha1.ServiceAccount{}.OpenAPIModelName():                  schema_freshet_api_v1alpha1_ServiceAccount(ref),
 		apiv1alpha1.ServiceAccountBinding{}.OpenAPIModelName():           schema_freshet_api_v1alpha1_ServiceAccountBinding(ref),
@@ -1278,7 +1282,7 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 					},
 					"protocols": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Protocols that are on; the presence of an entry, even an empty one, switches its protocol on. Protocols that the engine does not have show as condition AsRequested False.",
+							Description: "Protocols that are on, with their settings; the presence of an entry, even an empty one, switches its protocol on, and null switches it off. Settings can be anything: at most 16 KiB as JSON and 16 levels deep each, 64 KiB together. Protocols that the engine does not have are kept and show as condition AsRequested False.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1334,7 +1338,7 @@ func schema_freshet_api_v1alpha1_ClusterEndpoint(ref common.ReferenceCallback) c
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is service, messages, admin, topics or registry.",
+							Description: "Type is service, messages, admin, topics, registry or stream.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2323,7 +2327,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Endpoints are the whole URLs of the cluster's services: service (what all the others begin with), messages, admin, topics and registry. They follow the server's base URL, or the address that it listens on.",
+							Description: "Endpoints are the whole URLs of the cluster's services: service (what the others begin with), messages, admin, topics and registry. They follow the server's base URL, or the address that it listens on. With the stream protocol there is also stream: the servers that its clients begin with.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3083,8 +3087,9 @@ func schema_freshet_api_v1alpha1_ProtocolSettings(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProtocolSettings has no settings yet.",
-				Type:        []string{"object"},
+				Description: "ProtocolSettings are the settings of one protocol of a cluster: an object of any shape, at most 16 KiB as JSON and 16 levels deep.",
+				Type:        apiv1alpha1.ProtocolSettings{}.OpenAPISchemaType(),
+				Format:      apiv1alpha1.ProtocolSettings{}.OpenAPISchemaFormat(),
 			},
 		},
 	}
@@ -3289,6 +3294,56 @@ func schema_freshet_api_v1alpha1_ResourceNameRestriction(ref common.ReferenceCal
 	}
 }
 
+func schema_freshet_api_v1alpha1_Role(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Role is an organization's own list of permissions that a RoleBinding of the organization can give. Whoever writes one needs every permission in it, in the whole organization. A change is in force at once, for everybody who has the role.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata. The names of predefined roles are taken.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec lists the permissions.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(apiv1alpha1.RoleSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is set by the service.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(apiv1alpha1.RoleStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			apiv1alpha1.RoleSpec{}.OpenAPIModelName(), apiv1alpha1.RoleStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
 func schema_freshet_api_v1alpha1_RoleBinding(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3480,7 +3535,7 @@ func schema_freshet_api_v1alpha1_RoleBindingStatus(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions; Ready turns True when the binding is in force.",
+							Description: "Conditions; Ready turns True when the binding is in force, and False with reason RoleNotFound when its role was deleted: it then grants nothing.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3532,6 +3587,56 @@ func schema_freshet_api_v1alpha1_RoleBindingStatus(ref common.ReferenceCallback)
 	}
 }
 
+func schema_freshet_api_v1alpha1_RoleList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RoleList is a list of roles.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Items are the roles.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(apiv1alpha1.Role{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			apiv1alpha1.Role{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
 func schema_freshet_api_v1alpha1_RoleRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3548,7 +3653,7 @@ func schema_freshet_api_v1alpha1_RoleRef(ref common.ReferenceCallback) common.Op
 					},
 					"kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Kind is ClusterRole.",
+							Description: "Kind is ClusterRole for a predefined role, Role for one of the organization.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3566,6 +3671,83 @@ func schema_freshet_api_v1alpha1_RoleRef(ref common.ReferenceCallback) common.Op
 				Required: []string{"kind", "name"},
 			},
 		},
+	}
+}
+
+func schema_freshet_api_v1alpha1_RoleSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RoleSpec lists permissions.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"description": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Description of what the role is for, at most 1024 characters.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"permissions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Permissions in the form SERVICE.RESOURCE.VERB, each spelt out; those of the ClusterRole org-admin are all there are.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_freshet_api_v1alpha1_RoleStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RoleStatus is what the service says about the role.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Conditions; Ready turns True when the role is in force.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(apiv1alpha1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			apiv1alpha1.Condition{}.OpenAPIModelName()},
 	}
 }
 

@@ -71,9 +71,15 @@ func (r REST) List(ctx context.Context, options *metav1internal.ListOptions) (ru
 	return r.store.List(ctx, visible(ctx, options))
 }
 
-// Watch follows what the caller may see.
+// Watch follows what the caller may see, for as long as the credential lives that
+// it began with.
 func (r REST) Watch(ctx context.Context, options *metav1internal.ListOptions) (watch.Interface, error) {
-	return r.store.Watch(ctx, visible(ctx, options))
+	all, err := r.store.Watch(ctx, visible(ctx, options))
+	who := caller.Principal(ctx)
+	if err != nil || who == nil {
+		return all, err
+	}
+	return watch.Filter(all, func(in watch.Event) (watch.Event, bool) { return in, who.Live() }), nil
 }
 
 // visible narrows options to the caller's own organization: whoever has an

@@ -44,6 +44,8 @@ func TestCheck(t *testing.T) {
 		"as a number":             {object(`1e999`), "exponent"},
 		"hidden":                  {object(`"1\u0065999999"`), "exponent"},
 		"key hidden":              {strings.Replace(object(`"1e999"`), "cpu", `\u0063pu`, 1), "exponent"},
+		"object hidden":           {strings.Replace(object(`"1e999"`), "resources", `\u0072esources`, 1), "exponent"},
+		"no object for them":      {`{"metadata":{"uid":"1e999999-0000"},"spec":{"cpu":"1e999"}}`, ""},
 		"too long":                {object(`"` + strings.Repeat("1", 65) + `"`), "64 characters"},
 		"long number":             {object(strings.Repeat("1", 65)), "64 characters"},
 		"memory":                  {strings.Replace(object(`"1e999"`), "cpu", "memory", 1), "resources.memory"},

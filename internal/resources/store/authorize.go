@@ -39,6 +39,9 @@ func (k *kind[T]) scope(object T) access.Scope {
 
 // scopeOfName is all that is known of an object that does not exist.
 func (k *kind[T]) scopeOfName(namespace, name string) access.Scope {
+	if k.locator == nil {
+		return access.Scope{Organization: namespace}
+	}
 	object := k.New()
 	object.SetNamespace(namespace)
 	object.SetName(name)

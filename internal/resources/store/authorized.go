@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/resources/budget"
 )
 
 // Authorized is a kind's main resource, with the objects that a caller may reach.
@@ -30,13 +31,17 @@ func (g *Authorized[T]) Get(ctx context.Context, name string, options *metav1.Ge
 
 // Create makes an object.
 func (g *Authorized[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0), options)
+	var room reservation
+	defer room.release()
+	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0, &room), options)
 }
 
 // Update replaces, patches and applies.
 func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	var room reservation
+	defer room.release()
 	out, created, err := g.REST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
-		g.admitCreate(createValidation, len(options.DryRun) > 0), g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
+		g.admitCreate(createValidation, len(options.DryRun) > 0, &room), g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
 	if err != nil {
 		return nil, false, g.auth.unlessHidden(ctx, "update", name, err)
 	}
@@ -63,7 +68,7 @@ func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.V
 }
 
 // admitCreate puts authorization and the kind's last word in front of the machinery's.
-func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool) rest.ValidateObjectFunc {
+func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool, room *reservation) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if object, ok := obj.(T); ok {
 			var none T
@@ -74,6 +79,9 @@ func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool) r
 				return err
 			}
 			if err := g.admit(ctx, object, none); err != nil {
+				return err
+			}
+			if err := g.reserve(ctx, object, room); err != nil {
 				return err
 			}
 		}
@@ -92,6 +100,7 @@ func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun b
 		object, isObject := obj.(T)
 		before, wasObject := old.(T)
 		if isObject && wasObject {
+			budget.Essential(ctx, g.kind.takesAway(object, before))
 			if err := g.auth.checkOwners(ctx, object, before); err != nil {
 				return err
 			}
@@ -104,6 +113,16 @@ func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun b
 		}
 		return next(ctx, obj, old)
 	}, dryRun)
+}
+
+// takesAway says that a change gives something up, and must be possible however
+// full the store is: the last steps of a deletion, and what the kind calls a
+// revocation.
+func (k *kind[T]) takesAway(object, before T) bool {
+	if before.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) < len(before.GetFinalizers()) {
+		return true
+	}
+	return k.revoker != nil && k.revoker.Revokes(object, before)
 }
 
 // expect tells of an object that is about to be stored.

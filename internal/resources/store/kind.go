@@ -11,6 +11,7 @@ package store
 
 import (
 	"context"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -38,6 +39,7 @@ type Info struct {
 	Secret        bool   // holds something that is encrypted at rest
 	Strict        bool   // unknown fields are always refused, whatever the caller says about them
 	Finalizer     string // put on at creation, taken off by the kind's reconciler
+	GoesAtOnce    bool   // nothing is taken down behind it: a delete call takes the finalizer off, unless others hold the object
 	Owner         string // kind of the owner that the service gives the object, if it does
 	OwnerField    string // the selectable field that names that owner
 	NamePrefix    string // when set, an object without a name gets this and some random letters
@@ -74,6 +76,13 @@ type (
 	StatusPreparer[T Object] interface {
 		PrepareStatus(ctx context.Context, obj, old T)
 	}
+
+	// Describer says in status what follows from an object's own metadata and spec,
+	// in the write that makes it so: no reconciler has to write it behind. It runs
+	// at creation and when the spec changes, in front of validation, and not for an
+	// object that is being deleted. The list of conditions may be shared with the
+	// stored object: write a copy.
+	Describer[T Object] interface{ Describe(obj T) }
 
 	// Warner says what is odd about a valid object, at creation and when it is
 	// changed; old is nil at creation. Clients show it to their users.
@@ -117,6 +126,17 @@ type (
 		Admit(ctx context.Context, obj, old T) error
 	}
 
+	// Limiter has room for one more object, or not: it is asked when a creation is
+	// otherwise valid. done is called when the object is stored, or will not be.
+	// An error of kind Exhausted is answered with 403.
+	Limiter[T Object] interface {
+		Reserve(ctx context.Context, obj T) (done func(), err error)
+	}
+
+	// Revoker says of a change that it takes rights away and nothing else matters
+	// as much: it is stored also when there is no room for other changes.
+	Revoker[T Object] interface{ Revokes(obj, old T) bool }
+
 	// Finisher completes a valid object just before it is stored.
 	Finisher[T Object] interface{ Finish(obj T) }
 
@@ -156,11 +176,13 @@ type (
 // kind is a Kind with its roles found; those it does not play are nil.
 type kind[T Object] struct {
 	Kind[T]
-	info Info
+	info         Info
+	emptyObjects bool // in its type, see unknownFields
 
 	defaulter       Defaulter[T]
 	preparer        Preparer[T]
 	statusPreparer  StatusPreparer[T]
+	describer       Describer[T]
 	warner          Warner[T]
 	validator       Validator[T]
 	createValidator CreateValidator[T]
@@ -169,6 +191,8 @@ type kind[T Object] struct {
 	deletionMarker  DeletionMarker[T]
 	nameValidator   NameValidator
 	admitter        Admitter[T]
+	limiter         Limiter[T]
+	revoker         Revoker[T]
 	finisher        Finisher[T]
 	locator         Locator[T]
 	fields          Selectable[T]
@@ -179,10 +203,11 @@ type kind[T Object] struct {
 }
 
 func newKind[T Object](of Kind[T]) *kind[T] {
-	k := &kind[T]{Kind: of, info: of.Info()}
+	k := &kind[T]{Kind: of, info: of.Info(), emptyObjects: hasEmptyObjects(reflect.TypeFor[T](), map[reflect.Type]bool{})}
 	k.defaulter, _ = of.(Defaulter[T])
 	k.preparer, _ = of.(Preparer[T])
 	k.statusPreparer, _ = of.(StatusPreparer[T])
+	k.describer, _ = of.(Describer[T])
 	k.warner, _ = of.(Warner[T])
 	k.validator, _ = of.(Validator[T])
 	k.createValidator, _ = of.(CreateValidator[T])
@@ -191,6 +216,8 @@ func newKind[T Object](of Kind[T]) *kind[T] {
 	k.deletionMarker, _ = of.(DeletionMarker[T])
 	k.nameValidator, _ = of.(NameValidator)
 	k.admitter, _ = of.(Admitter[T])
+	k.limiter, _ = of.(Limiter[T])
+	k.revoker, _ = of.(Revoker[T])
 	k.finisher, _ = of.(Finisher[T])
 	k.locator, _ = of.(Locator[T])
 	k.fields, _ = of.(Selectable[T])

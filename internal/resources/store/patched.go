@@ -51,11 +51,18 @@ func (i patchedInfo) UpdatedObject(ctx context.Context, old runtime.Object) (_ r
 	return obj, checkVersion("metadata.resourceVersion", object.GetResourceVersion())
 }
 
+// intoFreeForm is how the strategic merge fails in objects that have no fields of
+// their own, where it finds no rules for merging.
+const intoFreeForm = "merging an object in json but data type is not struct"
+
 func (i patchedInfo) explain(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case ctx.Err() != nil:
 		return err
+	case !errors.As(err, &status) && strings.HasPrefix(err.Error(), intoFreeForm):
+		return apierrors.NewBadRequest("a strategic merge patch can add or remove (null) a free-form object, such as an entry of spec.config.protocols, " +
+			"but not change one: send application/merge-patch+json, or apply")
 	case !errors.As(err, &status):
 		return apierrors.NewBadRequest(err.Error())
 	case apierrors.IsInvalid(err):

@@ -37,6 +37,10 @@ type Definition interface {
 	// says as much of it as its name tells.
 	Scope(ctx context.Context, namespace, name string) access.Scope
 	ScopeOfName(namespace, name string) access.Scope
+	// Count returns how many objects of the kind an organization has.
+	Count(ctx context.Context, namespace string) (int64, error)
+	// Object is Lookup for who does not know the kind's type.
+	Object(ctx context.Context, namespace, name string) (runtime.Object, bool)
 }
 
 // Resource is a kind in a server.
@@ -62,6 +66,11 @@ func (r *Resource[T]) Scope(ctx context.Context, namespace, name string) access.
 // ScopeOfName implements Definition.
 func (r *Resource[T]) ScopeOfName(namespace, name string) access.Scope {
 	return r.kind.scopeOfName(namespace, name)
+}
+
+// Object implements Definition.
+func (r *Resource[T]) Object(ctx context.Context, namespace, name string) (runtime.Object, bool) {
+	return r.Lookup(ctx, namespace, name)
 }
 
 // AddToScheme implements Definition.

@@ -9,6 +9,8 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"freshet/internal/resources/budget"
 )
 
 // REST is a kind's main resource: the generic store, with the corners of the
@@ -38,7 +40,7 @@ func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.
 	if object, ok := obj.(T); ok && r.kind.info.NamePrefix != "" && object.GetName() == "" && object.GetGenerateName() == "" {
 		object.SetName(r.kind.info.NamePrefix + rand.String(8))
 	}
-	out, err := r.Store.Create(ctx, obj, validate, options)
+	out, err := r.Store.Create(budget.Begin(ctx, false), obj, validate, options)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObje
 		return nil, false, err
 	}
 	defer unlock()
-	out, created, err := r.Store.Update(ctx, name, r.kind.patched(name, info), createValidation, updateValidation, forceAllowCreate, options)
+	out, created, err := r.Store.Update(budget.Begin(ctx, false), name, r.kind.patched(name, info), createValidation, updateValidation, forceAllowCreate, options)
 	if err != nil {
 		return nil, false, err
 	}
@@ -75,7 +77,7 @@ func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.Validat
 		return nil, false, err
 	}
 	defer unlock()
-	out, deleted, err := r.Store.Delete(ctx, name, r.protect(validate, options), options)
+	out, deleted, err := r.Store.Delete(budget.Begin(ctx, true), name, r.protect(validate, options), options)
 	if err != nil {
 		return nil, false, err
 	}

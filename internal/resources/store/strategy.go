@@ -44,6 +44,14 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	if s.kind.preparer != nil {
 		s.kind.preparer.PrepareCreate(ctx, object)
 	}
+	s.describe(object)
+}
+
+// describe has the kind say what the object is now.
+func (s strategy[T]) describe(object T) {
+	if s.kind.describer != nil && object.GetDeletionTimestamp() == nil {
+		s.kind.describer.Describe(object)
+	}
 }
 
 // PrepareForUpdate keeps the status out of the main resource's reach and
@@ -57,6 +65,9 @@ func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 	if s.kind.preparer != nil {
 		s.kind.preparer.PrepareUpdate(ctx, object, before)
 		s.count(object, before) // it may have put back what the user left out
+	}
+	if object.GetGeneration() != before.GetGeneration() {
+		s.describe(object)
 	}
 }
 
@@ -98,7 +109,7 @@ func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.Err
 
 func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	object, before := obj.(T), old.(T)
-	errs := unknownFields(object) // the machinery looks at the metadata of updates
+	errs := s.kind.unknownFields(object) // the machinery looks at the metadata of updates
 	if s.kind.validator != nil {
 		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
 	}
@@ -116,7 +127,7 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 		validateName = s.kind.nameValidator.ValidateName
 	}
 	errs := apivalidation.ValidateObjectMetaAccessor(object, !s.kind.info.ClusterScoped, validateName, field.NewPath("metadata"))
-	return append(errs, unknownFields(object)...)
+	return append(errs, s.kind.unknownFields(object)...)
 }
 
 // WarningsOnCreate passes the kind's warnings on.
@@ -162,10 +173,26 @@ func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, 
 	if *options.GracePeriodSeconds > 0 {
 		return true // it lives on until then
 	}
+	if s.release(obj.(T), options) {
+		return false
+	}
 	if s.kind.deletionMarker != nil {
 		s.kind.deletionMarker.MarkDeleting(obj.(T))
 	}
 	return false
+}
+
+// release takes the kind's finalizer off an object that nothing else holds, when
+// the kind's reconciler would do no more than that. What is asked to wait for its
+// dependents, or to leave them behind, is held by that.
+func (s strategy[T]) release(object T, options *metav1.DeleteOptions) bool {
+	policy, orphan := options.PropagationPolicy, options.OrphanDependents //nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
+	if !s.kind.info.GoesAtOnce || (policy != nil && *policy != metav1.DeletePropagationBackground) || (orphan != nil && *orphan) ||
+		!slices.Equal(object.GetFinalizers(), []string{s.kind.info.Finalizer}) {
+		return false
+	}
+	object.SetFinalizers(nil)
+	return true
 }
 
 // DefaultGarbageCollectionPolicy deletes dependents in the background.

@@ -28,6 +28,34 @@ func unknownFields(object Object) field.ErrorList {
 	return errs
 }
 
+// unknownFields does so for a kind; most have no such objects.
+func (k *kind[T]) unknownFields(object T) field.ErrorList {
+	if !k.emptyObjects {
+		return nil
+	}
+	return unknownFields(object)
+}
+
+// hasEmptyObjects says whether a type has objects without fields somewhere in it.
+func hasEmptyObjects(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Array:
+		return hasEmptyObjects(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if hasEmptyObjects(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+		return t.NumField() == 0
+	}
+	return false
+}
+
 // walk follows the tree of fields (f:name, k:{key}, v:value, i:index) along the type.
 func walk(t reflect.Type, tree map[string]json.RawMessage, path *field.Path) field.ErrorList {
 	for t.Kind() == reflect.Pointer {

@@ -2,8 +2,6 @@ package avro_test
 
 import (
 	"testing"
-
-	"freshet/internal/schemas/avro"
 )
 
 // order is a schema of the size that is common: about a kilobyte.
@@ -35,7 +33,7 @@ func BenchmarkCheck(b *testing.B) {
 	reader, writer := mustParse(b, order), mustParse(b, order)
 	b.ReportAllocs()
 	for b.Loop() {
-		if problems := avro.Check(reader, writer); len(problems) > 0 {
+		if problems := problemsOf(reader, writer); len(problems) > 0 {
 			b.Fatal(problems)
 		}
 	}

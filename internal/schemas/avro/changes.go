@@ -23,17 +23,25 @@ type differ struct {
 	seen     map[pairOfNodes]bool // named types that were compared
 	problems []Incompatibility
 	changes  []Change
+	report   func(steps int) error
 	depth    int
 	work     int
+	spent    int // of the work, reported
+	err      error
 }
 
 type pairOfNodes struct{ old, next *node }
 
 // Changes lists what differs when next follows old, as far as the bounds allow.
-func Changes(old, next *Schema) []Change {
-	d := &differ{seen: map[pairOfNodes]bool{}, problems: Check(next, old)}
+// It reports its steps to spend, as Check does.
+func Changes(old, next *Schema, spend func(steps int) error) ([]Change, error) {
+	problems, err := Check(next, old, spend)
+	if err != nil {
+		return nil, err
+	}
+	d := &differ{seen: map[pairOfNodes]bool{}, problems: problems, report: spend}
 	d.compare("", "/", old.root, next.root)
-	return d.changes
+	return d.changes, d.err
 }
 
 func pointer(at, token string) string { return strings.TrimSuffix(at, "/") + "/" + token }
@@ -41,8 +49,11 @@ func pointer(at, token string) string { return strings.TrimSuffix(at, "/") + "/"
 // note adds a change. place is where Check would report a problem with it, empty
 // for a change that no reader minds.
 func (d *differ) note(kind, path, place, format string, args ...any) {
-	if len(d.changes) == maxChanges {
+	if len(d.changes) == maxChanges || d.err != nil {
 		return
+	}
+	if place != "" {
+		d.spend(len(d.problems))
 	}
 	if path == "" {
 		path = "/"
@@ -64,8 +75,17 @@ func concerns(p Incompatibility, place string) bool {
 // exhausted reports whether the walk has come to its bounds. Paths are copied at
 // every step, so they count.
 func (d *differ) exhausted(path, at string) bool {
-	d.work += 1 + (len(path)+len(at))/64
-	return d.work > maxCheckWork || d.depth > maxCheckDepth || len(d.seen) > maxCheckPairs
+	d.spend(1 + (len(path)+len(at))/64)
+	return d.err != nil || d.work > maxCheckWork || d.depth > maxCheckDepth || len(d.seen) > maxCheckPairs
+}
+
+// spend accounts for work, and reports it now and then.
+func (d *differ) spend(work int) {
+	d.work += work
+	if d.report != nil && d.work-d.spent >= spendEvery && d.err == nil {
+		d.err = d.report(d.work - d.spent)
+		d.spent = d.work
+	}
 }
 
 // compare notes what differs between two types. path is where they are by name,

@@ -23,7 +23,10 @@ func TestChangeTexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := avro.Changes(mustParse(t, c.old), mustParse(t, c.next))
+			got, err := avro.Changes(mustParse(t, c.old), mustParse(t, c.next), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if len(got) != 1 || got[0].Text != c.want {
 				t.Errorf("got %+v, want %q", got, c.want)
 			}
@@ -42,7 +45,9 @@ func TestChangesAreBounded(t *testing.T) {
 		return mustParse(t, "["+b.String()[1:]+"]")
 	}
 	start := time.Now()
-	avro.Changes(ring(150, "int"), ring(149, "long"))
+	if _, err := avro.Changes(ring(150, "int"), ring(149, "long"), nil); err != nil {
+		t.Fatal(err)
+	}
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("took %s, want a few seconds at most", took)
 	}

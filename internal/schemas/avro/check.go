@@ -8,14 +8,18 @@ import (
 // Check tells why data written with the writer's schema cannot be read with the
 // reader's. No problems means that it can. The rules, the order of the problems
 // and their paths are those of Java's SchemaCompatibility; logical types, docs,
-// orders and properties never matter.
-func Check(reader, writer *Schema) []Incompatibility {
-	c := checker{memo: map[pair]*outcome{}}
+// orders and properties never matter. Check reports its steps to spend, and ends
+// with the error of that, if any; nil stands for no one.
+func Check(reader, writer *Schema, spend func(steps int) error) ([]Incompatibility, error) {
+	c := checker{memo: map[pair]*outcome{}, report: spend}
 	result := c.compare(nil, "", reader.root, writer.root)
-	if c.fatal != nil {
-		return []Incompatibility{*c.fatal}
+	switch {
+	case c.err != nil:
+		return nil, c.err
+	case c.fatal != nil:
+		return []Incompatibility{*c.fatal}, nil
 	}
-	return result.list()
+	return result.list(), nil
 }
 
 // checker compares pairs of nodes. A pair that is met again while it is being
@@ -24,9 +28,12 @@ func Check(reader, writer *Schema) []Incompatibility {
 type checker struct {
 	memo   map[pair]*outcome
 	unions map[*node]*unionIndex
+	report func(steps int) error
 	work   int
+	spent  int // of the work, reported
 	depth  int
 	fatal  *Incompatibility // ends the check
+	err    error            // as well
 }
 
 type pair struct{ reader, writer *node }
@@ -40,7 +47,11 @@ func (c *checker) compare(at *place, token string, r, w *node) *outcome {
 				strconv.Itoa(maxCheckDepth) + " levels",
 		})
 	}
-	if c.fatal != nil {
+	if c.report != nil && c.work-c.spent >= spendEvery && c.err == nil {
+		c.err = c.report(c.work - c.spent)
+		c.spent = c.work
+	}
+	if c.ended() {
 		return nil
 	}
 	at = at.down(token)
@@ -64,6 +75,8 @@ func (c *checker) compare(at *place, token string, r, w *node) *outcome {
 	}
 	return result
 }
+
+func (c *checker) ended() bool { return c.fatal != nil || c.err != nil }
 
 func (c *checker) stop(i Incompatibility) {
 	if c.fatal == nil {
@@ -150,7 +163,7 @@ func (c *checker) fields(at *place, r, w *node) *outcome {
 		here := below.down(strconv.Itoa(f.pos))
 		from := c.writerField(f, w)
 		switch {
-		case c.fatal != nil:
+		case c.ended():
 			return all
 		case from != nil:
 			all = all.with(c.compare(here, "type", f.node, from.node))

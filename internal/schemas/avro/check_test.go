@@ -63,7 +63,7 @@ func TestReaderCanRead(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := avro.Check(mustParse(t, tc.reader), mustParse(t, tc.writer)); len(got) != 0 {
+			if got := problemsOf(mustParse(t, tc.reader), mustParse(t, tc.writer)); len(got) != 0 {
 				t.Errorf("got problems %v, want none", got)
 			}
 		})
@@ -225,7 +225,7 @@ func TestReaderCannotRead(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := avro.Check(mustParse(t, tc.reader), mustParse(t, tc.writer))
+			got := problemsOf(mustParse(t, tc.reader), mustParse(t, tc.writer))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
@@ -269,12 +269,12 @@ func TestDescriptions(t *testing.T) {
 		},
 	}
 	for _, tc := range tests {
-		got := avro.Check(mustParse(t, tc.reader), mustParse(t, tc.writer))
+		got := problemsOf(mustParse(t, tc.reader), mustParse(t, tc.writer))
 		if len(got) != 1 || got[0].Describe("new", "old") != tc.want {
 			t.Errorf("reader %s, writer %s\n got  %v\n want %s", tc.reader, tc.writer, got, tc.want)
 		}
 	}
-	forward := avro.Check(mustParse(t, `"int"`), mustParse(t, `"string"`))[0].Describe("old", "new")
+	forward := problemsOf(mustParse(t, `"int"`), mustParse(t, `"string"`))[0].Describe("old", "new")
 	if want := "of a field in the old schema does not match with the new schema"; !strings.Contains(forward, want) {
 		t.Errorf("forward: got %s, want %q in it", forward, want)
 	}
@@ -309,7 +309,7 @@ func TestLargeUnions(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := avro.Check(reader, mustParse(t, tc.writer)); (len(got) == 0) != tc.ok {
+			if got := problemsOf(reader, mustParse(t, tc.writer)); (len(got) == 0) != tc.ok {
 				t.Errorf("got problems %v, want none: %t", got, tc.ok)
 			}
 		})

@@ -72,7 +72,7 @@ func FuzzCheck(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, i := range Check(r, w) {
+		for _, i := range check(r, w) {
 			if i.Describe("new", "old") == "" || i.Path == "" || i.Path[0] != '/' {
 				t.Errorf("problem %+v", i)
 			}

@@ -194,16 +194,7 @@ func fixedText(s string, size int) bool {
 }
 
 // nullable reports whether a type allows null.
-func nullable(n *node) bool {
-	if n.kind == kindUnion {
-		for _, b := range n.branches {
-			if b.kind == kindNull {
-				return true
-			}
-		}
-	}
-	return n.kind == kindNull
-}
+func nullable(n *node) bool { return n.nullable || n.kind == kindNull }
 
 var errMismatch = invalid("the message does not fit its schema")
 

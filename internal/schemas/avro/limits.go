@@ -17,12 +17,13 @@ const (
 	maxCheckPairs    = 1 << 19 // remembered pairs of one compatibility check
 	maxCheckWork     = 16 << 20
 	maxCheckDepth    = 10_000
+	spendEvery       = 1 << 12 // steps, and then they are reported
 	maxCheckProblems = 10_000  // problems reported by one check
 	maxProblemBytes  = 4 << 20 // of their messages and paths together
 	largeUnion       = 64      // branches from which a union is searched by name
 
 	maxDatumDepth = 10_000
-	datumWorkBase = 1 << 20 // steps allowed for a message of no bytes ...
+	datumWorkBase = 1 << 17 // steps allowed for a message of no bytes ...
 	datumWorkByte = 32      // ... and for each of its bytes
 
 	maxChanges      = 10_000    // in one list of changes

@@ -62,7 +62,7 @@ func TestLargeSchemas(t *testing.T) {
 				_, _ = schemas[i].Normalized(), schemas[i].Resolved()
 			})
 		}
-		hurry(t, "check of "+name, func() { avro.Check(schemas[0], schemas[1]) })
+		hurry(t, "check of "+name, func() { problemsOf(schemas[0], schemas[1]) })
 	}
 }
 
@@ -119,7 +119,7 @@ func TestNothingIsExponential(t *testing.T) {
 
 	reader := mustParse(t, doubling(60, `{"name":"f","type":"int"}`, ""))
 	writer := mustParse(t, doubling(60, `{"name":"f","type":"string"}`, ""))
-	problems := avro.Check(reader, writer)
+	problems := problemsOf(reader, writer)
 	if len(problems) != 10_000 || problems[0].Path != "/fields/0/type/fields/0/type" {
 		t.Errorf("got %d problems, the first %v, want 10,000 from /fields/0/type/fields/0/type on", len(problems), problems[0])
 	}
@@ -136,7 +136,7 @@ func TestCheckBoundsItsDepth(t *testing.T) {
 		}
 		return mustParse(t, text)
 	}
-	if problems := avro.Check(circle(40), circle(41)); len(problems) != 0 {
+	if problems := problemsOf(circle(40), circle(41)); len(problems) != 0 {
 		t.Errorf("small circles: got %v, want no problems", problems)
 	}
 	refusesToCompare(t, circle(200), circle(199))
@@ -155,7 +155,7 @@ func TestCheckBoundsItsPairs(t *testing.T) {
 			repeat(n, func(i int) string { return fmt.Sprintf(`{"type":"record","name":"n%d.C","fields":[]}`, i) })+`]}]}}`,
 			repeat(n-1, func(i int) string { return fmt.Sprintf(`{"name":"f%d","type":"w.V"}`, i+1) })))
 	}
-	if problems := avro.Check(reader(100), writer(100)); len(problems) != 0 {
+	if problems := problemsOf(reader(100), writer(100)); len(problems) != 0 {
 		t.Errorf("few pairs: got %v, want no problems", problems)
 	}
 	refusesToCompare(t, reader(800), writer(800))
@@ -163,9 +163,25 @@ func TestCheckBoundsItsPairs(t *testing.T) {
 
 func refusesToCompare(t *testing.T, reader, writer *avro.Schema) {
 	t.Helper()
-	problems := avro.Check(reader, writer)
+	problems := problemsOf(reader, writer)
 	if len(problems) != 1 || problems[0].Type != avro.LimitExceeded ||
 		!strings.Contains(problems[0].Describe("new", "old"), "too large or too deeply linked to be compared") {
 		t.Errorf("got %d problems, %.300v, want one that says too large", len(problems), problems)
 	}
+}
+
+// Fields that are left out cost what they are, not what their unions have. Not
+// parallel: it looks at time and memory.
+func TestLeftOutFieldsCostLittle(t *testing.T) {
+	var branches strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&branches, `{"type":"fixed","name":"F%d","size":1},`, i)
+	}
+	s := mustParse(t, `{"type":"array","items":{"type":"record","name":"R","fields":[{"name":"f","type":[`+branches.String()+`"null"]}]}}`)
+	message := []byte("[" + strings.TrimSuffix(strings.Repeat("{},", 1_000_000), ",") + "]")
+	hurry(t, "validating a million empty records", func() {
+		if err := s.ValidateJSON(message); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -75,6 +75,7 @@ type node struct {
 	props    []prop
 	elem     *node   // items of an array, values of a map
 	branches []*node // of a union
+	nullable bool    // of a union: it has null
 	named    *named  // of a record, enum or fixed
 }
 

@@ -210,6 +210,7 @@ func (p *parser) union(v *jsontree.Value, space string, place **node) error {
 func checkUnion(u *node) error {
 	seen := make(map[string]struct{}, len(u.branches))
 	for _, b := range u.branches {
+		u.nullable = u.nullable || b.kind == kindNull
 		if b.kind == kindUnion {
 			return invalid("Nested union: %s", describe(u))
 		}

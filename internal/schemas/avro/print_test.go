@@ -2,8 +2,6 @@ package avro_test
 
 import (
 	"testing"
-
-	"freshet/internal/schemas/avro"
 )
 
 func TestCanonicalText(t *testing.T) {
@@ -161,7 +159,7 @@ func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		go func() {
 			_ = s.DecodeDatum([]byte{0})
-			avro.Check(s, s)
+			problemsOf(s, s)
 			done <- s.Normalized() + s.Resolved()
 		}()
 	}

@@ -79,7 +79,7 @@ func TestReferences(t *testing.T) {
 			if again.Resolved() != s.Resolved() || inline.Canonical() != s.Resolved() {
 				t.Errorf("read again: got %s and %s, want %s", again.Resolved(), inline.Canonical(), s.Resolved())
 			}
-			if problems := append(avro.Check(inline, s), avro.Check(s, inline)...); len(problems) != 0 {
+			if problems := append(problemsOf(inline, s), problemsOf(s, inline)...); len(problems) != 0 {
 				t.Errorf("inline and by reference: got %v, want no problems", problems)
 			}
 		})

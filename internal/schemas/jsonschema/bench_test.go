@@ -52,7 +52,7 @@ func TestConcurrentUse(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				if differences, err := Compare(old, next); err != nil || len(differences) > 0 {
+				if differences, err := Compare(old, next, nil); err != nil || len(differences) > 0 {
 					t.Errorf("Compare: %v, %v", differences, err)
 				}
 				mustParse(t, text, Reference{"c.json", common})

@@ -7,7 +7,7 @@ import (
 
 func mustParse(t testing.TB, text string, refs ...Reference) *Schema {
 	t.Helper()
-	s, err := Parse(text, refs)
+	s, err := Parse(text, refs, nil)
 	if err != nil {
 		t.Fatalf("Parse(%s): %v", clip(text, 300), err)
 	}
@@ -16,7 +16,7 @@ func mustParse(t testing.TB, text string, refs ...Reference) *Schema {
 
 func mustCompare(t testing.TB, old, next *Schema) []Difference {
 	t.Helper()
-	differences, err := Compare(old, next)
+	differences, err := Compare(old, next, nil)
 	if err != nil {
 		t.Fatalf("Compare: %v", err)
 	}

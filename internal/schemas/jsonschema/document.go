@@ -3,6 +3,7 @@ package jsonschema
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"freshet/internal/schemas/jsontree"
 )
@@ -19,6 +20,7 @@ type document struct {
 	links   []link // every reference in a place where schemas are
 	targets map[linkKey]site
 	regexps map[string]*pattern
+	spent   func(began time.Time) error // reports time as steps
 }
 
 // site is a schema in its surroundings: the base is the name that relative
@@ -82,7 +84,7 @@ var places = map[string]place{
 	"examples":              plainValues,
 }
 
-func newDocument(root *jsontree.Value, sums digests, refs []Reference) (*document, error) {
+func newDocument(root *jsontree.Value, sums digests, refs []Reference, spend func(steps int) error) (*document, error) {
 	d := &document{
 		root:    root,
 		sums:    sums,
@@ -91,6 +93,12 @@ func newDocument(root *jsontree.Value, sums digests, refs []Reference) (*documen
 		names:   names{ids: map[string]site{}, anchors: map[string]site{}},
 		targets: map[linkKey]site{},
 		regexps: map[string]*pattern{},
+		spent: func(began time.Time) error {
+			if spend == nil {
+				return nil
+			}
+			return spend(1 + int(time.Since(began)/stepTime))
+		},
 	}
 	if id, ok := root.GetText(d.draft.idKeyword()); ok {
 		name, _, _ := strings.Cut(id, "#")
@@ -224,12 +232,14 @@ func (d *document) addPattern(text string) error {
 	if _, known := d.regexps[text]; known {
 		return nil
 	}
+	began := time.Now()
 	p, err := compilePattern(text)
 	if err != nil {
 		return err
 	}
 	d.regexps[text] = p
-	return nil
+	// What a pattern costs is not to be seen in its text.
+	return d.spent(began)
 }
 
 // pattern returns the compiled form of an expression that occurs in d, or nil
@@ -278,11 +288,15 @@ func (d *document) checkLinks() error {
 		if _, known := d.targets[key]; known {
 			continue
 		}
+		began := time.Now()
 		target, err := l.from.resolve(l.ref)
 		if err != nil {
 			return err
 		}
 		d.targets[key] = target
+		if err := d.spent(began); err != nil { // every reference may have been asked
+			return err
+		}
 	}
 	d.links = nil
 	return nil

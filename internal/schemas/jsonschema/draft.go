@@ -133,14 +133,19 @@ func lenientRegexp(pattern string) (metaschema.Regexp, error) {
 	return re, nil
 }
 
-// maxMetaWork bounds objects times depth under the modern metaschemas: their
-// dynamic references make the library climb the whole nesting at each node.
-const maxMetaWork = 16 << 20
+// maxMetaWork bounds the objects under the modern metaschemas, of which deep ones
+// count for more: dynamic references make the library climb the whole nesting at
+// each, and it cannot be stopped once it has begun.
+const (
+	maxMetaWork  = 100_000
+	metaWorkStep = 64 // levels that cost as much as an object
+)
 
 // checkMetaschema says whether root is a valid schema of draft d.
 func checkMetaschema(d draft, root *jsontree.Value, sums digests) error {
 	if d.modern() && metaWork(root, 1) > maxMetaWork {
-		return errors.New("schema is too deeply nested for its size")
+		return fmt.Errorf("%w: it has more than %d subschemas of %s, of which those at level %d count twice, and so on; make the schema smaller, or of draft-07",
+			ErrTooComplex, maxMetaWork, d, metaWorkStep)
 	}
 	meta, err := metaschemas[d]()
 	if err != nil {
@@ -188,7 +193,7 @@ func (sums digests) plainSchema(v *jsontree.Value, as place) any {
 func metaWork(v *jsontree.Value, depth int) int {
 	work := 0
 	if v.Kind == jsontree.Object {
-		work = depth
+		work = 1 + depth/metaWorkStep
 	}
 	for _, item := range v.Elements() {
 		work += metaWork(item, depth+1)

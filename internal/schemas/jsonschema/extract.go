@@ -3,6 +3,7 @@ package jsonschema
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"freshet/internal/schemas/jsontree"
 )
@@ -28,7 +29,14 @@ type work struct {
 func buildModel(doc *document) (*node, error) {
 	b := &builder{nodes: map[*jsontree.Value]*node{}, metas: map[string]*node{}}
 	root := b.at(site{doc: doc, value: doc.root})
-	for len(b.queue) > 0 {
+	began := time.Now()
+	for filled := 1; len(b.queue) > 0; filled++ {
+		if filled%spendEvery == 0 {
+			if err := doc.spent(began); err != nil {
+				return nil, err
+			}
+			began = time.Now()
+		}
 		next := b.queue[len(b.queue)-1]
 		b.queue = b.queue[:len(b.queue)-1]
 		if err := b.fill(next.node, next.from); err != nil {

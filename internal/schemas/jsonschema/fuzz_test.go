@@ -26,18 +26,18 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Parse(text, nil)
+		s, err := Parse(text, nil, nil)
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) || err.Error() == "" {
 				t.Fatalf("an error of no kind: %v", err)
 			}
 			return
 		}
-		again, err := Parse(s.Canonical(), nil)
+		again, err := Parse(s.Canonical(), nil, nil)
 		if err != nil || again.Canonical() != s.Canonical() {
 			t.Fatalf("canonical text %s: %v", s.Canonical(), err)
 		}
-		differences, err := Compare(s, again)
+		differences, err := Compare(s, again, nil)
 		if err == nil && incompatible(differences) > 0 {
 			t.Fatalf("%s is incompatible with itself: %v", text, differences)
 		}
@@ -51,15 +51,15 @@ func FuzzCompare(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, oldText, newText string) {
-		old, err := Parse(oldText, nil)
+		old, err := Parse(oldText, nil, nil)
 		if err != nil {
 			return
 		}
-		next, err := Parse(newText, nil)
+		next, err := Parse(newText, nil, nil)
 		if err != nil {
 			return
 		}
-		differences, err := Compare(old, next)
+		differences, err := Compare(old, next, nil)
 		if err != nil && !errors.Is(err, ErrTooComplex) {
 			t.Fatalf("Compare: %v", err)
 		}
@@ -129,7 +129,7 @@ func mutate(g *generator, text string) string {
 			swap[0], swap[1] = swap[1], swap[0]
 		}
 		changed := strings.Replace(text, swap[0], swap[1], 1)
-		if _, err := Parse(changed, nil); err == nil {
+		if _, err := Parse(changed, nil, nil); err == nil {
 			text = changed
 		}
 	}

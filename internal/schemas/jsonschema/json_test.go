@@ -106,7 +106,7 @@ func TestInvalidText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Parse(c.in, nil)
+			_, err := Parse(c.in, nil, nil)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}

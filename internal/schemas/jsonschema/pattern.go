@@ -14,6 +14,8 @@ const (
 	// patternTime is how long one match may take: an honest pattern needs
 	// microseconds, a bomb would need years.
 	patternTime = 100 * time.Millisecond
+	// stepTime is how much time at a pattern counts as a step.
+	stepTime = 100 * time.Nanosecond
 )
 
 // pattern is a compiled regular expression. Matching is bounded in time.

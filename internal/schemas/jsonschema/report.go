@@ -33,9 +33,9 @@ type entry struct {
 	record     *record
 }
 
-// report writes down every difference below the root. A pair that contains
+// differences writes down every difference below the root. A pair that contains
 // itself is reported once on each path.
-func (c *comparer) report(root pair) []Difference {
+func (c *comparer) differences(root pair) []Difference {
 	top := c.records(root)
 	if c.err != nil || !top.differs {
 		return nil

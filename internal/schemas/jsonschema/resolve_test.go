@@ -91,7 +91,7 @@ func TestUnresolvedReferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Parse(c.text, nil)
+			_, err := Parse(c.text, nil, nil)
 			if err == nil || !strings.Contains(err.Error(), "unresolved reference") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
@@ -138,7 +138,7 @@ func TestRegisteredReferences(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Parse(`{}`, []Reference{{Name: "x"}}); err == nil {
+	if _, err := Parse(`{}`, []Reference{{Name: "x"}}, nil); err == nil {
 		t.Error("a reference without a schema was taken")
 	}
 }

@@ -55,6 +55,9 @@ func (p *pass) match(old, next *combinedBody) ([]int, int) {
 	if m.size == most {
 		return m.partners, m.size
 	}
+	if !p.c.affords(len(old.unique) * len(next.unique)) {
+		return m.partners, m.size
+	}
 	m.edges = make([][]int, len(old.unique))
 	for i, o := range old.unique {
 		if p.c.err != nil {

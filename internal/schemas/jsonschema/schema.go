@@ -35,16 +35,17 @@ type Schema struct {
 // Parse reads a schema. The text must be one JSON object or boolean that is
 // valid under its draft's metaschema, and each $ref in it must lead to
 // something in the document, in refs, or to a published metaschema. The text
-// of the error becomes the details of the registry's answer.
-func Parse(text string, refs []Reference) (*Schema, error) {
-	s, err := parse(text, refs)
+// of the error becomes the details of the registry's answer. Parse reports its
+// steps to spend, and ends with the error of that, if any; nil stands for no one.
+func Parse(text string, refs []Reference, spend func(steps int) error) (*Schema, error) {
+	s, err := parse(text, refs, spend)
 	if err != nil {
 		return nil, &invalidError{err}
 	}
 	return s, nil
 }
 
-func parse(text string, refs []Reference) (*Schema, error) {
+func parse(text string, refs []Reference, spend func(steps int) error) (*Schema, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("text is longer than %d bytes", maxText)
 	}
@@ -67,7 +68,7 @@ func parse(text string, refs []Reference) (*Schema, error) {
 	if err := checkMetaschema(draftOf(root), root, sums); err != nil {
 		return nil, err
 	}
-	doc, err := newDocument(root, sums, refs)
+	doc, err := newDocument(root, sums, refs, spend)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +79,7 @@ func parse(text string, refs []Reference) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	doc.spent = nil
 	return &Schema{doc: doc, root: model, canonical: emit(root)}, nil
 }
 

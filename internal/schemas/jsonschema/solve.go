@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// The work one comparison may take. The first two make the limit the same on
-// every machine; the clock is the last resort.
+// The work one comparison may take.
 const (
-	maxPairs    = 1_000_000
-	maxWork     = 50_000_000
-	compareTime = 5 * time.Second
+	maxPairs = 1_000_000
+	maxWork  = 10_000_000
+	// spendEvery is after how many steps they are reported.
+	spendEvery = 1 << 12
 )
 
 // Compare returns all differences between two schemas in the backward
 // direction: next is meant to accept what old accepted. The schemas are
 // compatible when no difference is incompatible. It fails with ErrTooComplex
 // when the comparison would take too much work. At most maxDifferences of each
-// sort are listed, but never none where there is one.
+// sort are listed, but never none where there is one. It reports its steps to
+// spend, and ends with the error of that, if any; nil stands for no one.
 //
 // Compatibility of recursive schemas is a greatest fixed point: a pair of nodes
 // counts as compatible until a rule says otherwise, and when it does, every
 // pair that relied on it is judged again. This takes each pair once in the
 // common case, whatever the order, and never recurses.
-func Compare(old, next *Schema) ([]Difference, error) {
-	c := &comparer{states: map[pair]*state{}, deadline: time.Now().Add(compareTime)}
+func Compare(old, next *Schema, spend func(steps int) error) ([]Difference, error) {
+	c := &comparer{states: map[pair]*state{}, report: spend}
 	root := pair{old.root.end(), next.root.end()}
 	if same(root.old, root.next) {
 		return nil, nil
@@ -33,7 +34,7 @@ func Compare(old, next *Schema) ([]Difference, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	differences := c.report(root)
+	differences := c.differences(root)
 	return differences, c.err
 }
 
@@ -50,13 +51,14 @@ type state struct {
 }
 
 type comparer struct {
-	states   map[pair]*state
-	stack    []*state // pairs being judged, each above the one that needs it
-	dirty    []*state
-	missing  []*state // pairs the current pass met for the first time
-	work     int
-	deadline time.Time
-	err      error
+	states  map[pair]*state
+	stack   []*state // pairs being judged, each above the one that needs it
+	dirty   []*state
+	missing []*state // pairs the current pass met for the first time
+	report  func(steps int) error
+	work    int
+	spent   int // of the work, reported
+	err     error
 }
 
 // solve judges the root and everything below it until nothing changes.
@@ -166,8 +168,10 @@ func isLeaf(old, next *node) bool {
 
 // matches asks whether a name fits a patternProperties expression.
 func (c *comparer) matches(p *pattern, name string) bool {
-	c.spend(1 + len(name)/64)
+	began := time.Now()
 	found, err := p.find(name)
+	// What a pattern costs is not to be seen in its text.
+	c.spend(1 + len(name)/64 + int(time.Since(began)/stepTime))
 	if err != nil {
 		c.fail("%v", err)
 	}
@@ -176,17 +180,25 @@ func (c *comparer) matches(p *pattern, name string) bool {
 
 func (c *comparer) tick() { c.spend(1) }
 
-// spend accounts for work and looks at the clock now and then.
+// affords says whether there may be so much more work, before it is begun.
+func (c *comparer) affords(work int) bool {
+	if c.work+work > maxWork {
+		c.fail("comparing takes more than %d steps", maxWork)
+	}
+	return c.err == nil
+}
+
+// spend accounts for work, and reports it now and then.
 func (c *comparer) spend(work int) {
-	const clockEvery = 1 << 12
-	before := c.work / clockEvery
 	c.work += work
 	if c.work > maxWork {
 		c.fail("comparing takes more than %d steps", maxWork)
 	}
-	if c.work/clockEvery != before && time.Now().After(c.deadline) {
-		c.fail("comparing takes more than %s", compareTime)
+	if c.report == nil || c.work-c.spent < spendEvery || c.err != nil {
+		return
 	}
+	c.err = c.report(c.work - c.spent)
+	c.spent = c.work
 }
 
 func (c *comparer) fail(format string, args ...any) {

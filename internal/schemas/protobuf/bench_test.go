@@ -36,7 +36,7 @@ func BenchmarkCompare(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Compare(old, new); err != nil {
+		if _, err := Compare(old, new, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package protobuf
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -10,22 +11,24 @@ import (
 // others, or referenced messages in a chain of thousands.
 const (
 	maxCompared = 5_000_000 // fields
+	maxFound    = 200_000   // differences
 	maxChain    = 1000      // referenced messages inside each other
 )
 
 // Compare lists how new differs from old, in the order in which other
 // registries list it. Data written with old can be read with new if every
-// difference is Compatible.
-func Compare(old, new *Schema) ([]Difference, error) {
-	c := &comparer{old: old.root, new: new.root, pairs: map[[2]*message]bool{}}
+// difference is Compatible. It reports its steps to spend, and ends with the
+// error of that, if any; nil stands for no one.
+func Compare(old, new *Schema, spend func(steps int) error) ([]Difference, error) {
+	c := &comparer{old: old.root, new: new.root, pairs: map[[2]*message]bool{}, report: spend}
 	was, now := c.old.model, c.new.model
 	if was.pkg != now.pkg {
 		c.add(packageChanged)
 	}
 	c.messages(scoped{c.old, was.pkg}, scoped{c.new, now.pkg}, was.messages, now.messages)
 	c.enums(was.enums, now.enums)
-	if c.work > maxCompared {
-		return nil, ErrTooComplex
+	if c.err != nil {
+		return nil, c.err
 	}
 	return c.found, nil
 }
@@ -34,7 +37,10 @@ type comparer struct {
 	old, new *source
 	path     []string
 	found    []Difference
+	report   func(steps int) error
 	work     int
+	spent    int   // of the work, reported
+	err      error // ends the comparison
 	depth    int
 	// pairs holds every pair of messages met, and whether it was found
 	// incompatible. A pair under way counts as compatible.
@@ -51,7 +57,26 @@ func (s scoped) inside(name string) scoped {
 	return scoped{s.file, qualify(s.name, name)}
 }
 
+// spend accounts for work, and says whether there may be more.
+func (c *comparer) spend(work int) bool {
+	const every = 1 << 12
+	switch c.work += work; {
+	case c.err != nil:
+	case c.work > maxCompared:
+		c.err = fmt.Errorf("%w: comparing takes more than %d fields", ErrTooComplex, maxCompared)
+	case len(c.found) > maxFound:
+		c.err = fmt.Errorf("%w: there are more than %d differences", ErrTooComplex, maxFound)
+	case c.report != nil && c.work-c.spent >= every:
+		c.err = c.report(c.work - c.spent)
+		c.spent = c.work
+	}
+	return c.err == nil
+}
+
 func (c *comparer) add(typ string) {
+	if !c.spend(1 + len(c.path)/8) {
+		return
+	}
 	c.found = append(c.found, newDifference(typ, "#/"+strings.Join(c.path, "/")))
 }
 

@@ -146,14 +146,14 @@ func TestCompare(t *testing.T) {
 
 func check(t *testing.T, old, new *Schema, want string) {
 	t.Helper()
-	differences, err := Compare(old, new)
+	differences, err := Compare(old, new, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := summary(differences); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	if same, err := Compare(new, new); err != nil || len(same) > 0 {
+	if same, err := Compare(new, new, nil); err != nil || len(same) > 0 {
 		t.Errorf("the new schema differs from itself: %v %v", same, err)
 	}
 }
@@ -263,10 +263,10 @@ func TestCompareGivesUpOnEndlessChains(t *testing.T) {
 		}
 		return s
 	}
-	if _, err := Compare(using(chain("int32", 3000), 1), using(chain("string", 3000), 2)); !errors.Is(err, ErrTooComplex) {
+	if _, err := Compare(using(chain("int32", 3000), 1), using(chain("string", 3000), 2), nil); !errors.Is(err, ErrTooComplex) {
 		t.Errorf("got %v, want %v", err, ErrTooComplex)
 	}
-	d, err := Compare(using(chain("int32", 300), 1), using(chain("string", 300), 2))
+	d, err := Compare(using(chain("int32", 300), 1), using(chain("string", 300), 2), nil)
 	if err != nil || len(d) != 300+300 {
 		t.Errorf("got %d differences, %v, want 600", len(d), err)
 	}
@@ -274,7 +274,7 @@ func TestCompareGivesUpOnEndlessChains(t *testing.T) {
 
 func TestWording(t *testing.T) {
 	t.Parallel()
-	differences, err := Compare(mustParse(t, body("int32 a = 1;")), mustParse(t, body("string a = 1;")))
+	differences, err := Compare(mustParse(t, body("int32 a = 1;")), mustParse(t, body("string a = 1;")), nil)
 	if err != nil || len(differences) != 1 {
 		t.Fatal(differences, err)
 	}

@@ -1,6 +1,9 @@
 package protobuf
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // member is a field in its place: oneof is nil for a field at the top level of
 // its message. Groups are not compared, so they are no members.
@@ -34,7 +37,7 @@ func members(m *message) ([]int64, map[int64]member) {
 func (c *comparer) fields(was, now scoped, old, new *message) {
 	oldTags, oldAt := members(old)
 	newTags, newAt := members(new)
-	if c.work += len(oldTags) + len(newTags); c.work > maxCompared {
+	if !c.spend(len(oldTags) + len(newTags)) {
 		return
 	}
 	for _, o := range new.oneofs {
@@ -282,7 +285,9 @@ func (c *comparer) namedTypes(old, new fieldType) {
 		return
 	}
 	if c.depth++; c.depth > maxChain {
-		c.work = maxCompared + 1
+		if c.err == nil {
+			c.err = fmt.Errorf("%w: referenced messages are nested more than %d deep", ErrTooComplex, maxChain)
+		}
 		return
 	}
 	defer func() { c.depth-- }()

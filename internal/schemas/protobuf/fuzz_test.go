@@ -60,7 +60,7 @@ func stable(t *testing.T, s *Schema, parse func(string, []Reference) (*Schema, e
 		if name == "normalized" {
 			continue // sorting enum values may change what comes first
 		}
-		if differences, err := Compare(s, again); err != nil || len(differences) > 0 {
+		if differences, err := Compare(s, again, nil); err != nil || len(differences) > 0 {
 			t.Fatalf("%s text differs from its schema: %v %v", name, differences, err)
 		}
 	}
@@ -82,11 +82,11 @@ func FuzzCompare(f *testing.F) {
 		if err != nil {
 			return
 		}
-		forth, err := Compare(was, now)
+		forth, err := Compare(was, now, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Compare(was, now)
+		again, err := Compare(was, now, nil)
 		if err != nil || len(again) != len(forth) {
 			t.Fatalf("%v and then %v (%v)", forth, again, err)
 		}

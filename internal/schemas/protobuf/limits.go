@@ -29,11 +29,9 @@ const (
 	maxPublicPaths = 10_000
 )
 
-// A compilation needs some two hundred times the memory of its text, for a
-// moment. So texts over largeText take turns; others never wait.
-const largeText = 512 << 10
-
-var largeSlot = make(chan struct{}, 1)
+// LargeText is how long a text is of which only one should be compiled at a
+// time: a compilation needs some two hundred times the memory of its text.
+const LargeText = 512 << 10
 
 // checkText looks at the text before any recursive code does. It refuses what
 // no sane schema needs: brackets nested too deeply (the parser and everything

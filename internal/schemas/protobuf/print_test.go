@@ -208,7 +208,7 @@ service S {
 			t.Errorf("%s:\n%s", name, d)
 		}
 	}
-	if d, err := Compare(plain, mustParse(t, encoded)); err != nil || len(d) > 0 {
+	if d, err := Compare(plain, mustParse(t, encoded), nil); err != nil || len(d) > 0 {
 		t.Error(d, err)
 	}
 }

@@ -159,7 +159,7 @@ func TestRandomSchemasSurvivePrinting(t *testing.T) {
 			t.Fatalf("seed %d: normalized text depends on the layout:\n%s\n%s", seed, s.Normalized(), again.Normalized())
 		}
 		checkDescriptor(t, want)
-		differences, err := Compare(s, again)
+		differences, err := Compare(s, again, nil)
 		if err != nil || len(differences) > 0 {
 			t.Fatalf("seed %d: a schema differs from itself: %v %v", seed, differences, err)
 		}

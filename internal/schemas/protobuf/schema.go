@@ -47,10 +47,6 @@ func parse(text string, refs []Reference, check bool) (s *Schema, err error) {
 	if len(text) > maxText {
 		return nil, invalidf("schema of %d bytes is over the limit of %d", len(text), maxText)
 	}
-	if len(text) > largeText {
-		largeSlot <- struct{}{}
-		defer func() { <-largeSlot }()
-	}
 	if descriptor := decodeDescriptor(text); descriptor != nil {
 		printed, err := descriptorText(descriptor, refs, check)
 		if err != nil {

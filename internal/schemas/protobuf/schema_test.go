@@ -16,7 +16,7 @@ func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			_ = s.Canonical()
 			_ = s.Normalized()
-			if d, err := Compare(s, s); err != nil || len(d) > 0 {
+			if d, err := Compare(s, s, nil); err != nil || len(d) > 0 {
 				t.Error(d, err)
 			}
 			_, err := Parse(fmt.Sprintf(`syntax = "proto3"; import "m.proto"; message N%d { M m = 1; }`, i), references("m.proto", s))
@@ -47,7 +47,7 @@ func TestLargeSchema(t *testing.T) {
 				fmt.Fprintf(&b, "repeated M field_%d = %d;%s", i, 20000+i, end)
 			}
 			s := mustParse(t, b.String()+"}")
-			if d, err := Compare(s, s); err != nil || len(d) > 0 {
+			if d, err := Compare(s, s, nil); err != nil || len(d) > 0 {
 				t.Error(d, err)
 			}
 			if len(s.Normalized()) < size/2 {

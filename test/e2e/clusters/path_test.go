@@ -66,7 +66,7 @@ func TestByPath(t *testing.T) {
 	})
 	t.Run("Python", func(t *testing.T) {
 		if _, err := exec.LookPath("python3"); err != nil {
-			t.Skip("python3 is not installed")
+			t.Skip("NOT TESTED: python3 is not installed (Debian: python3)")
 		}
 		cmd := exec.CommandContext(t.Context(), "python3", "testdata/client.py")
 		cmd.Env = append(os.Environ(), "MESSAGES="+endpoint(t, acme, v1alpha1.EndpointMessages).PathURL, "ADMIN="+admin,

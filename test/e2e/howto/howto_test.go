@@ -1,9 +1,10 @@
-// Package howto runs the commands of the pages in docs/howto as they stand
-// there, against the real binary. (The page on API keys is run by e2e/identity,
+// Package howto runs the commands of the README and of the pages in docs/howto as
+// they stand there, against the real binary. (The page on API keys is run by e2e/identity,
 // which also looks for the secrets that it makes.)
 package howto_test
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,25 +18,8 @@ import (
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"bash", "curl", "jq"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool + " is not installed")
-		}
-	}
-	folder := t.TempDir()
-	binary, err := testserver.Binary(t.Context(), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(30 * time.Second); err != nil {
-			t.Error(err)
-		}
-	})
+	need(t, "bash", "curl", "jq")
+	server, binary := start(t)
 	for page, wants := range map[string][]string{
 		"messages.md": {
 			`{"order": 1}`,
@@ -57,6 +41,20 @@ func TestPages(t *testing.T) {
 			`{"id":1}`,
 			`["orders-value"]`,
 		},
+		"backup.md": {
+			"Z\n", // the folder of a backup
+			"with keys\n", "without keys\n",
+			"the backup is good: ",
+			"restored to ",
+			"\ndefault\n",
+		},
+		"roles.md": {
+			"role.cloud.vendor.io/shop ",
+			"rolebinding.cloud.vendor.io/shop ",
+			"Produces to topics and registers schemas.",
+			"Events:",
+			`"records":`,
+		},
 		"schemas.md": {
 			`{"id":1}`,
 			`"is_compatible": false`,
@@ -69,8 +67,11 @@ func TestPages(t *testing.T) {
 	} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			out := run(t, server, page)
-			run(t, server, page) // a page can be followed again
+			if page == "roles.md" {
+				kubectl(t)
+			}
+			out := run(t, binary, server, page)
+			run(t, binary, server, page) // a page can be followed again
 			for _, want := range wants {
 				if !strings.Contains(out, want) {
 					t.Errorf("%q is not in the output", want)
@@ -83,22 +84,123 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, server *testserver.Server, page string) string {
+func run(t *testing.T, binary string, server *testserver.Server, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../docs/howto", page))
 	if err != nil {
 		t.Fatal(err)
 	}
 	script := pages.Commands(string(text))
-	if strings.Count(script, "\n") < 20 {
+	if strings.Count(script, "\n") < 15 {
 		t.Fatalf("the page has hardly any commands:\n%s", script)
 	}
+	folder := t.TempDir()
+	if err := os.Symlink(binary, filepath.Join(folder, "freshet")); err != nil {
+		t.Fatal(err)
+	}
+	return shell(t, script, folder, "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir,
+		"FRESHET_BACKUPS="+filepath.Join(folder, "backups"), "FRESHET_DRILL_PORT="+freePort(t))
+}
+
+// shell runs commands in a folder until one fails.
+func shell(t *testing.T, script, folder string, env ...string) string {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
-	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), env...)
+	path := folder + ":" + os.Getenv("PATH")
+	if binary := os.Getenv("KUBECTL"); binary != "" {
+		path = filepath.Dir(binary) + ":" + path
+	}
+	cmd.Env = append(cmd.Env, "PATH="+path)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return string(out)
+}
+
+// freePort is one that nobody uses now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }() // only its address was wanted
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func need(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+}
+
+// kubectl is KUBECTL, or installed.
+func kubectl(t *testing.T) {
+	t.Helper()
+	if os.Getenv("KUBECTL") == "" {
+		need(t, "kubectl")
+	}
+}
+
+// start runs a server until the test ends.
+func start(t *testing.T) (*testserver.Server, string) {
+	t.Helper()
+	folder := t.TempDir()
+	binary, err := testserver.Binary(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(30 * time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	return server, binary
+}
+
+// TestReadme follows the tour of the README, twice.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	need(t, "bash", "curl")
+	kubectl(t)
+	server, _ := start(t)
+	text, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const address = "http://127.0.0.1:8080"
+	script := pages.Commands(string(text))
+	if strings.Count(script, "\n") < 20 || !strings.Contains(script, address) {
+		t.Fatalf("the page has hardly any commands, or not the address %s:\n%s", address, script)
+	}
+	script = strings.ReplaceAll(script, address, server.URL)
+	folder := t.TempDir()
+	if err := os.Symlink(server.DataDir, filepath.Join(folder, "freshet-data")); err != nil {
+		t.Fatal(err)
+	}
+	for _, curl := range []string{
+		"curl() { command curl --fail-with-body -sS \"$@\"; echo; }\n", // what is refused ends the tour
+		"", // the second time the subscription is there, and it says so
+	} {
+		out := shell(t, curl+script, folder)
+		for _, want := range []string{"hello, stream", `"schema":`, "messagingcluster.cloud.vendor.io/orders condition met", "/clusters/default/orders"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q is not in the output\n%s", want, out)
+			}
+		}
+	}
 }

@@ -59,7 +59,7 @@ func TestSecretsAreForThoseWhoMayHoldThem(t *testing.T) {
 	}{
 		{"an administrator", boss, "robot", true},
 		{"an administrator, of themselves", boss, "boss", true},
-		{"an account, of itself", robot, "robot", true},
+		{"an account, of itself", robot, "robot", false},
 		{"a reader", reader, "robot", false},
 		{"a manager of accounts, of a powerless one", hr, "robot", true},
 		{"a manager of accounts, of the administrator", hr, "boss", false},

@@ -30,8 +30,10 @@ func gifts() map[string][]gift {
 			"subjects": []any{map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount", "name": "victim"}},
 		}), role.Permissions(), ""})
 	}
+	roles, ownBindings := ownRoles()
 	return map[string][]gift{
-		"rolebindings":    bindings,
+		"rolebindings":    append(bindings, ownBindings...),
+		"roles":           roles,
 		"serviceaccounts": {{"an administrator", object("gift", nil, "annotations.cloud.vendor.io/service-account-role", "admin"), all, ""}},
 		"apikeys": {
 			{"a key of an administrator", object("gift", map[string]any{"serviceAccountName": "boss"}), all, ""},
@@ -40,11 +42,14 @@ func gifts() map[string][]gift {
 		"serviceaccounts/token": {{"a token of an administrator", map[string]any{
 			"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{},
 		}, all, "serviceaccounts/boss/token"}},
+		"serviceaccounts/rotate": {{"the credentials of an administrator", map[string]any{
+			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "CredentialsRotation", "spec": map[string]any{},
+		}, all, "serviceaccounts/boss/rotate"}},
 		"serviceaccountbindings": nil, // where an account may be used, not what it may do
 		"users":                  nil,
 		"messaginginstances":     nil,
 		"messagingclusters":      nil,
-		// The service's own: the matrix of calls holds that no role creates them.
+		// The service's own, also the predefined roles: the matrix of calls holds that no role creates them.
 		"clusterroles": nil, "pools": nil, "poolmembers": nil,
 	}
 }
@@ -62,6 +67,9 @@ func TestAttackGrantingByResources(t *testing.T) {
 	}
 	w.account("boss", true)
 	w.account("victim", false)
+	for _, predefined := range access.Roles() {
+		w.post("roles", role(ownName(predefined), texts(predefined)...)).want(201)
+	}
 	attempts, successes := 0, 0
 	for _, role := range access.Roles() {
 		name := "mallory-" + role.Name

@@ -34,6 +34,7 @@ func resourceOperations() []operation {
 		"apikeys":                {"serviceAccountName": "thing"},
 		// Nobody grants what they do not have, so this grants what those have who may grant.
 		"rolebindings": {"roleRef": map[string]any{"kind": "ClusterRole", "name": "account-admin"}},
+		"roles":        {"permissions": []any{"cloud.roles.create"}},
 	}
 	var list []operation
 	for kind, spec := range bodies {
@@ -147,7 +148,7 @@ func messageOperations() []operation {
 	add("POST", topic+"/all_subscription/expireMessages/1000", "messaging.subscriptions.update", nil)
 	add("GET", schema+"/schema", schemas, nil)
 	add("GET", schema+"/schemas", schemas, nil)
-	add("POST", "/admin/v2/schemas/public/default/absent/schema", "messaging.schemas.create "+produce, map[string]any{})
+	add("POST", "/admin/v2/schemas/public/default/absent/schema", "messaging.topics.create", map[string]any{})
 	add("DELETE", "/admin/v2/schemas/public/default/absent/schema", "messaging.schemas.delete", nil)
 	add("POST", schema+"/compatibility", "messaging.schemas.describe messaging.schemas.create", map[string]any{})
 	add("POST", "/rest-stream/admin/v1/topics", "messaging.topics.create", map[string]any{"topic_name": "persistent://public/default/s-{role}"})
@@ -215,6 +216,7 @@ func TestEveryRoleAndEveryOperation(t *testing.T) {
 	w.post("users", object("thing", map[string]any{"email": "thing@example.org"})).want(201)
 	w.plainKey("thing", "thing", "")
 	w.bind("thing", "account-admin", "thing-nobody", nil)
+	w.post("roles", role("thing", "cloud.roles.create")).want(201)
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/thing", host: host}).want(204)
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/thing/subscription/s", host: host}).want(204)
 	id := w.do(call{method: "POST", path: "/stream/subjects/thing/versions", host: host, body: map[string]any{"schema": `"int"`}}).want(200).at("id")

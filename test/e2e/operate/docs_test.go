@@ -35,7 +35,7 @@ func page(t *testing.T, path string) string {
 // documentation; only the places of its files and ports are put elsewhere.
 func TestDocumentedConfigurations(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"howto/operate.md", "reference/configuration.md"} {
+	for _, path := range []string{"howto/operate.md", "howto/backup.md", "reference/configuration.md"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			blocks := pages.Blocks(page(t, path), "yaml")
@@ -48,9 +48,12 @@ func TestDocumentedConfigurations(t *testing.T) {
 				file := filepath.Join(dir, "freshet.yaml")
 				text := strings.NewReplacer(
 					"/var/lib/freshet", filepath.Join(dir, "data"), "dataDir: freshet-data", "dataDir: "+filepath.Join(dir, "data"),
-					"/etc/freshet/", dir+"/", "https: 0.0.0.0:8443", "https: 127.0.0.1:"+port, "https: 127.0.0.1:8443", "https: 127.0.0.1:"+port,
+					"/etc/freshet/", dir+"/", "/backup/freshet", filepath.Join(dir, "backups"), "https: 0.0.0.0:8443", "https: 127.0.0.1:"+port, "https: 127.0.0.1:8443", "https: 127.0.0.1:"+port,
 					"http: 127.0.0.1:8080", "http: 127.0.0.1:0", "ops: 127.0.0.1:8081", "ops: 127.0.0.1:0",
 				).Replace(block)
+				if !strings.Contains(text, "https:") {
+					text += "http: off\nhttps: 127.0.0.1:" + port + "\n"
+				}
 				if !strings.Contains(text, "ops:") {
 					text += "ops: off\n"
 				}

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -25,26 +22,7 @@ const (
 var binary string
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "freshet-resources-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
-	if binary, err = testserver.Binary(ctx, dir); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	testserver.Main(m, &binary)
 }
 
 // start runs a server until the test ends.

@@ -51,6 +51,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Cloud().V1alpha1().Pools().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("poolmembers"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Cloud().V1alpha1().PoolMembers().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("roles"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Cloud().V1alpha1().Roles().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("rolebindings"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Cloud().V1alpha1().RoleBindings().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("serviceaccounts"):

@@ -22,9 +22,11 @@ type ClusterConfigApplyConfiguration struct {
 	// TransactionEnabled switches transactions, which engine pebble does not have
 	// (condition AsRequested).
 	TransactionEnabled *bool `json:"transactionEnabled,omitempty"`
-	// Protocols that are on; the presence of an entry, even an empty one,
-	// switches its protocol on. Protocols that the engine does not have show as
-	// condition AsRequested False.
+	// Protocols that are on, with their settings; the presence of an entry, even an
+	// empty one, switches its protocol on, and null switches it off. Settings can be
+	// anything: at most 16 KiB as JSON and 16 levels deep each, 64 KiB together.
+	// Protocols that the engine does not have are kept and show as condition
+	// AsRequested False.
 	Protocols map[string]apiv1alpha1.ProtocolSettings `json:"protocols,omitempty"`
 	// AuditLog chooses what is logged. Without effect on engine pebble, which
 	// always logs writes, administration and denials (condition AsRequested).

@@ -10,7 +10,7 @@ package v1alpha1
 // ClusterEndpoint is where a service of a cluster answers: at the cluster's own
 // name, and beneath the server's address.
 type ClusterEndpointApplyConfiguration struct {
-	// Type is service, messages, admin, topics or registry.
+	// Type is service, messages, admin, topics, registry or stream.
 	Type *string `json:"type,omitempty"`
 	// URL at the cluster's own name.
 	URL *string `json:"url,omitempty"`

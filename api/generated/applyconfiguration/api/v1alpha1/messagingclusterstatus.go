@@ -24,9 +24,10 @@ type MessagingClusterStatusApplyConfiguration struct {
 	// Conditions: one per component, then AsRequested (whether the cluster is all
 	// that its spec asks for, and what it is not), then Ready.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// Endpoints are the whole URLs of the cluster's services: service (what all
-	// the others begin with), messages, admin, topics and registry. They follow
-	// the server's base URL, or the address that it listens on.
+	// Endpoints are the whole URLs of the cluster's services: service (what the
+	// others begin with), messages, admin, topics and registry. They follow
+	// the server's base URL, or the address that it listens on. With the stream
+	// protocol there is also stream: the servers that its clients begin with.
 	Endpoints []ClusterEndpointApplyConfiguration `json:"endpoints,omitempty"`
 }
 

@@ -9,7 +9,8 @@ package v1alpha1
 //
 // RoleBindingStatus is what the service made of the binding.
 type RoleBindingStatusApplyConfiguration struct {
-	// Conditions; Ready turns True when the binding is in force.
+	// Conditions; Ready turns True when the binding is in force, and False with
+	// reason RoleNotFound when its role was deleted: it then grants nothing.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// FailedClusters where the binding could not be applied.
 	FailedClusters []FailedClusterApplyConfiguration `json:"failedClusters,omitempty"`

@@ -11,7 +11,7 @@ package v1alpha1
 type RoleRefApplyConfiguration struct {
 	// APIGroup of the role: cloud.vendor.io.
 	APIGroup *string `json:"apiGroup,omitempty"`
-	// Kind is ClusterRole.
+	// Kind is ClusterRole for a predefined role, Role for one of the organization.
 	Kind *string `json:"kind,omitempty"`
 	// Name of the role.
 	Name *string `json:"name,omitempty"`

@@ -48,6 +48,14 @@ type PoolMemberListerExpansion interface{}
 // PoolMemberNamespaceLister.
 type PoolMemberNamespaceListerExpansion interface{}
 
+// RoleListerExpansion allows custom methods to be added to
+// RoleLister.
+type RoleListerExpansion interface{}
+
+// RoleNamespaceListerExpansion allows custom methods to be added to
+// RoleNamespaceLister.
+type RoleNamespaceListerExpansion interface{}
+
 // RoleBindingListerExpansion allows custom methods to be added to
 // RoleBindingLister.
 type RoleBindingListerExpansion interface{}

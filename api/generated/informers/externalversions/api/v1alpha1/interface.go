@@ -22,6 +22,8 @@ type Interface interface {
 	Pools() TypedPoolInformer
 	// PoolMembers returns a PoolMemberInformer.
 	PoolMembers() TypedPoolMemberInformer
+	// Roles returns a RoleInformer.
+	Roles() TypedRoleInformer
 	// RoleBindings returns a RoleBindingInformer.
 	RoleBindings() TypedRoleBindingInformer
 	// ServiceAccounts returns a ServiceAccountInformer.
@@ -71,6 +73,11 @@ func (v *version) Pools() TypedPoolInformer {
 // PoolMembers returns a TypedPoolMemberInformer.
 func (v *version) PoolMembers() TypedPoolMemberInformer {
 	return &poolMemberInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Roles returns a TypedRoleInformer.
+func (v *version) Roles() TypedRoleInformer {
+	return &roleInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // RoleBindings returns a TypedRoleBindingInformer.

@@ -20,6 +20,7 @@ type CloudV1alpha1Interface interface {
 	MessagingInstancesGetter
 	PoolsGetter
 	PoolMembersGetter
+	RolesGetter
 	RoleBindingsGetter
 	ServiceAccountsGetter
 	ServiceAccountBindingsGetter
@@ -53,6 +54,10 @@ func (c *CloudV1alpha1Client) Pools(namespace string) PoolInterface {
 
 func (c *CloudV1alpha1Client) PoolMembers(namespace string) PoolMemberInterface {
 	return newPoolMembers(c, namespace)
+}
+
+func (c *CloudV1alpha1Client) Roles(namespace string) RoleInterface {
+	return newRoles(c, namespace)
 }
 
 func (c *CloudV1alpha1Client) RoleBindings(namespace string) RoleBindingInterface {

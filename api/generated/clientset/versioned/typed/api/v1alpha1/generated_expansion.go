@@ -16,6 +16,8 @@ type PoolExpansion interface{}
 
 type PoolMemberExpansion interface{}
 
+type RoleExpansion interface{}
+
 type RoleBindingExpansion interface{}
 
 type ServiceAccountExpansion interface{}

@@ -39,6 +39,10 @@ func (c *FakeCloudV1alpha1) PoolMembers(namespace string) v1alpha1.PoolMemberInt
 	return newFakePoolMembers(c, namespace)
 }
 
+func (c *FakeCloudV1alpha1) Roles(namespace string) v1alpha1.RoleInterface {
+	return newFakeRoles(c, namespace)
+}
+
 func (c *FakeCloudV1alpha1) RoleBindings(namespace string) v1alpha1.RoleBindingInterface {
 	return newFakeRoleBindings(c, namespace)
 }

@@ -1,0 +1,265 @@
+package resources
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// costCallers is how many calls are made at once, each over a connection of its own.
+const costCallers = 64
+
+// costRows are the calls in the order in which a round makes them.
+var costRows = []string{"create", "get", "get, any version", "merge patch", "server-side apply", "list of 1,000", "delete"}
+
+// costServer is an API in the style of Kubernetes, and one kind of it. It is
+// called in JSON over HTTP/1.1 and TLS, with nothing but net/http.
+type costServer struct {
+	name, url, token string
+	pids             []string // whose processor time counts
+	apiVersion, kind string
+	path, plural     string // of the kind
+	body             string // the field that holds what an object is about
+
+	client *http.Client
+	rounds int
+}
+
+// connect opens the connections, so that no round pays for it.
+func (s *costServer) connect(ctx context.Context) error {
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // loopback, with a certificate made for the run
+		MaxConnsPerHost: costCallers, MaxIdleConnsPerHost: costCallers,
+		DisableCompression: true, // the price of gzip is the same everywhere
+		TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}
+	s.client = &http.Client{Transport: transport, Timeout: time.Minute}
+	return s.each(costCallers, func(int) error { return s.call(ctx, http.MethodGet, "/version", "", nil, nil) })
+}
+
+func (s *costServer) close() {
+	if s.client != nil {
+		s.client.CloseIdleConnections()
+	}
+}
+
+// call makes one call and reads its answer, which has to be a success.
+func (s *costServer) call(ctx context.Context, method, path, contentType string, body []byte, look func([]byte) error) error {
+	request, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+s.token)
+	request.Header.Set("Accept", jsonType)
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(response.Body)
+	_ = response.Body.Close() // it was read
+	switch {
+	case err != nil:
+		return err
+	case response.StatusCode/100 != 2:
+		return fmt.Errorf("%s %s at %s: %s: %s", method, path, s.name, response.Status, answer)
+	case look != nil:
+		return look(answer)
+	}
+	return nil
+}
+
+// each has the callers share n calls.
+func (s *costServer) each(n int, call func(i int) error) error {
+	var group sync.WaitGroup
+	var next atomic.Int64
+	failed := make(chan error, costCallers)
+	for range min(costCallers, n) {
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				if err := call(int(i)); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	close(failed)
+	var all error
+	for err := range failed {
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+// spent is the processor time of the server so far, with 10 ms of precision.
+func (s *costServer) spent() (time.Duration, error) {
+	var sum time.Duration
+	for _, pid := range s.pids {
+		stat, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(pid), "stat"))
+		if err != nil {
+			return 0, fmt.Errorf("reading the processor time of %s: %w", s.name, err)
+		}
+		const user, system, perTick = 11, 12, 10 * time.Millisecond // behind the name, in 1/100 s
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		for _, field := range []int{user, system} {
+			ticks, err := strconv.ParseInt(fields[field], 10, 64)
+			if err != nil {
+				return 0, err
+			}
+			sum += time.Duration(ticks) * perTick
+		}
+	}
+	return sum, nil
+}
+
+// wanted is the time that the server's threads ran or waited for a processor:
+// on a busy machine one that has work to do may get to run little.
+func (s *costServer) wanted() (time.Duration, error) {
+	var sum time.Duration
+	for _, pid := range s.pids {
+		threads, err := filepath.Glob(filepath.Join("/proc", strings.TrimSpace(pid), "task", "*", "schedstat"))
+		if err != nil {
+			return 0, err
+		}
+		for _, thread := range threads {
+			var ran, waited time.Duration
+			if stat, err := os.ReadFile(thread); err != nil {
+				continue // the thread has ended
+			} else if _, err := fmt.Sscan(string(stat), &ran, &waited); err != nil {
+				return 0, fmt.Errorf("%s: %w", thread, err)
+			}
+			sum += ran + waited
+		}
+	}
+	return sum, nil
+}
+
+// settled waits until the server has done what the calls left behind, such as
+// its controllers' writes, and returns its processor time then.
+func (s *costServer) settled(ctx context.Context) (time.Duration, error) {
+	const window, idle, most = 100 * time.Millisecond, 10 * time.Millisecond, 300
+	ticker := time.NewTicker(window)
+	defer ticker.Stop()
+	before, err := s.wanted()
+	for i, quiet := 0, 0; err == nil && i < most && quiet < 2; i++ {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		var now time.Duration
+		now, err = s.wanted()
+		if quiet++; now-before > idle {
+			quiet = 0
+		}
+		before = now
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s.spent()
+}
+
+// round makes every call so often in a namespace of its own, and adds what each cost in ms.
+func (s *costServer) round(tb testing.TB, n amounts, measured map[string][]float64) {
+	tb.Helper()
+	s.rounds++
+	ctx, namespace := tb.Context(), fmt.Sprintf("cost-%d-%d", os.Getpid(), s.rounds)
+	err := s.call(ctx, http.MethodPost, "/api/v1/namespaces", jsonType, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, namespace), nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	calls := s.calls(ctx, s.path+"/namespaces/"+namespace+"/"+s.plural, n)
+	for _, row := range costRows {
+		before, err := s.settled(ctx)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if err := s.each(calls[row].times, calls[row].call); err != nil {
+			tb.Fatalf("%s: %v", row, err)
+		}
+		after, err := s.settled(ctx)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		measured[row] = append(measured[row], (after-before).Seconds()*1000/float64(calls[row].times))
+	}
+}
+
+type costCall struct {
+	times int
+	call  func(i int) error
+}
+
+// calls are those of a round, by row.
+func (s *costServer) calls(ctx context.Context, collection string, n amounts) map[string]costCall {
+	item := func(i int) string { return fmt.Sprintf("%s/o%d", collection, i%min(100, n.objects)) }
+	patch := func(i int, query, contentType, body string) error {
+		return s.call(ctx, http.MethodPatch, item(i)+query, contentType, []byte(body), nil)
+	}
+	return map[string]costCall{
+		"create": {n.objects, func(i int) error {
+			return s.call(ctx, http.MethodPost, collection, jsonType, s.object(fmt.Sprint("o", i)), nil)
+		}},
+		"get": {n.reads, func(i int) error { return s.call(ctx, http.MethodGet, item(i), "", nil, nil) }},
+		"get, any version": {n.reads, func(i int) error {
+			return s.call(ctx, http.MethodGet, item(i)+"?resourceVersion=0", "", nil, nil)
+		}},
+		"merge patch": {n.writes, func(i int) error {
+			return patch(i, "", "application/merge-patch+json", fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, i))
+		}},
+		"server-side apply": {n.writes, func(i int) error {
+			return patch(i, "?fieldManager=bench&force=true", "application/apply-patch+yaml", fmt.Sprintf(
+				`{"apiVersion":%q,"kind":%q,"metadata":{"name":"o%d","labels":{"n":"%d"}}}`, s.apiVersion, s.kind, i%min(100, n.objects), i))
+		}},
+		"list of 1,000": {n.lists, func(int) error {
+			return s.call(ctx, http.MethodGet, collection, "", nil, func(answer []byte) error {
+				if found := bytes.Count(answer, []byte(`"uid":`)); found != n.objects {
+					return fmt.Errorf("a list of %d items at %s, want %d", found, s.name, n.objects)
+				}
+				return nil
+			})
+		}},
+		"delete": {n.objects, func(i int) error {
+			return s.call(ctx, http.MethodDelete, fmt.Sprintf("%s/o%d", collection, i), "", nil, nil)
+		}},
+	}
+}
+
+// object is one of about 1 kB.
+func (s *costServer) object(name string) []byte {
+	object, _ := json.Marshal(map[string]any{ // texts only
+		"apiVersion": s.apiVersion, "kind": s.kind,
+		"metadata": map[string]any{"name": name, "labels": map[string]any{"team": "bench"}, "annotations": map[string]any{"about": strings.Repeat("x", 400)}},
+		s.body:     map[string]any{"email": name + "@example.com"},
+	})
+	return object
+}
+
+// median is that of an odd number, or the upper one of the two.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	return slices.SortedFunc(slices.Values(values), cmp.Compare[float64])[len(values)/2]
+}

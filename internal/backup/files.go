@@ -1,0 +1,126 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// walk lists the files beneath a folder, sorted by path, without the manifest.
+func walk(dir string) ([]File, error) {
+	var files []File
+	err := filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if !d.Type().IsRegular() { // a link could lead anywhere, and root may be the one who reads
+			return fmt.Errorf("%s is not a regular file", at)
+		}
+		name, err := filepath.Rel(dir, at)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if name = filepath.ToSlash(name); name != ManifestFile {
+			files = append(files, File{Path: name, Size: info.Size(), Modified: info.ModTime().UnixNano()})
+		}
+		return nil
+	})
+	slices.SortFunc(files, func(a, b File) int {
+		if a.Path < b.Path {
+			return -1
+		}
+		return 1
+	})
+	return files, err
+}
+
+// interruptible is a reader that ends with its context.
+type interruptible struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r interruptible) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// copySummed copies and returns the checksum and size of what was copied.
+func copySummed(ctx context.Context, to io.Writer, from io.Reader) (sum string, size int64, err error) {
+	hash := sha256.New()
+	size, err = io.Copy(io.MultiWriter(to, hash), interruptible{ctx, from})
+	return hex.EncodeToString(hash.Sum(nil)), size, err
+}
+
+// sumFile returns the checksum and size of a file.
+func sumFile(ctx context.Context, path string) (sum string, size int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	return copySummed(ctx, io.Discard, file)
+}
+
+// copyFile makes a new file like another, on disk when it returns.
+func copyFile(ctx context.Context, from, to string) (sum string, size int64, err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { _ = in.Close() }() // read only
+	return createFile(ctx, to, in)
+}
+
+// createFile makes a new file of a reader, on disk when it returns.
+func createFile(ctx context.Context, to string, from io.Reader) (sum string, size int64, err error) {
+	if err := os.MkdirAll(filepath.Dir(to), dirMode); err != nil {
+		return "", 0, err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return "", 0, err
+	}
+	sum, size, err = copySummed(ctx, out, from)
+	return sum, size, errors.Join(err, out.Sync(), out.Close())
+}
+
+func writeFile(path string, data []byte) error {
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(data)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// syncDirs puts the names in a folder and all below it on disk.
+func syncDirs(dir string) error {
+	return filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return syncDir(at)
+	})
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

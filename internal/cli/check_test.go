@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"freshet/internal/config"
+)
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		do   func(report CheckReport) error
+		code int
+		out  string
+		err  string
+	}{
+		"whole": {
+			func(r CheckReport) error { r.Progress("etcd", 1, 2); r.Part("etcd", "all of it"); return nil },
+			ExitOK, "ok       etcd: all of it\nthe-dir is whole\n", "",
+		},
+		"damaged": {
+			func(r CheckReport) error { r.Part("etcd", "all"); r.Damaged("clusters/x/1.sst", "a block"); return nil },
+			ExitError, "ok       etcd: all\nDAMAGED  clusters/x/1.sst: a block\n", "the data directory is damaged: 1 things in the-dir",
+		},
+		"in use": {
+			func(CheckReport) error { return errors.New("in use: stop it first") },
+			ExitError, "", "in use: stop it first",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, errOut bytes.Buffer
+			code := Execute(t.Context(), []string{"check", "the-dir"}, Streams{Out: &out, Err: &errOut}, Server{
+				Check: func(_ context.Context, cfg *config.Config, report CheckReport) error {
+					if cfg.DataDir != "the-dir" {
+						t.Errorf("directory: got %q, want the-dir", cfg.DataDir)
+					}
+					return tc.do(report)
+				},
+			})
+			if code != tc.code || out.String() != tc.out || !strings.Contains(errOut.String(), tc.err) {
+				t.Errorf("got %d %q %q, want %d %q %q", code, out.String(), errOut.String(), tc.code, tc.out, tc.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,251 @@
+package dataplane_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"freshet/internal/dataplane"
+	"freshet/internal/dataplane/provision"
+	"freshet/internal/errs"
+	"freshet/internal/messaging"
+	"freshet/internal/names"
+	"freshet/internal/quota"
+	"freshet/internal/schemas"
+	"freshet/test/tally"
+)
+
+func limited(t *testing.T, dir string, limits quota.Limits) (*dataplane.Plane, *quota.Book) {
+	t.Helper()
+	book := quota.New(limits, nil)
+	p, err := dataplane.Open(dataplane.Options{Dir: dir, Quotas: book, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return p, book
+}
+
+// race calls from many sides and returns how often it succeeded. Whatever fails
+// has to fail for want of room.
+func race(t *testing.T, attempts int, call func(i int) error) int {
+	t.Helper()
+	var made atomic.Int64
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range 32 {
+		group.Go(func() {
+			for i := range next {
+				switch err := call(i); {
+				case err == nil:
+					made.Add(1)
+				case errs.KindOf(err) != errs.Exhausted:
+					t.Errorf("attempt %d: %v", i, err)
+				}
+			}
+		})
+	}
+	for i := range attempts {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	return int(made.Load())
+}
+
+var atRest = quota.Limits{
+	quota.Topics: 60, quota.Subscriptions: 25, quota.Subjects: 20, quota.SchemaBytes: 4 << 10, quota.StoredBytes: 64 << 10,
+}
+
+// TestAttackQuotas has one organization take all that it can of two clusters,
+// while another works on.
+func TestAttackQuotas(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	p, book := limited(t, dir, atRest)
+	mine := []*dataplane.Cluster{running(t, p, spec("acme", "a")), running(t, p, spec("acme", "b"))}
+	victim := running(t, p, spec("globex", "c"))
+	attempts := 0
+	attack := func(r quota.Resource, n int, call func(i int, c *dataplane.Cluster) error) {
+		t.Helper()
+		race(t, n, func(i int) error {
+			if i%10 == 0 {
+				if err := work(ctx, victim, r, i); err != nil {
+					t.Errorf("the other organization while %s are attacked: %v", r, err)
+				}
+			}
+			return call(i, mine[i%2])
+		})
+		attempts += n
+		for i := n; call(i, mine[i%2]) == nil; i++ { // bytes on their way counted, too, while others raced
+			attempts++
+		}
+		has, limit := book.Organization("acme").Used(r), atRest[r]
+		slack := int64(0)
+		if r.IsBytes() { // what does not fit any more is larger than a byte
+			slack = 2 << 10
+		}
+		if has > limit || has < limit-slack {
+			t.Errorf("%s: got %d after the attack, want all of %d and no more", r, has, limit)
+		}
+	}
+	attack(quota.Topics, 150, func(i int, c *dataplane.Cluster) error {
+		return c.Broker.CreateTopic(ctx, topic(t, fmt.Sprintf("persistent://public/default/t%d", i)), int32(i%3), nil)
+	})
+	all := topicsOf(t, mine[0])
+	used := all[:5]
+	attack(quota.Subscriptions, 100, func(i int, _ *dataplane.Cluster) error {
+		return mine[0].Broker.Subscribe(ctx, used[i%len(used)].Name, fmt.Sprintf("s%d", i), messaging.Position{}, nil)
+	})
+	attack(quota.Subjects, 100, func(i int, c *dataplane.Cluster) error {
+		return register(ctx, c, fmt.Sprintf("subject-%d", i), "same")
+	})
+	attack(quota.SchemaBytes, 100, func(i int, c *dataplane.Cluster) error {
+		name := ""
+		if err := c.Registry.Subjects(ctx, schemas.Active, func(s string) bool { name = s; return false }); err != nil {
+			return err
+		}
+		return register(ctx, c, name, fmt.Sprintf("field_%d", i))
+	})
+	attack(quota.StoredBytes, 200, func(i int, _ *dataplane.Cluster) error {
+		_, err := mine[0].Broker.Produce(ctx, used[i%len(used)].Name, &messaging.Message{SchemaVersion: messaging.NoSchema, Payload: make([]byte, 1000)})
+		return err
+	})
+	over := 0
+	for r, limit := range atRest {
+		if limit > 0 && book.Organization("acme").Used(quota.Resource(r)) > limit {
+			over++
+		}
+	}
+	tally.Attack(t, "an organization takes more than its quotas", attempts, over)
+
+	before := usage(book)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, book = limited(t, dir, atRest)
+	again := running(t, p, spec("acme", "a"))
+	running(t, p, spec("acme", "b"))
+	await(t, func() bool { return usage(book) == before })
+	for _, name := range all {
+		if err := again.Broker.DeleteTopic(ctx, name.Name, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := book.Organization("acme").Used(quota.StoredBytes); n != 0 {
+		t.Errorf("all topics with messages are deleted, and %d bytes are counted", n)
+	}
+	if _, err := again.Broker.Topic(ctx, used[0].Name); !errors.Is(err, messaging.ErrNoTopic) {
+		t.Fatal(err)
+	}
+	if err := again.Broker.CreateTopic(ctx, used[0].Name, 0, nil); err != nil {
+		t.Errorf("after topics were deleted: %v", err)
+	}
+}
+
+// TestAttackRaisingALimit: a cluster's own limits lower what it may have, and
+// never raise it.
+func TestAttackRaisingALimit(t *testing.T) {
+	t.Parallel()
+	p, book := limited(t, t.TempDir(), quota.Limits{quota.Topics: 10})
+	s := spec("acme", "c")
+	s.Custom = map[string]string{"quota.topics": "1000000"}
+	c := running(t, p, s)
+	create := func(i int) error {
+		return c.Broker.CreateTopic(t.Context(), topic(t, fmt.Sprintf("persistent://public/default/t%d", i)), 0, nil)
+	}
+	made := race(t, 30, create)
+	s.Custom = map[string]string{"quota.topics": "5"}
+	if again := running(t, p, s); again.Broker != c.Broker || again.Quota.Limits()[quota.Topics] != 5 {
+		t.Errorf("got limits %v, want 5 topics", again.Quota.Limits())
+	}
+	if err := c.Broker.DeleteTopic(t.Context(), topicsOf(t, c)[0].Name, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(100); errs.KindOf(err) != errs.Exhausted {
+		t.Errorf("9 topics of 5: got %v, want a refusal", err)
+	}
+	if n := book.Organization("acme").Used(quota.Topics); n != 9 {
+		t.Errorf("got %d topics, want 9: nothing is taken away", n)
+	}
+	tally.Attack(t, "a cluster raises its organization's limit", 30, max(0, made-10))
+}
+
+// TestCustomKeys: every key that the resource API knows is one that has a meaning.
+func TestCustomKeys(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for key := range provision.CustomKeys {
+		if _, _, ok, err := quota.ParseKey(key, "1"); ok && err == nil {
+			n++
+		}
+	}
+	if want := int(quota.Count) - 2; n != want {
+		t.Errorf("%d keys limit a cluster, want %d", n, want)
+	}
+}
+
+// work is what another organization does meanwhile.
+func work(ctx context.Context, c *dataplane.Cluster, r quota.Resource, i int) error {
+	if r == quota.Topics {
+		return c.Broker.CreateTopic(ctx, mustTopic(fmt.Sprintf("persistent://public/default/w%d", i)), 0, nil)
+	}
+	_, err := c.Broker.Produce(ctx, mustTopic("persistent://public/default/w0"), &messaging.Message{SchemaVersion: messaging.NoSchema, Payload: []byte("x")})
+	return err
+}
+
+func register(ctx context.Context, c *dataplane.Cluster, subject, field string) error {
+	text := `{"type":"record","name":"R","fields":[{"name":"` + field + `","type":"string","default":""}]}`
+	_, err := c.Registry.Register(ctx, subject, &schemas.Draft{Type: schemas.Avro, Text: text})
+	return err
+}
+
+func mustTopic(text string) names.Topic {
+	name, err := names.ParseTopic(text)
+	if err != nil {
+		panic(err)
+	}
+	return name
+}
+
+func topicsOf(t *testing.T, c *dataplane.Cluster) (list []messaging.Topic) {
+	t.Helper()
+	if err := c.Broker.Topics(t.Context(), nil, func(topic messaging.Topic) bool {
+		list = append(list, topic)
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// usage is what acme has.
+func usage(book *quota.Book) (used quota.Limits) {
+	for r, limit := range atRest {
+		if limit > 0 {
+			used[r] = book.Organization("acme").Used(quota.Resource(r))
+		}
+	}
+	return used
+}
+
+// await waits until something is so.
+func await(t *testing.T, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(10 * time.Second); !done(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came to be")
+		}
+	}
+}

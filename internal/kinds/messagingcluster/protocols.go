@@ -1,0 +1,122 @@
+package messagingcluster
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"freshet/api/v1alpha1"
+)
+
+// Bounds of the settings of protocols, as JSON.
+const (
+	maxProtocolSettings = 16 << 10 // bytes of one protocol
+	maxProtocolDepth    = 16       // objects and lists within each other
+	maxAllSettings      = 64 << 10 // bytes of all protocols
+)
+
+// validateProtocols bounds settings, and otherwise leaves them alone: what they
+// mean is for the engine that has the protocol.
+func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSettings) field.ErrorList {
+	if n := len(protocols); n > maxEntries {
+		return field.ErrorList{field.TooMany(p, n, maxEntries)}
+	}
+	var errs field.ErrorList
+	total := 0
+	for _, name := range slices.Sorted(maps.Keys(protocols)) {
+		raw, at := protocols[name].Raw, p.Key(name)
+		total += len(raw)
+		switch {
+		case len(raw) > 0 && raw[0] != '{':
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "must be an object of settings, {} for none; null switches the protocol off"))
+		case len(raw) > maxProtocolSettings:
+			errs = append(errs, field.TooLong(at, "", maxProtocolSettings))
+		case depth(raw) > maxProtocolDepth:
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("must not be nested deeper than %d levels", maxProtocolDepth)))
+		}
+	}
+	if total > maxAllSettings && len(errs) == 0 {
+		errs = append(errs, field.TooLong(p, "", maxAllSettings))
+	}
+	return errs
+}
+
+// disownOffProtocols takes the protocols that an apply switched off from its
+// manager's fields: what is not there belongs to nobody, or the next manager who
+// wants it off would be in conflict.
+func disownOffProtocols(o *object) {
+	for i := range o.ManagedFields {
+		entry := &o.ManagedFields[i]
+		if entry.FieldsV1 == nil || entry.Operation != metav1.ManagedFieldsOperationApply {
+			continue
+		}
+		owned := &fieldpath.Set{}
+		if owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
+			continue // it is the machinery's own
+		}
+		off := fieldpath.NewSet()
+		owned.Iterate(func(path fieldpath.Path) {
+			if name, ok := protocolOf(path); ok && !isOn(o, name) {
+				off.Insert(slices.Clone(path))
+			}
+		})
+		if off.Empty() {
+			continue
+		}
+		if text, err := owned.Difference(off).ToJSON(); err == nil {
+			entry.FieldsV1 = metav1.NewFieldsV1(string(text))
+		}
+	}
+}
+
+var protocolsPath = []string{"spec", "config", "protocols"}
+
+// protocolOf is the protocol that a field is about.
+func protocolOf(path fieldpath.Path) (name string, ok bool) {
+	if len(path) <= len(protocolsPath) {
+		return "", false
+	}
+	for i, part := range protocolsPath {
+		if path[i].FieldName == nil || *path[i].FieldName != part {
+			return "", false
+		}
+	}
+	last := path[len(protocolsPath)].FieldName
+	if last == nil {
+		return "", false
+	}
+	return *last, true
+}
+
+func isOn(o *object, protocol string) bool {
+	if o.Spec.Config == nil {
+		return false
+	}
+	_, on := o.Spec.Config.Protocols[protocol]
+	return on
+}
+
+// depth is how many objects and lists are open at once in JSON.
+func depth(raw []byte) int {
+	open, deepest, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			open++
+			deepest = max(deepest, open)
+		case c == '}' || c == ']':
+			open--
+		}
+	}
+	return deepest
+}

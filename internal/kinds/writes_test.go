@@ -1,0 +1,88 @@
+package kinds_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"freshet/api/v1alpha1"
+)
+
+// TestWritesOfALife counts what the store has to write for an object from its
+// creation until its controller has nothing more to say. What follows from the
+// object alone is in the first write. A second one is made where a condition
+// promises that the server already knows the object, which it does only behind
+// the first.
+func TestWritesOfALife(t *testing.T) {
+	t.Parallel()
+	f := startWithAccount(t)
+	f.createInstance("prod")
+	for _, tc := range []struct {
+		resource, spec string
+		settled        string // the condition Ready or Issued, when nothing is left to do
+		writes         int64
+		atOnce         bool // a delete call is one write, too
+	}{
+		{"users", `{"email":"ann@example.org"}`, "False NoSignIn", 1, true},
+		{"serviceaccountbindings", `{"serviceAccountName":"ci","poolMemberRef":{"namespace":"default","name":"local"}}`, "True AllConditionStatusTrue", 1, true},
+		{"apikeys", `{"serviceAccountName":"ci","instanceName":"prod"}`, "True Issued", 1, true},
+		{"rolebindings", `{"roleRef":{"kind":"ClusterRole","name":"org-admin"}}`, "True AllConditionStatusTrue", 2, true},
+		{"serviceaccounts", `{}`, "True Provisioned", 2, false},
+		{"messaginginstances", `{}`, "True AllConditionStatusTrue", 2, false},
+	} {
+		t.Run(tc.resource, func(t *testing.T) {
+			t.Parallel()
+			f := fixture{t, f.System}
+			f.create(tc.resource, "one", tc.spec)
+			f.Eventually(tc.resource+" one is settled", func() bool { return f.state(tc.resource, "one") == tc.settled })
+			f.create(tc.resource, "two", tc.spec) // the controller is behind one when it is done with two
+			f.Eventually(tc.resource+" two is settled", func() bool { return f.state(tc.resource, "two") == tc.settled })
+			if got := f.Writes(t, "/freshet/resources/cloud.vendor.io/"+tc.resource+"/acme/one"); got != tc.writes {
+				t.Errorf("%s is written %d times, want %d", tc.resource, got, tc.writes)
+			}
+			if tc.atOnce {
+				f.deletesInOneWrite(tc.resource, "one")
+			}
+		})
+	}
+}
+
+func (f fixture) createInstance(name string) {
+	f.Helper()
+	_, err := f.Admin.CloudV1alpha1().MessagingInstances("acme").Create(f.Context(), &v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f fixture) create(resource, name, spec string) {
+	f.Helper()
+	body := `{"metadata":{"name":"` + name + `"},"spec":` + spec + `}`
+	err := f.Admin.CloudV1alpha1().RESTClient().Post().Namespace("acme").Resource(resource).
+		Body([]byte(body)).SetHeader("Content-Type", "application/json").Do(f.Context()).Error()
+	if err != nil {
+		f.Fatalf("%s: %v", resource, err)
+	}
+}
+
+// deletesInOneWrite watches a deletion: nothing may be seen but the object's end.
+func (f fixture) deletesInOneWrite(resource, name string) {
+	f.Helper()
+	client := f.Admin.CloudV1alpha1().RESTClient()
+	options := metav1.ListOptions{FieldSelector: "metadata.name=" + name, Watch: true}
+	w, err := client.Get().Namespace("acme").Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Watch(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer w.Stop()
+	if first := <-w.ResultChan(); first.Type != watch.Added {
+		f.Fatalf("%s: the watch begins with %+v, want the object", resource, first)
+	}
+	if err := client.Delete().Namespace("acme").Resource(resource).Name(name).Do(f.Context()).Error(); err != nil {
+		f.Fatal(err)
+	}
+	if next := <-w.ResultChan(); next.Type != watch.Deleted {
+		f.Errorf("%s: the watch shows %s first, want the end of the object", resource, next.Type)
+	}
+}

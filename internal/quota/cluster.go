@@ -1,0 +1,221 @@
+package quota
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Cluster is the quotas of one running cluster, beside those of its organization:
+// a cluster can have limits of its own, which only lower what it may have. A nil
+// Cluster limits nothing.
+type Cluster struct {
+	organization *Organization
+	name         string
+	limits       atomic.Pointer[Limits]
+	count        atomic.Pointer[func(Resource) int64]
+	storing      atomic.Int64 // as in Organization
+	requests     rate
+	bytes        rate
+	reserved     Limits // guarded by Organization.mu
+}
+
+// Open begins to count a cluster; Close ends that.
+func (o *Organization) Open(name string, limits Limits) *Cluster {
+	if o == nil {
+		return nil
+	}
+	c := &Cluster{organization: o, name: name}
+	c.Change(limits)
+	o.open(c)
+	return c
+}
+
+// Close ends counting the cluster.
+func (c *Cluster) Close() {
+	if c != nil {
+		c.organization.close(c)
+	}
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string { return c.name }
+
+// Limits returns the cluster's own limits.
+func (c *Cluster) Limits() Limits { return *c.limits.Load() }
+
+// Clusters lists the running clusters.
+func (o *Organization) Clusters() []*Cluster { return *o.clusters.Load() }
+
+// Change puts other limits in force.
+func (c *Cluster) Change(limits Limits) {
+	if c == nil {
+		return
+	}
+	c.limits.Store(&limits)
+	c.requests.limit.Store(limits[RequestsPerSecond])
+	c.bytes.limit.Store(limits[BytesPerSecond])
+}
+
+// Follow tells how to find out what the cluster has. count is called for every
+// message: it must be quick.
+func (c *Cluster) Follow(count func(Resource) int64) {
+	if c != nil {
+		c.count.Store(&count)
+	}
+}
+
+// Used returns how much of a resource the cluster has.
+func (c *Cluster) Used(r Resource) int64 {
+	switch r {
+	case RequestsPerSecond:
+		return c.requests.used(c.organization.now())
+	case BytesPerSecond:
+		return c.bytes.used(c.organization.now())
+	}
+	if count := c.count.Load(); count != nil {
+		return (*count)(r)
+	}
+	return 0
+}
+
+// Reservation is room for what is about to be made. The zero value is fine.
+type Reservation struct {
+	c *Cluster
+	r Resource
+	n int64
+}
+
+// Reserve takes room for n more of a resource. Done gives it back: when they are
+// made, and so counted, or when they will not be. Those who might still fit wait
+// for others to be done, so that nobody is refused, or let in, by chance.
+func (c *Cluster) Reserve(ctx context.Context, r Resource, n int64) (Reservation, error) {
+	if c == nil || n <= 0 {
+		return Reservation{}, nil
+	}
+	o := c.organization
+	for {
+		wait, err := c.tryReserve(r, n)
+		if err != nil {
+			return Reservation{}, err
+		}
+		if wait == nil {
+			return Reservation{c, r, n}, nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			o.refused[r].Add(1)
+			return Reservation{}, ctx.Err()
+		}
+	}
+}
+
+// tryReserve reserves, refuses, or returns what to wait for.
+func (c *Cluster) tryReserve(r Resource, n int64) (wait <-chan struct{}, err error) {
+	o := c.organization
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	full := false
+	if limit := c.Limits()[r]; limit > 0 {
+		used := c.Used(r)
+		if used+n > limit {
+			o.refused[r].Add(1)
+			return nil, exhausted("cluster "+c.name, r, used, n, limit, true)
+		}
+		full = used+c.reserved[r]+n > limit
+	}
+	if limit := o.Limits()[r]; limit > 0 {
+		used := o.Used(r)
+		if used+n > limit {
+			return nil, o.refuse(r, used, n, limit)
+		}
+		full = full || used+o.reserved[r]+n > limit
+	}
+	if full {
+		return o.settled, nil
+	}
+	c.reserved[r] += n
+	o.reserved[r] += n
+	return nil, nil
+}
+
+// Done gives the room back.
+func (v Reservation) Done() {
+	if v.c == nil {
+		return
+	}
+	o := v.c.organization
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	v.c.reserved[v.r] -= v.n
+	o.reserved[v.r] -= v.n
+	close(o.settled)
+	o.settled = make(chan struct{})
+}
+
+// Store takes room for n bytes of messages, which Stored gives back when they
+// are in the store or will not be. Unlike Reserve it never waits: bytes on their
+// way count as if they were stored.
+func (c *Cluster) Store(n int64) error {
+	if c == nil {
+		return nil
+	}
+	o := c.organization
+	own, all := c.storing.Add(n), o.storing.Add(n)
+	if limit := c.limits.Load()[StoredBytes]; limit > 0 && own+c.Used(StoredBytes) > limit {
+		c.Stored(n)
+		o.refused[StoredBytes].Add(1)
+		return exhausted("cluster "+c.name, StoredBytes, c.Used(StoredBytes), n, limit, true)
+	}
+	if limit := o.limits.Load()[StoredBytes]; limit > 0 && all+o.Used(StoredBytes) > limit {
+		c.Stored(n)
+		return o.refuse(StoredBytes, o.Used(StoredBytes), n, limit)
+	}
+	return nil
+}
+
+// Stored gives back what Store took.
+func (c *Cluster) Stored(n int64) {
+	if c != nil {
+		c.storing.Add(-n)
+		c.organization.storing.Add(-n)
+	}
+}
+
+// Admit lets one more request in, or returns a Throttled.
+func (c *Cluster) Admit() error {
+	if c == nil {
+		return nil
+	}
+	at := c.organization.now()
+	if wait := c.bytes.debt(at); wait > 0 {
+		c.organization.refused[BytesPerSecond].Add(1)
+		return throttled("cluster "+c.name, BytesPerSecond, c.bytes.limit.Load(), wait)
+	}
+	if wait := c.requests.take(at, 1); wait > 0 {
+		c.organization.refused[RequestsPerSecond].Add(1)
+		return throttled("cluster "+c.name, RequestsPerSecond, c.requests.limit.Load(), wait)
+	}
+	return c.organization.admit(at)
+}
+
+// Charge counts bytes of a request or a response.
+func (c *Cluster) Charge(n int64) {
+	if c == nil {
+		return
+	}
+	if c.bytes.limit.Load() > 0 {
+		c.bytes.spend(c.organization.now(), n)
+	}
+	c.organization.Charge(n)
+}
+
+// Pause is how long a stream waits before it sends more.
+func (c *Cluster) Pause() time.Duration {
+	if c == nil {
+		return 0
+	}
+	at := c.organization.now()
+	return max(c.bytes.debt(at), c.organization.bytes.debt(at))
+}

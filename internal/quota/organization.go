@@ -1,0 +1,193 @@
+package quota
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Book is the quotas of all organizations.
+type Book struct {
+	mu       sync.Mutex
+	defaults Limits
+	own      map[string]Limits // of single organizations
+
+	organizations sync.Map // name → *Organization
+}
+
+// New makes a book: what every organization may have, and what single ones may
+// instead, where that says so.
+func New(defaults Limits, own map[string]Limits) *Book {
+	return &Book{defaults: defaults, own: own}
+}
+
+// Change puts other limits in force. What is over them stays.
+func (b *Book) Change(defaults Limits, own map[string]Limits) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.defaults, b.own = defaults, own
+	b.organizations.Range(func(_, value any) bool {
+		o := value.(*Organization)
+		o.change(b.limitsOfLocked(o.name))
+		return true
+	})
+}
+
+func (b *Book) limitsOfLocked(name string) Limits { return b.defaults.over(b.own[name]) }
+
+// Organization returns the quotas of an organization; a nil book has none.
+func (b *Book) Organization(name string) *Organization {
+	if b == nil {
+		return nil
+	}
+	if o, ok := b.organizations.Load(name); ok {
+		return o.(*Organization)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	o := &Organization{name: name, began: time.Now(), settled: make(chan struct{})}
+	for i := range o.creating {
+		o.creating[i] = make(chan struct{}, 1)
+	}
+	o.clusters.Store(&[]*Cluster{})
+	o.change(b.limitsOfLocked(name))
+	known, _ := b.organizations.LoadOrStore(name, o)
+	return known.(*Organization)
+}
+
+// Each calls visit for every organization that was used since the start.
+func (b *Book) Each(visit func(*Organization)) {
+	b.organizations.Range(func(_, value any) bool {
+		visit(value.(*Organization))
+		return true
+	})
+}
+
+// Organization is the quotas of one organization.
+type Organization struct {
+	name     string
+	began    time.Time // what rates count from, by a clock that nobody sets
+	limits   atomic.Pointer[Limits]
+	clusters atomic.Pointer[[]*Cluster] // replaced, never changed
+	refused  [Count]atomic.Int64
+	storing  atomic.Int64 // bytes that are on their way into a store
+	requests rate
+	bytes    rate
+	creating [Topics]chan struct{} // held while a cluster, or an instance, is made
+
+	mu       sync.Mutex
+	reserved Limits        // promised and not made yet
+	settled  chan struct{} // closed when something of it was made, or given up
+}
+
+// Name returns the organization's name.
+func (o *Organization) Name() string { return o.name }
+
+func (o *Organization) now() int64 { return int64(time.Since(o.began)) }
+
+// Limits returns the limits in force.
+func (o *Organization) Limits() Limits { return *o.limits.Load() }
+
+// Refusals returns how often each limit has refused somebody.
+func (o *Organization) Refusals() (n Limits) {
+	for r := range o.refused {
+		n[r] = o.refused[r].Load()
+	}
+	return n
+}
+
+func (o *Organization) change(limits Limits) {
+	o.limits.Store(&limits)
+	o.requests.limit.Store(limits[RequestsPerSecond])
+	o.bytes.limit.Store(limits[BytesPerSecond])
+}
+
+// Used returns how much of a resource the clusters have together, or how much of
+// a rate was used in the last second. Clusters are those that run; instances are
+// not known here.
+func (o *Organization) Used(r Resource) (n int64) {
+	switch r {
+	case Clusters:
+		return int64(len(*o.clusters.Load()))
+	case RequestsPerSecond:
+		return o.requests.used(o.now())
+	case BytesPerSecond:
+		return o.bytes.used(o.now())
+	}
+	for _, c := range *o.clusters.Load() {
+		n += c.Used(r)
+	}
+	return n
+}
+
+// Create lets one caller at a time make a cluster, or an instance, when count
+// finds fewer than the limit. done is called when it is made, or will not be.
+func (o *Organization) Create(ctx context.Context, r Resource, count func(context.Context) (int64, error)) (done func(), err error) {
+	if o == nil || o.Limits()[r] == 0 {
+		return func() {}, nil
+	}
+	select {
+	case o.creating[r] <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	done = func() { <-o.creating[r] }
+	used, err := count(ctx)
+	if limit := o.Limits()[r]; err == nil && limit > 0 && used >= limit {
+		err = o.refuse(r, used, 1, limit)
+	}
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+func (o *Organization) refuse(r Resource, used, asked, limit int64) error {
+	o.refused[r].Add(1)
+	return exhausted("organization "+o.name, r, used, asked, limit, false)
+}
+
+// Admit lets one more request in, or returns a Throttled.
+func (o *Organization) Admit() error {
+	if o == nil {
+		return nil
+	}
+	return o.admit(o.now())
+}
+
+func (o *Organization) admit(at int64) error {
+	if wait := o.bytes.debt(at); wait > 0 {
+		o.refused[BytesPerSecond].Add(1)
+		return throttled("organization "+o.name, BytesPerSecond, o.bytes.limit.Load(), wait)
+	}
+	if wait := o.requests.take(at, 1); wait > 0 {
+		o.refused[RequestsPerSecond].Add(1)
+		return throttled("organization "+o.name, RequestsPerSecond, o.requests.limit.Load(), wait)
+	}
+	return nil
+}
+
+// Charge counts bytes of a request or a response.
+func (o *Organization) Charge(n int64) {
+	if o != nil && o.bytes.limit.Load() > 0 {
+		o.bytes.spend(o.now(), n)
+	}
+}
+
+// open adds a cluster, close takes it away.
+func (o *Organization) open(c *Cluster) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	next := append(slices.Clone(*o.clusters.Load()), c)
+	o.clusters.Store(&next)
+}
+
+func (o *Organization) close(c *Cluster) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	next := slices.DeleteFunc(slices.Clone(*o.clusters.Load()), func(other *Cluster) bool { return other == c })
+	o.clusters.Store(&next)
+}

@@ -1,0 +1,260 @@
+package etcd
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+)
+
+// The member keeps everything in one B+ tree in one file of pages:
+//
+//	page:    id (8) | kind (2) | elements (2) | further pages (4) | ...
+//	meta:    magic, version, page size, flags (4 each) | root, sequence, free list, pages, transaction, checksum (8 each)
+//	branch:  elements of key position, key size (4 each) | page (8)
+//	leaf:    elements of flags, key position, key size, value size (4 each)
+//
+// The library maps the file into memory and follows what it finds there; damage
+// ends the process, with a trace of its insides. checkTree reads the file like any
+// other and believes nothing, so that damage can be told before the member starts.
+const (
+	pageHeader  = 16
+	element     = 16
+	metaSize    = 64
+	metaMagic   = 0xED0CDAED
+	metaVersion = 2
+	noFreeList  = ^uint64(0)
+
+	kindBranch   = 0x01
+	kindLeaf     = 0x02
+	kindFreeList = 0x10
+	leafIsBucket = 0x01
+
+	keyBucket = "key" // etcd's, with everything that is stored
+
+	maxDepth    = 64
+	maxProblems = 20
+)
+
+// tree is a file that is being checked.
+type tree struct {
+	file     io.ReaderAt
+	size     int64
+	pageSize int64
+	pages    uint64 // in use or free
+	seen     map[uint64]bool
+	keys     bool // something is stored
+	problems []error
+}
+
+// checkTree returns what is damaged in a file of the library, nil when nothing is,
+// and whether there is anything in it.
+func checkTree(path string) (used bool, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return false, err
+	}
+	t := &tree{file: file, size: info.Size(), seen: map[uint64]bool{}}
+	root, free, err := t.readMeta()
+	if err != nil {
+		return false, err
+	}
+	if int64(t.pages) > t.size/t.pageSize {
+		return false, fmt.Errorf("it has %d bytes, and its %d pages need %d: it was cut short", t.size, t.pages, int64(t.pages)*t.pageSize)
+	}
+	t.walk(root, 0, keyRange{})
+	t.checkFree(free)
+	return t.keys, errors.Join(t.problems...)
+}
+
+func (t *tree) problem(format string, args ...any) {
+	if len(t.problems) < maxProblems {
+		t.problems = append(t.problems, fmt.Errorf(format, args...))
+	}
+}
+
+// readMeta finds the newer of the two meta pages that is whole.
+func (t *tree) readMeta() (root, free uint64, err error) {
+	var newest uint64
+	found := false
+	try := func(at int64) {
+		b := make([]byte, metaSize)
+		if _, err := t.file.ReadAt(b, at+pageHeader); err != nil {
+			return
+		}
+		sum := fnv.New64a()
+		_, _ = sum.Write(b[:56]) // never fails
+		size := int64(binary.LittleEndian.Uint32(b[8:]))
+		transaction := binary.LittleEndian.Uint64(b[48:])
+		if binary.LittleEndian.Uint32(b) != metaMagic || binary.LittleEndian.Uint32(b[4:]) != metaVersion ||
+			binary.LittleEndian.Uint64(b[56:]) != sum.Sum64() || size < 512 || found && transaction < newest {
+			return
+		}
+		found, newest, t.pageSize = true, transaction, size
+		root, free, t.pages = binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[32:]), binary.LittleEndian.Uint64(b[40:])
+	}
+	try(0)
+	if found {
+		try(t.pageSize)
+	} else {
+		for size := int64(1 << 10); size <= 64<<10 && !found; size *= 2 {
+			try(size)
+		}
+	}
+	if !found {
+		return 0, 0, errors.New("both of its meta pages are damaged")
+	}
+	return root, free, nil
+}
+
+// page reads a page with those that continue it, and marks them as seen.
+func (t *tree) page(id uint64) (kind uint16, count int, data []byte, ok bool) {
+	if id >= t.pages {
+		t.problem("page %d is named and does not exist", id)
+		return 0, 0, nil, false
+	}
+	head := make([]byte, pageHeader)
+	if _, err := t.file.ReadAt(head, int64(id)*t.pageSize); err != nil {
+		t.problem("page %d cannot be read: %w", id, err)
+		return 0, 0, nil, false
+	}
+	more := uint64(binary.LittleEndian.Uint32(head[12:]))
+	if binary.LittleEndian.Uint64(head) != id || id+more >= t.pages {
+		t.problem("page %d does not begin as a page", id)
+		return 0, 0, nil, false
+	}
+	for i := id; i <= id+more; i++ {
+		if t.seen[i] {
+			t.problem("page %d is used twice", i)
+			return 0, 0, nil, false
+		}
+		t.seen[i] = true
+	}
+	data = make([]byte, int64(more+1)*t.pageSize)
+	if _, err := t.file.ReadAt(data, int64(id)*t.pageSize); err != nil {
+		t.problem("page %d cannot be read: %w", id, err)
+		return 0, 0, nil, false
+	}
+	return binary.LittleEndian.Uint16(head[8:]), int(binary.LittleEndian.Uint16(head[10:])), data, true
+}
+
+// keyRange is where the keys of a page have to be: from low on, and before high
+// unless that is nil.
+type keyRange struct{ low, high []byte }
+
+func (r keyRange) has(key []byte) bool {
+	return bytes.Compare(key, r.low) >= 0 && (r.high == nil || bytes.Compare(key, r.high) < 0)
+}
+
+// walk checks a page and what is below it.
+func (t *tree) walk(id uint64, depth int, within keyRange) {
+	if depth > maxDepth || len(t.problems) >= maxProblems {
+		t.problem("page %d is too deep in the tree", id)
+		return
+	}
+	kind, count, data, ok := t.page(id)
+	if !ok {
+		return
+	}
+	if kind != kindBranch && kind != kindLeaf || pageHeader+count*element > len(data) {
+		t.problem("page %d is neither a branch nor a leaf", id)
+		return
+	}
+	if kind == kindBranch && count == 0 {
+		t.problem("page %d is a branch without leaves", id)
+	}
+	keys, ok := t.keysOf(id, kind, count, data, within)
+	if !ok {
+		return
+	}
+	for i, key := range keys {
+		at := pageHeader + i*element
+		if kind == kindLeaf {
+			t.leaf(id, data[at:], key, depth)
+			continue
+		}
+		below := keyRange{key, within.high}
+		if i+1 < count {
+			below.high = keys[i+1]
+		}
+		t.walk(binary.LittleEndian.Uint64(data[at+8:]), depth+1, below)
+	}
+}
+
+// keysOf returns the keys of a page, once they are where they should be.
+func (t *tree) keysOf(id uint64, kind uint16, count int, data []byte, within keyRange) (keys [][]byte, ok bool) {
+	for i := range count {
+		at := pageHeader + i*element
+		field := func(n int) int { return int(binary.LittleEndian.Uint32(data[at+4*n:])) }
+		pos, size, value := field(0), field(1), 0
+		if kind == kindLeaf {
+			pos, size, value = field(1), field(2), field(3)
+		}
+		start := at + pos
+		if start < pageHeader+count*element || start+size+value > len(data) {
+			t.problem("page %d: element %d points outside of it", id, i)
+			return nil, false
+		}
+		key := data[start : start+size]
+		if !within.has(key) || i > 0 && bytes.Compare(keys[i-1], key) >= 0 {
+			t.problem("page %d: keys are out of order", id)
+			return nil, false
+		}
+		keys = append(keys, key)
+	}
+	return keys, true
+}
+
+// leaf checks an element of a leaf, from its place in the page on.
+func (t *tree) leaf(id uint64, data, key []byte, depth int) {
+	if binary.LittleEndian.Uint32(data)&leafIsBucket == 0 {
+		return
+	}
+	start := int(binary.LittleEndian.Uint32(data[4:])) + len(key)
+	value := data[start : start+int(binary.LittleEndian.Uint32(data[12:]))]
+	if len(value) < element {
+		t.problem("page %d: bucket %q is too short", id, key)
+		return
+	}
+	isKeys := string(key) == keyBucket
+	if root := binary.LittleEndian.Uint64(value); root != 0 {
+		t.keys = t.keys || isKeys
+		t.walk(root, depth+1, keyRange{})
+	} else if isKeys && len(value) >= 2*element { // it is small, and within the leaf
+		t.keys = binary.LittleEndian.Uint16(value[element+10:]) > 0
+	}
+}
+
+// checkFree checks that no free page is in use.
+func (t *tree) checkFree(id uint64) {
+	if id == noFreeList {
+		return
+	}
+	kind, count, data, ok := t.page(id)
+	if !ok {
+		return
+	}
+	ids := data[pageHeader:]
+	if count == 0xFFFF { // the first number is the count
+		if n := binary.LittleEndian.Uint64(ids); n < uint64(len(ids)/8) {
+			count, ids = int(n), ids[8:]
+		}
+	}
+	if kind != kindFreeList || count*8 > len(ids) {
+		t.problem("page %d is not the list of free pages", id)
+		return
+	}
+	for i := range count {
+		if free := binary.LittleEndian.Uint64(ids[8*i:]); free < 2 || free >= t.pages || t.seen[free] {
+			t.problem("page %d is called free, and is in use or does not exist", free)
+		}
+	}
+}

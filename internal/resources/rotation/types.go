@@ -1,0 +1,115 @@
+package rotation
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"freshet/api/v1alpha1"
+)
+
+// CredentialsRotation is the request, and with its status the answer
+// (docs/spec/resources.md#rotation). It is never stored.
+type CredentialsRotation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   CredentialsRotationSpec   `json:"spec,omitempty"`
+	Status CredentialsRotationStatus `json:"status,omitempty"`
+}
+
+// CredentialsRotationSpec says what to do.
+type CredentialsRotationSpec struct {
+	OverlapSeconds *int64 `json:"overlapSeconds,omitempty"`
+	EndReplaced    bool   `json:"endReplaced,omitempty"`
+	ClientSecret   string `json:"clientSecret,omitempty"`
+}
+
+// CredentialsRotationStatus is what the account signs in with from now on.
+type CredentialsRotationStatus struct {
+	ClientID       string              `json:"clientID,omitempty"`
+	PrivateKeyType string              `json:"privateKeyType,omitempty"`
+	PrivateKeyData string              `json:"privateKeyData,omitempty"`
+	Replaced       *ReplacedCredential `json:"replaced,omitempty"`
+}
+
+// ReplacedCredential is what was there before, and is good for a while.
+type ReplacedCredential struct {
+	ClientID       string      `json:"clientID"`
+	ExpirationTime metav1.Time `json:"expirationTime"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (in *CredentialsRotation) DeepCopyObject() runtime.Object {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	if in.Spec.OverlapSeconds != nil {
+		seconds := *in.Spec.OverlapSeconds
+		out.Spec.OverlapSeconds = &seconds
+	}
+	if in.Status.Replaced != nil {
+		replaced := *in.Status.Replaced
+		out.Status.Replaced = &replaced
+	}
+	return &out
+}
+
+// AddToScheme registers the kind beside those that are stored, and as its own
+// internal version.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &CredentialsRotation{})
+	internal := v1alpha1.SchemeGroupVersion
+	internal.Version = runtime.APIVersionInternal
+	scheme.AddKnownTypes(internal, &CredentialsRotation{})
+	return nil
+}
+
+// OpenAPIModelName is the kind's name in the OpenAPI documents.
+func (CredentialsRotation) OpenAPIModelName() string {
+	return "io.vendor.cloud.v1alpha1.CredentialsRotation"
+}
+
+// Definitions describe the kind for the OpenAPI documents.
+func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	meta := metav1.ObjectMeta{}.OpenAPIModelName()
+	end := metav1.Time{}.OpenAPIModelName()
+	return map[string]common.OpenAPIDefinition{
+		CredentialsRotation{}.OpenAPIModelName(): {
+			Dependencies: []string{meta, end},
+			Schema: object("CredentialsRotation asks for new credentials of a service account, and is answered with them.", map[string]spec.Schema{
+				"kind": text("CredentialsRotation."), "apiVersion": text("cloud.vendor.io/v1alpha1."), "metadata": reference(ref, meta),
+				"spec": object("What to do.", map[string]spec.Schema{
+					"overlapSeconds": {SchemaProps: spec.SchemaProps{
+						Type: []string{"integer"}, Format: "int64",
+						Description: "How long the credentials that are replaced go on working: 0 to 2592000, 86400 by default.",
+					}},
+					"endReplaced": {SchemaProps: spec.SchemaProps{
+						Type: []string{"boolean"}, Description: "Make nothing new: end those that the rotation before has replaced, at once.",
+					}},
+					"clientSecret": text("The account's present secret: needed from an account that rotates its own credentials and does not manage accounts. It is never in the answer."),
+				}),
+				"status": object("What the account signs in with from now on.", map[string]spec.Schema{
+					"clientID":       text("The client id of the credentials."),
+					"privateKeyType": text("TYPE_VENDOR_CREDENTIALS_FILE."),
+					"privateKeyData": text("The new credentials file in base64."),
+					"replaced": object("The credentials that were replaced, while they are good.", map[string]spec.Schema{
+						"clientID": text("Their client id."), "expirationTime": reference(ref, end),
+					}),
+				}),
+			}),
+		},
+	}
+}
+
+func object(description string, properties map[string]spec.Schema) spec.Schema {
+	return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Description: description, Properties: properties}}
+}
+
+func text(description string) spec.Schema {
+	return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Description: description}}
+}
+
+func reference(ref common.ReferenceCallback, model string) spec.Schema {
+	return spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref(model)}}
+}

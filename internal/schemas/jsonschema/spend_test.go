@@ -1,0 +1,52 @@
+package jsonschema
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+var errEnough = errors.New("enough")
+
+// counter lets so many steps pass, and counts them.
+type counter struct{ left, spent int }
+
+func (c *counter) spend(steps int) error {
+	if c.spent += steps; c.spent > c.left {
+		return errEnough
+	}
+	return nil
+}
+
+// Whatever costs much is reported while it goes on, and ends when it is told to.
+func TestWorkEndsWhenTold(t *testing.T) {
+	t.Parallel()
+	patterns := func(n, length int) string {
+		return obj(list(n, func(i int) string {
+			return fmt.Sprintf(`"p%d":{"pattern":"%d%s"}`, i, i, strings.Repeat(`[\\p{L}]+`, length))
+		}), "")
+	}
+	for name, text := range map[string]string{
+		"patterns":   patterns(50, 200),
+		"references": obj(list(3000, func(i int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/properties/q%d"},"q%d":{}`, i, i, i) }), ""),
+	} {
+		c := &counter{left: 3}
+		if _, err := Parse(text, nil, c.spend); !errors.Is(err, errEnough) {
+			t.Errorf("%s: got %v, want %v", name, err, errEnough)
+		}
+	}
+	union := func(n int, name string) *Schema {
+		return mustParse(t, `{"oneOf":[`+list(n, func(i int) string {
+			return obj(fmt.Sprintf(`"%s%d":{"type":"string"}`, name, i), "")
+		})+`]}`)
+	}
+	c := &counter{left: 100_000}
+	if _, err := Compare(union(800, "a"), union(800, "b"), c.spend); !errors.Is(err, errEnough) || c.spent > c.left+2*spendEvery {
+		t.Errorf("comparing: got %v after %d steps, want %v after %d", err, c.spent, errEnough, c.left)
+	}
+	c = &counter{left: maxWork}
+	if _, err := Compare(union(4_000, "a"), union(4_000, "b"), c.spend); !errors.Is(err, ErrTooComplex) || c.spent > 100_000 {
+		t.Errorf("what cannot succeed: got %v after %d steps, want %v at once", err, c.spent, ErrTooComplex)
+	}
+}

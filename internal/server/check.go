@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"freshet/internal/config"
+	"freshet/internal/engine/pebble"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/resources/etcd"
+)
+
+// CheckReport hears what Check does and finds. It has no name of its own, so that the
+// command line can say it without knowing this package.
+type CheckReport = interface {
+	// Part is a part of the data directory that was looked at, and what there is.
+	Part(name, contents string)
+	// Damaged is something that is not as it should be, and what that means.
+	Damaged(name, problem string)
+	// Progress is how far the part that takes longest is.
+	Progress(name string, done, total int64)
+}
+
+// Check verifies the data directory of a stopped server and reports what it finds.
+// It changes nothing. The error is about the check itself.
+func Check(ctx context.Context, cfg *config.Config, report CheckReport) error {
+	if info, err := os.Stat(cfg.DataDir); err != nil || !info.IsDir() {
+		return errs.Newf(errs.NotFound, "%s is not a data directory; name the one that the server has", cfg.DataDir)
+	}
+	held, err := holdDir(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.release() }() // nothing was written
+	c := directoryCheck{cfg, report}
+	if _, err := readFormats(cfg.DataDir); err != nil {
+		report.Damaged(formatFile, err.Error())
+	} else {
+		report.Part(formatFile, "formats that this version reads")
+	}
+	c.keys()
+	c.tls()
+	c.admin()
+	c.etcd()
+	c.audit()
+	return c.clusters(ctx)
+}
+
+// directoryCheck is one run of Check.
+type directoryCheck struct {
+	cfg    *config.Config
+	report CheckReport
+}
+
+func (c directoryCheck) keys() {
+	path := c.cfg.EncryptionKeyFile()
+	sealer, err := identity.ReadSealer(path)
+	if err != nil {
+		c.report.Damaged(filepath.Base(path), "without its keys the secrets in etcd cannot be decrypted, and the server does not start: "+err.Error())
+		return
+	}
+	c.report.Part(filepath.Base(path), fmt.Sprintf("%d keys", len(sealer.KeyIDs())))
+}
+
+func (c directoryCheck) tls() {
+	cert, key := c.cfg.Path("tls", "ca.crt"), c.cfg.Path("tls", "ca.key")
+	if _, err := os.Stat(cert); errors.Is(err, os.ErrNotExist) {
+		return // the certificates come from elsewhere, or a start makes the authority
+	}
+	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+		c.report.Damaged("tls", "the certificate authority cannot be read, and the server does not start; without the files it makes another, which clients do not trust: "+err.Error())
+		return
+	}
+	c.report.Part("tls", "certificate authority")
+}
+
+func (c directoryCheck) admin() {
+	if data, err := os.ReadFile(c.cfg.Path("admin.json")); err == nil && !json.Valid(data) {
+		c.report.Damaged("admin.json", "the administrator's credentials cannot be read; the next start writes the file again")
+	}
+	if data, err := os.ReadFile(c.cfg.Path("admin.token")); err == nil && strings.TrimSpace(string(data)) == "" {
+		c.report.Damaged("admin.token", "the administrator's token is empty, and the server does not start: remove the file to have a new one made")
+	}
+}
+
+func (c directoryCheck) etcd() {
+	if c.cfg.Etcd.External() {
+		c.report.Part("etcd", "not here: it is external")
+		return
+	}
+	if err := resourcesMissing(c.cfg); err != nil {
+		c.report.Damaged("etcd", err.Error())
+		return
+	}
+	dir := c.cfg.Path("etcd")
+	if err := errors.Join(etcd.Intact(dir), etcd.Check(dir)); err != nil {
+		c.report.Damaged("etcd", "resources, accounts and keys cannot be read, and the server does not start: "+err.Error())
+		return
+	}
+	c.report.Part("etcd", "every page of the tree and every record of the log")
+}
+
+// audit reads the trail's files. The last line may be half of one, after a crash.
+func (c directoryCheck) audit() {
+	path := c.cfg.AuditPath()
+	if path == "" {
+		return
+	}
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) == 0 {
+		return
+	}
+	for _, file := range files {
+		lines, bad, err := countLines(file)
+		switch {
+		case err != nil:
+			c.report.Damaged(filepath.Base(file), "the audit trail cannot be read: "+err.Error())
+		case bad > 0:
+			c.report.Damaged(filepath.Base(file), fmt.Sprintf("%d of %d lines of the audit trail are no records", bad, lines))
+		default:
+			c.report.Part(filepath.Base(file), fmt.Sprintf("%d audit records", lines))
+		}
+	}
+}
+
+func (c directoryCheck) clusters(ctx context.Context) error {
+	stores, err := os.ReadDir(c.cfg.Path("clusters"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, store := range stores {
+		if !store.IsDir() || strings.HasSuffix(store.Name(), ".deleted") {
+			continue
+		}
+		name := filepath.Join("clusters", store.Name())
+		damaged := false
+		done, err := pebble.Check(ctx, c.cfg.Path(name), func(file, problem string) {
+			damaged = true
+			c.report.Damaged(filepath.Join(name, file), problem)
+		}, func(done, total int64) { c.report.Progress(name, done, total) })
+		if err != nil {
+			return fmt.Errorf("checking %s: %w", name, err)
+		}
+		if !damaged {
+			c.report.Part(name, fmt.Sprintf("%d messages, %d journal records, %d tables", done.Messages, done.Records, done.Tables))
+		}
+	}
+	return nil
+}

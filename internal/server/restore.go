@@ -1,0 +1,171 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"freshet/internal/backup"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/resources/etcd"
+)
+
+// restoringDir is in a data directory while a backup is being restored to it. No
+// server starts on such a directory, so it is either complete or not there.
+const restoringDir = ".restoring"
+
+// restoring is one run of Restore.
+type restoring struct{ backup.RestoreOptions }
+
+// Restore makes a data directory of a backup. A directory that has something in it
+// is refused, unless an earlier run did not finish there: then this one begins anew.
+func Restore(ctx context.Context, opts backup.RestoreOptions) (_ *backup.Manifest, err error) {
+	r := &restoring{opts}
+	if err := r.checkEmpty(); err != nil {
+		return nil, err
+	}
+	held, err := lockDir(r.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, held.release()) }()
+	if err := r.checkEmpty(); err != nil { // nobody was here before we had the lock
+		return nil, err
+	}
+	into := filepath.Join(r.DataDir, restoringDir)
+	if err := errors.Join(r.clear(), os.Mkdir(into, 0o700), syncDir(r.DataDir)); err != nil {
+		return nil, fmt.Errorf("preparing the data directory: %w", err)
+	}
+	m, err := r.fill(ctx, into)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(into))
+	}
+	return m, r.publish(into)
+}
+
+// ours are the names in a directory that do not make it one with data.
+var ours = map[string]bool{"LOCK": true, "lost+found": true}
+
+func (r *restoring) checkEmpty() error {
+	entries, err := os.ReadDir(r.DataDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	used := ""
+	for _, e := range entries {
+		if e.Name() == restoringDir {
+			return nil
+		}
+		if !ours[e.Name()] {
+			used = e.Name()
+		}
+	}
+	if used != "" {
+		return errs.Newf(errs.Conflict, "%s is not empty, it has %s: restore to a directory that is empty or does not exist", r.DataDir, used)
+	}
+	return nil
+}
+
+// clear removes what an earlier run left.
+func (r *restoring) clear() error {
+	entries, err := os.ReadDir(r.DataDir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !ours[e.Name()] && e.Name() != restoringDir {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(r.DataDir, e.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(r.DataDir, restoringDir)) // last: it says that the rest was ours to remove
+}
+
+// fill makes the data directory in a folder that no server looks at.
+func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, error) {
+	m, err := backup.Extract(ctx, r.From, r.Stdin, into, r.Progress)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(r.placeKeys(into, m), writeRestored(into)); err != nil {
+		return nil, err
+	}
+	if m.Etcd == backup.EtcdExternal {
+		return m, nil // the snapshot is for the etcd elsewhere
+	}
+	snapshot := filepath.Join(into, backup.EtcdSnapshot)
+	if err := etcd.Restore(snapshot, filepath.Join(into, "etcd")); err != nil {
+		return nil, err
+	}
+	return m, os.Remove(snapshot)
+}
+
+// placeKeys sees to it that the encryption keys are there, and the right ones.
+func (r *restoring) placeKeys(into string, m *backup.Manifest) error {
+	file := filepath.Join(into, backup.EncryptionKeyFile)
+	if r.EncryptionKey != "" {
+		text, err := os.ReadFile(r.EncryptionKey)
+		if err != nil {
+			return errs.Newf(errs.NotFound, "reading the encryption keys: %w", err)
+		}
+		if err := writeSecret(file, text); err != nil {
+			return err
+		}
+	} else if !m.HasKeys {
+		return errs.Newf(errs.Invalid, "the backup was taken without keys: give the file of the encryption keys with --encryption-key; it must have %v", m.EncryptionKeys)
+	}
+	sealer, err := identity.ReadSealer(file)
+	if err != nil {
+		return err
+	}
+	have := map[string]bool{}
+	for _, id := range sealer.KeyIDs() {
+		have[id] = true
+	}
+	for _, id := range m.EncryptionKeys {
+		if !have[id] {
+			return errs.Newf(errs.Invalid, "the file of the encryption keys lacks key %s, and what is encrypted with it would be lost", id)
+		}
+	}
+	return nil
+}
+
+// publish moves what was made to its place, on disk when it returns.
+func (r *restoring) publish(from string) error {
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return syncDir(path)
+	})
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(r.DataDir, e.Name())); err != nil {
+			return fmt.Errorf("restoring %s: %w; run the command again", e.Name(), err)
+		}
+	}
+	return errors.Join(syncDir(r.DataDir), os.Remove(from), syncDir(r.DataDir))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,189 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"freshet/internal/backup"
+	"freshet/internal/config"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/resources/etcd"
+	"freshet/internal/version"
+)
+
+// stagingDir is where copies lie that backups are written from, in the data
+// directory: beside the stores, so that their tables can be linked.
+const stagingDir = "backup-staging"
+
+var errStaging = errs.New(errs.Conflict, "another backup is being taken; try again when it is done")
+
+// stage makes a consistent copy of everything that a backup holds and returns its
+// folder; remove it afterwards. There is one at a time.
+//
+// Clusters come first and etcd last (docs/adr/0020-backups.md): so accounts, keys,
+// bindings and revocations are never older than the messages, and a cluster whose
+// object is in etcd either has its store here or was created during the backup.
+func (s *server) stage(ctx context.Context, progress func(string)) (dir string, remove func() error, err error) {
+	if !s.staging.TryLock() {
+		return "", nil, errStaging
+	}
+	dir = s.cfg.Path(stagingDir, "copy")
+	remove = func() error {
+		defer s.staging.Unlock()
+		return os.RemoveAll(s.cfg.Path(stagingDir))
+	}
+	m := &backup.Manifest{Version: 1, Created: time.Now().UTC(), Server: version.Get().Version, Etcd: backup.EtcdEmbedded}
+	if s.cfg.Etcd.External() {
+		m.Etcd = backup.EtcdExternal
+	}
+	if err := s.fillStage(ctx, dir, m, progress); err != nil {
+		return "", nil, errors.Join(err, remove())
+	}
+	return dir, remove, nil
+}
+
+func (s *server) fillStage(ctx context.Context, dir string, m *backup.Manifest, progress func(string)) error {
+	if err := errors.Join(os.RemoveAll(s.cfg.Path(stagingDir)), os.MkdirAll(filepath.Join(dir, backup.ClustersDir), 0o700)); err != nil {
+		return fmt.Errorf("making the folder of the staged copy: %w", err)
+	}
+	uids, err := s.plane.Checkpoint(ctx, filepath.Join(dir, backup.ClustersDir), func(uid string, n, of int) {
+		progress(fmt.Sprintf("copying the store of cluster %d of %d", n, of))
+	})
+	if err != nil {
+		return err
+	}
+	progress("copying the resources")
+	if m.EncryptionKeys, err = s.stageEtcd(ctx, dir); err != nil {
+		return err
+	}
+	names := s.clusterNames()
+	for _, uid := range uids {
+		if !s.plane.Stored(uid) { // deleted meanwhile: nothing in etcd needs it
+			if err := os.RemoveAll(filepath.Join(dir, backup.ClustersDir, uid)); err != nil {
+				return err
+			}
+			continue
+		}
+		cluster := names[uid]
+		cluster.UID = uid
+		m.Clusters = append(m.Clusters, cluster)
+	}
+	if err := errors.Join(s.stageFiles(dir), m.WriteTo(dir)); err != nil {
+		return err
+	}
+	return closeToOthers(dir)
+}
+
+func (s *server) clusterNames() map[string]backup.Cluster {
+	names := map[string]backup.Cluster{}
+	for _, c := range s.plane.Clusters() {
+		names[c.UID] = backup.Cluster{Organization: c.Organization, Name: c.Name}
+	}
+	return names
+}
+
+const stageAttempts = 5
+
+// stageEtcd takes the snapshot of etcd and the encryption keys. The key file has to
+// be the same before and after: one of before could lack a key that the snapshot
+// needs, one of after a key that was retired since.
+func (s *server) stageEtcd(ctx context.Context, dir string) (keys []string, err error) {
+	snapshot, keyFile := filepath.Join(dir, backup.EtcdSnapshot), filepath.Join(dir, backup.EncryptionKeyFile)
+	for range stageAttempts {
+		before, err := os.ReadFile(s.cfg.EncryptionKeyFile())
+		if err != nil {
+			return nil, fmt.Errorf("reading the encryption keys: %w", err)
+		}
+		if err := errors.Join(os.RemoveAll(snapshot), etcd.Snapshot(ctx, s.etcd, snapshot)); err != nil {
+			return nil, err
+		}
+		after, err := os.ReadFile(s.cfg.EncryptionKeyFile())
+		if err != nil {
+			return nil, fmt.Errorf("reading the encryption keys: %w", err)
+		}
+		if !bytes.Equal(before, after) {
+			continue
+		}
+		if err := writeSecret(keyFile, after); err != nil {
+			return nil, err
+		}
+		sealer, err := identity.ReadSealer(keyFile)
+		if err != nil {
+			return nil, err
+		}
+		return sealer.KeyIDs(), nil
+	}
+	return nil, errs.New(errs.Unavailable, "the encryption keys change all the time; try again later")
+}
+
+// stageFiles copies what else is kept in the data directory, and the configuration.
+// What every start writes anew (admin.json, kubeconfig) is left out.
+func (s *server) stageFiles(dir string) error {
+	var text bytes.Buffer
+	if err := config.Print(&text, s.settings()); err != nil {
+		return err
+	}
+	if err := writeSecret(filepath.Join(dir, backup.ConfigurationFile), text.Bytes()); err != nil {
+		return err
+	}
+	names := []string{backup.AdminTokenFile, backup.TLSDir + "/ca.crt", backup.TLSDir + "/ca.key"}
+	if trail := s.cfg.AuditPath(); trail != "" && filepath.Dir(trail) == filepath.Clean(s.cfg.DataDir) {
+		files, err := filepath.Glob(trail + "*") // with those that were rotated
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			names = append(names, filepath.Base(file))
+		}
+	}
+	for _, name := range names {
+		if err := copySecret(s.cfg.Path(name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("copying %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// copySecret copies a file that may grow meanwhile, as far as it goes now.
+func copySecret(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // read only
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, info.Size()))
+	return errors.Join(err, out.Close())
+}
+
+// closeToOthers takes everybody else's permissions away. The store gives its tables
+// more, since it lies in a folder that nobody else can enter; a backup may not.
+func closeToOthers(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Chmod(path, 0o700) //nolint:gosec // a folder has to be entered
+		}
+		return os.Chmod(path, 0o600)
+	})
+}

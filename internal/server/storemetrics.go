@@ -1,0 +1,44 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"freshet/internal/resources/budget"
+	"freshet/internal/resources/etcd"
+)
+
+// storeMetrics tell how full the resource store is, and who filled it.
+type storeMetrics struct {
+	size, quota, refusing, objects, bytes *prometheus.Desc
+}
+
+func newStoreMetrics() storeMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("freshet_"+name, help, labels, nil)
+	}
+	return storeMetrics{
+		size:     desc("etcd_size_bytes", "Size of the resource store: of its file, and of what is in use of it.", "of"),
+		quota:    desc("etcd_quota_bytes", "What the resource store may hold for callers; 0 when not known."),
+		refusing: desc("etcd_refusing", "Whether the resource store refuses what adds to it, because it is nearly full."),
+		objects:  desc("resource_objects", "Objects that an organization has stored.", "organization"),
+		bytes:    desc("resource_bytes", "Bytes that the objects of an organization take in the store.", "organization"),
+	}
+}
+
+func (m storeMetrics) collect(ch chan<- prometheus.Metric, room etcd.Room, usage map[string]budget.Usage) {
+	gauge := func(desc *prometheus.Desc, value int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
+	}
+	gauge(m.size, room.File, "file")
+	gauge(m.size, room.Used, "used")
+	gauge(m.quota, room.Quota)
+	refusing := int64(0)
+	if room.Tight() {
+		refusing = 1
+	}
+	gauge(m.refusing, refusing)
+	for organization, used := range usage {
+		gauge(m.objects, used.Objects, organization)
+		gauge(m.bytes, used.Bytes, organization)
+	}
+}

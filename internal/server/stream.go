@@ -1,0 +1,158 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"freshet/internal/config"
+	"freshet/internal/dataplane"
+	"freshet/internal/errs"
+	"freshet/internal/streamapi"
+)
+
+// stream is the server of the stream protocol and its open ports.
+type stream struct {
+	plain, tls net.Listener // nil when off
+	taken      []string     // addresses that others have, with the flag that helps
+	server     *streamapi.Server
+}
+
+// openStreamPorts opens the ports early, so that one that is taken is told before
+// anything else happens. An address that nobody gave by hand is left out then.
+func (s *server) openStreamPorts(ctx context.Context) error {
+	plain, plainIfFree, secured, securedIfFree := s.cfg.Stream.Addresses()
+	for _, port := range []struct {
+		flag, address string
+		ifFree        bool
+		to            *net.Listener
+		real          *string
+	}{
+		{"--stream", plain, plainIfFree, &s.stream.plain, &s.cfg.Stream.Plain},
+		{"--stream-tls", secured, securedIfFree, &s.stream.tls, &s.cfg.Stream.TLS},
+	} {
+		if port.address == config.Off {
+			continue
+		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", port.address)
+		if err != nil {
+			if port.ifFree {
+				s.stream.taken = append(s.stream.taken, fmt.Sprintf("%s is taken; give another address with %s", port.address, port.flag))
+				*port.real = config.Off
+				continue
+			}
+			return fmt.Errorf("opening the port of the stream protocol: %w; choose another one with %s", err, port.flag)
+		}
+		s.closers = append(s.closers, func() error {
+			_ = listener.Close() // closed by its server already, most of the time
+			return nil
+		})
+		*port.to, *port.real = listener, withPort(port.address, listener.Addr())
+	}
+	if s.stream.plain != nil {
+		s.plan.StreamPlain = s.cfg.Stream.Plain
+	}
+	if s.stream.tls != nil {
+		_, s.plan.StreamTLSPort, _ = net.SplitHostPort(s.cfg.Stream.TLS)
+	}
+	return nil
+}
+
+// openStream serves the stream protocol. Until now clients waited to be accepted.
+func (s *server) openStream(context.Context) error {
+	if s.stream.plain == nil && s.stream.tls == nil {
+		return nil
+	}
+	s.stream.server = streamapi.NewServer(streamapi.Options{
+		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Clusters: streamClusters{s},
+		Limits: streamapi.Limits{
+			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory), Connections: s.cfg.Stream.Connections,
+			WriteStall: s.cfg.Timeouts.WriteBody.Std(),
+		},
+		Logger: s.log,
+	})
+	if s.stream.plain != nil {
+		s.serveStream(streamapi.Listener{Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised})
+	}
+	if s.stream.tls != nil {
+		secured := s.tlsConfig.Clone()
+		secured.NextProtos = nil
+		secured.GetCertificate = s.streamCertificate(secured.GetCertificate)
+		s.serveStream(streamapi.Listener{Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
+	}
+	return nil
+}
+
+// stopStream answers what was taken of clients, beside the other requests.
+func (s *server) stopStream(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if s.stream.server == nil {
+			return
+		}
+		if err := s.stream.server.Shutdown(ctx); err != nil {
+			s.log.Warn("requests of the stream protocol were cut off at the end of the drain time", slog.String("error", err.Error()))
+		}
+	}()
+	return done
+}
+
+func (s *server) serveStream(l streamapi.Listener) {
+	go func() {
+		if err := s.stream.server.Serve(l); err != nil && !errors.Is(err, streamapi.ErrServerClosed) {
+			s.failed <- fmt.Errorf("serving the stream protocol on %s: %w", l.Addr(), err)
+		}
+	}()
+}
+
+// streamCertificate shows none for a name beneath the domain that is no cluster's:
+// the client is told that the name is not known.
+func (s *server) streamCertificate(next func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if _, err := s.plane.Find(hello.ServerName); hello.ServerName != "" && errors.Is(err, dataplane.ErrNoCluster) {
+			return nil, nil //nolint:nilnil // as the TLS library wants it
+		}
+		return next(hello)
+	}
+}
+
+// streamClusters finds clusters for the stream protocol.
+type streamClusters struct{ s *server }
+
+var errNoStream = errs.New(errs.NotFound, "cluster does not have the stream protocol; add spec.config.protocols.stream to it")
+
+// AtHost implements streamapi.Clusters.
+func (c streamClusters) AtHost(name string) (*streamapi.Cluster, error) {
+	return c.serves(c.s.plane.Find(name))
+}
+
+// Default implements streamapi.Clusters.
+func (c streamClusters) Default() (*streamapi.Cluster, error) { return c.serves(c.s.plane.Find("")) }
+
+// Named implements streamapi.Clusters.
+func (c streamClusters) Named(organization, name string) (*streamapi.Cluster, error) {
+	return c.serves(c.s.plane.FindNamed(organization, name))
+}
+
+func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.Cluster, error) {
+	if err != nil {
+		return nil, err
+	}
+	if !found.Stream {
+		return nil, errNoStream
+	}
+	coordinator, err := found.Groups(context.Background(), c.s.cfg.Stream.InitialDelay.Std(), c.s.log.With(slog.String("cluster", found.Organization+"/"+found.Name)))
+	if err != nil {
+		c.s.log.Error("consumer groups of a cluster could not be opened", slog.String("cluster", found.Organization+"/"+found.Name), slog.String("error", err.Error()))
+		return nil, errs.New(errs.Unavailable, "consumer groups of the cluster cannot be opened; the server's log says why")
+	}
+	return &streamapi.Cluster{
+		Organization: found.Organization, Name: found.Name, UID: found.UID,
+		Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator,
+		Serves: func() bool { return c.s.plane.ServesStream(found.UID) },
+	}, nil
+}

@@ -1,0 +1,196 @@
+package workpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func as(t *testing.T, organization, principal string) context.Context {
+	t.Helper()
+	return WithShare(t.Context(), Share{organization, principal})
+}
+
+// occupied is a pool with no free place in a lane until release is called.
+func occupied(t *testing.T, p *Pool, at Lane) (release func()) {
+	t.Helper()
+	until := make(chan struct{})
+	for range p.lanes[at].free {
+		go func() {
+			if err := p.Job(as(t, "acme", "greedy")).Do(at, func() error { <-until; return nil }); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	synctest.Wait()
+	return func() {
+		close(until)
+		synctest.Wait()
+	}
+}
+
+func TestSmallWorkNeverWaitsBehindLarge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := New()
+		release := occupied(t, p, Large)
+		defer release()
+		for range p.lanes[Large].most {
+			go func() { _ = p.Job(as(t, "acme", "greedy")).Do(Large, func() error { return nil }) }()
+		}
+		synctest.Wait()
+		if err := p.Job(as(t, "acme", "modest")).Do(LaneOf(SmallBytes), func() error { return nil }); err != nil {
+			t.Errorf("small work behind large: %v", err)
+		}
+	})
+}
+
+// Places go round organizations, and in each round its principals.
+func TestPlacesGoRound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := New()
+		release := occupied(t, p, Huge) // which has one place
+		var served []string
+		ask := func(organization, principal string) {
+			go func() {
+				err := p.Job(as(t, organization, principal)).Do(Huge, func() error {
+					served = append(served, organization+"/"+principal)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 3 {
+			ask("acme", "greedy")
+		}
+		ask("acme", "modest")
+		ask("other", "one")
+		ask("other", "one")
+		release()
+		want := []string{"other/one", "acme/modest", "other/one", "acme/greedy", "acme/greedy", "acme/greedy"}
+		if !slices.Equal(served, want) {
+			t.Errorf("got %q, want %q", served, want)
+		}
+		if len(p.lanes[Huge].all.parts) != 0 || p.lanes[Huge].free != 1 {
+			t.Errorf("got %d parties and %d free places, want none and one", len(p.lanes[Huge].all.parts), p.lanes[Huge].free)
+		}
+	})
+}
+
+func TestWaitingIsBoundedAndEndsWithTheCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := New()
+		release := occupied(t, p, Large)
+		ctx, cancel := context.WithCancel(as(t, "acme", "greedy"))
+		failed := make(chan error, p.lanes[Large].most)
+		for range p.lanes[Large].most {
+			go func() { failed <- p.Job(ctx).Do(Large, func() error { return nil }) }()
+		}
+		synctest.Wait()
+		err := p.Job(ctx).Do(Large, func() error { return nil })
+		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprint(p.lanes[Large].most)) {
+			t.Errorf("one too many: got %v, want %v with the limit", err, ErrBusy)
+		}
+		cancel()
+		for range p.lanes[Large].most {
+			if err := <-failed; !errors.Is(err, context.Canceled) {
+				t.Errorf("waiting when the call ended: got %v, want %v", err, context.Canceled)
+			}
+		}
+		release()
+		if err := p.Job(as(t, "acme", "greedy")).Do(Large, func() error { return nil }); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// Work that cannot be stopped is left behind; its place is not.
+func TestLargeWorkIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(cancel func()){
+		"the call ends":    func(cancel func()) { cancel() },
+		"it takes so long": func(func()) { time.Sleep(maxTime) }, // in the bubble's time
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := New()
+				ctx, cancel := context.WithCancel(t.Context())
+				job, until, done := p.Job(ctx), make(chan struct{}), make(chan error)
+				go func() { done <- job.Do(Huge, func() error { <-until; return nil }) }()
+				synctest.Wait()
+				end(cancel)
+				if err := <-done; !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTooCostly) {
+					t.Errorf("got %v, want that it was cancelled or too costly", err)
+				}
+				if p.lanes[Huge].free != 0 {
+					t.Error("the place is free while the work goes on")
+				}
+				if job.Spend(1) == nil || job.Do(Small, func() error { return nil }) == nil {
+					t.Error("a job that has ended goes on")
+				}
+				close(until)
+				synctest.Wait()
+				if p.lanes[Huge].free != 1 {
+					t.Error("the place was not given back")
+				}
+				cancel()
+			})
+		})
+	}
+}
+
+func TestSpend(t *testing.T) {
+	t.Parallel()
+	p := New()
+	job := p.Job(t.Context())
+	err := job.Do(Small, func() error {
+		if err := job.Spend(smallSteps + 1); err != nil {
+			return err
+		}
+		if job.lane != Large || p.lanes[Small].free != 2*runtime.GOMAXPROCS(0) {
+			t.Errorf("after %d steps it is in lane %d, want %d and its old place free", job.steps, job.lane, Large)
+		}
+		return job.Spend(maxSteps)
+	})
+	if !errors.Is(err, ErrTooCostly) || !strings.Contains(err.Error(), fmt.Sprint(maxSteps)) {
+		t.Errorf("got %v, want %v with the limit", err, ErrTooCostly)
+	}
+	locked := p.Job(t.Context()).Locked()
+	if err := locked.Do(Small, func() error { return locked.Spend(lockSteps + 1) }); !errors.Is(err, ErrLocked) {
+		t.Errorf("much work in a lock: got %v, want %v", err, ErrLocked)
+	}
+	if err := locked.Do(Large, func() error { return nil }); !errors.Is(err, ErrLocked) {
+		t.Errorf("large work in a lock: got %v, want %v", err, ErrLocked)
+	}
+	slow := p.Job(t.Context()).Within(1)
+	if err := slow.Do(Small, func() error { return slow.Spend(1) }); !errors.Is(err, ErrTooCostly) {
+		t.Errorf("longer than it may: got %v, want %v", err, ErrTooCostly)
+	}
+	if err := (*Job)(nil).Spend(maxSteps + 1); err != nil {
+		t.Errorf("no job: %v", err)
+	}
+	for at := range p.lanes {
+		if len(p.lanes[at].all.parts) > 0 {
+			t.Errorf("lane %d has places that nobody gave back", at)
+		}
+	}
+}
+
+func TestAPanicIsAnError(t *testing.T) {
+	t.Parallel()
+	if err := New().Job(t.Context()).Do(Large, func() error { panic("oops") }); err == nil || !strings.Contains(err.Error(), "oops") {
+		t.Errorf("got %v, want what the panic said", err)
+	}
+}

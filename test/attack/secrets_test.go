@@ -1,0 +1,121 @@
+package attack
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"freshet/test/tally"
+	"freshet/test/testserver"
+)
+
+// entry is a row of the table of secrets at rest.
+type entry struct {
+	mode    string
+	present bool // always, and not only sometimes
+}
+
+// TestAttackSecretsAtRest holds the data directory of a running server against the
+// table in SECURITY.md: nothing is there that the table does not have, modes are
+// what it says, and no secret of the administrator is in any file but those that it
+// names.
+func TestAttackSecretsAtRest(t *testing.T) {
+	t.Parallel()
+	server := start(t, testserver.Options{})
+	table := secretsTable(t)
+	entries, err := os.ReadDir(server.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts, successes := 0, 0
+	seen := map[string]bool{}
+	for _, e := range entries {
+		row, ok := table[e.Name()]
+		if !ok {
+			t.Errorf("%s is in the data directory and not in SECURITY.md", e.Name())
+			continue
+		}
+		seen[e.Name()] = true
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := fmt.Sprintf("%04o", info.Mode().Perm()); mode != row.mode {
+			successes++
+			t.Errorf("%s: got mode %s, want %s as in SECURITY.md", e.Name(), mode, row.mode)
+		}
+		attempts++
+	}
+	for name, row := range table {
+		if row.present && !seen[name] {
+			t.Errorf("SECURITY.md has %s, which is not in the data directory", name)
+		}
+	}
+	for secret, allowed := range map[string][]string{
+		server.Token:        {"admin.token", "kubeconfig"},
+		server.ClientSecret: {"admin.json"},
+	} {
+		n, found := look(t, server.DataDir, secret)
+		attempts += n
+		for _, name := range found {
+			if !strings.Contains(strings.Join(allowed, " ")+" ", name+" ") {
+				successes++
+				t.Errorf("%s holds a secret in clear, which only %v may", name, allowed)
+			}
+		}
+		if len(found) == 0 {
+			t.Errorf("no file holds the secret that %v should hold", allowed)
+		}
+	}
+	tally.Attack(t, "find a secret where it does not belong", attempts, successes)
+}
+
+// secretsTable reads the table: names, modes, and whether they are always there.
+func secretsTable(t *testing.T) map[string]entry {
+	t.Helper()
+	text, err := os.ReadFile("../../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := map[string]entry{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)`( \\([^|]*\\))? \\| (0[0-7]{3}) \\|").FindAllStringSubmatch(string(text), -1) {
+		table[row[1]] = entry{row[3], row[2] == ""}
+	}
+	if len(table) < 10 {
+		t.Fatalf("got %d rows of the table of secrets, want at least 10", len(table))
+	}
+	return table
+}
+
+// look reads every file of a directory and returns how many there were, and the
+// names of those that hold a text.
+func look(t *testing.T, dir, text string) (files int, found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil //nolint:nilerr // files come and go while the server runs
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil //nolint:nilerr // the same
+		}
+		files++
+		if bytes.Contains(content, []byte(text)) {
+			name, err := filepath.Rel(dir, path)
+			if err != nil {
+				return err
+			}
+			found = append(found, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, found
+}

@@ -1,0 +1,228 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"testing"
+
+	"freshet/test/testserver"
+)
+
+const (
+	topic   = "/admin/rest/topics/v1/public/default/load"
+	objects = "/apis/cloud.vendor.io/v1alpha1/namespaces/default"
+)
+
+// facts are what the server has acknowledged.
+type facts struct {
+	sent     map[string]bool // payloads
+	acked    map[string]bool // payloads, on subscription "worker"
+	tried    map[string]bool // payloads that may be acknowledged: the answer may have been cut off
+	schemas  map[string]int  // id by subject
+	accounts map[string]bool
+}
+
+func (f *facts) clone() *facts {
+	return &facts{maps.Clone(f.sent), maps.Clone(f.acked), maps.Clone(f.tried), maps.Clone(f.schemas), maps.Clone(f.accounts)}
+}
+
+func (f *facts) count() int { return len(f.sent) + len(f.acked) + len(f.schemas) + len(f.accounts) }
+
+// load is clients at work.
+type load struct {
+	t      *testing.T
+	server *testserver.Server
+	name   string // part of everything that it makes
+	room   chan struct{}
+
+	mu    sync.Mutex
+	facts facts
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// startLoad begins to produce, consume, acknowledge, register and create. At most
+// so many messages are sent that a test can read them all again.
+func startLoad(t *testing.T, server *testserver.Server, name string, messages int) *load {
+	t.Helper()
+	must(t, server, http.MethodPut, "/admin/v2/persistent/public/default/load/subscription/worker", "")
+	must(t, server, http.MethodPut, "/admin/v2/persistent/public/default/load/subscription/witness", "")
+	ctx, stop := context.WithCancel(t.Context())
+	l := &load{t: t, server: server, name: name, stop: stop, room: make(chan struct{}, messages), facts: facts{
+		sent: map[string]bool{}, acked: map[string]bool{}, tried: map[string]bool{}, schemas: map[string]int{}, accounts: map[string]bool{},
+	}}
+	for id := range 3 {
+		l.done.Go(func() { l.each(ctx, id, l.produce) })
+	}
+	l.done.Go(func() { l.each(ctx, 0, l.consume) })
+	l.done.Go(func() { l.each(ctx, 0, l.register) })
+	l.done.Go(func() { l.each(ctx, 0, l.create) })
+	return l
+}
+
+func (l *load) each(ctx context.Context, id int, do func(ctx context.Context, n string) bool) {
+	for n := 0; ctx.Err() == nil; n++ {
+		if !do(ctx, fmt.Sprintf("%s-%d-%d", l.name, id, n)) {
+			return
+		}
+	}
+}
+
+// now is what has been acknowledged until now.
+func (l *load) now() *facts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.facts.clone()
+}
+
+// end stops the clients and returns what was acknowledged.
+func (l *load) end() *facts {
+	l.stop()
+	l.done.Wait()
+	return l.now()
+}
+
+func (l *load) note(do func(*facts)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	do(&l.facts)
+}
+
+func (l *load) call(ctx context.Context, method, path, body string) (int, http.Header, string) {
+	status, header, text, err := call(ctx, l.server, l.server.Token, method, path, body)
+	if err != nil {
+		return 0, nil, "" // stopped, or killed: what became of it is not known
+	}
+	return status, header, text
+}
+
+func (l *load) produce(ctx context.Context, n string) bool {
+	select {
+	case l.room <- struct{}{}:
+	default:
+		return false
+	}
+	if status, _, _ := l.call(ctx, http.MethodPost, topic+"/message", n); status == http.StatusCreated {
+		l.note(func(f *facts) { f.sent[n] = true })
+	}
+	return true
+}
+
+func (l *load) consume(ctx context.Context, _ string) bool {
+	status, header, payload := l.call(ctx, http.MethodPost, topic+"/worker/message", `{"timeoutMillis":200}`)
+	if status != http.StatusOK {
+		return true
+	}
+	l.note(func(f *facts) { f.tried[payload] = true })
+	if status, _, _ := l.call(ctx, http.MethodPut, topic+"/worker/message", header.Get("X-Msg-Message-Id")); status/100 == 2 {
+		l.note(func(f *facts) { f.acked[payload] = true })
+	}
+	return true
+}
+
+func (l *load) register(ctx context.Context, n string) bool {
+	status, _, text := l.call(ctx, http.MethodPost, "/subjects/"+n+"/versions", fmt.Sprintf(`{"schema": "{\"type\":\"fixed\",\"size\":4,\"name\":\"f%d\"}"}`, len(n)))
+	var answer struct {
+		ID int `json:"id"`
+	}
+	if status == http.StatusOK && json.Unmarshal([]byte(text), &answer) == nil {
+		l.note(func(f *facts) { f.schemas[n] = answer.ID })
+	}
+	return true
+}
+
+func (l *load) create(ctx context.Context, n string) bool {
+	status, _, _ := l.call(ctx, http.MethodPost, objects+"/serviceaccounts", fmt.Sprintf(`{"metadata":{"name":%q}}`, n))
+	if status == http.StatusCreated {
+		l.note(func(f *facts) { f.accounts[n] = true })
+	}
+	return true
+}
+
+// check looks for everything that was acknowledged before on a server, and for
+// acknowledged messages that come again. ever is what was done until later.
+func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, wrong int) {
+	t.Helper()
+	complain := func(count *int, format string, args ...any) {
+		if *count++; *count <= 5 {
+			t.Errorf(format, args...)
+		}
+	}
+	witness, worker := drain(t, server, "witness"), drain(t, server, "worker")
+	for payload := range before.sent {
+		if !witness[payload] {
+			complain(&lost, "message %s was acknowledged before, and is not there", payload)
+		}
+		if !worker[payload] && !ever.tried[payload] {
+			complain(&lost, "message %s was not consumed, and is not delivered", payload)
+		}
+	}
+	for payload := range before.acked {
+		if worker[payload] {
+			complain(&wrong, "message %s was consumed before, and is delivered again", payload)
+		}
+	}
+	for subject, id := range before.schemas {
+		status, _, text, err := call(t.Context(), server, server.Token, http.MethodGet, "/subjects/"+subject+"/versions/1", "")
+		var answer struct {
+			ID int `json:"id"`
+		}
+		if err != nil || status != http.StatusOK || json.Unmarshal([]byte(text), &answer) != nil || answer.ID != id {
+			complain(&lost, "schema %s: got %d %v %s, want id %d", subject, status, err, text, id)
+		}
+	}
+	accounts := must(t, server, http.MethodGet, objects+"/serviceaccounts", "")
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal([]byte(accounts), &list); err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, item := range list.Items {
+		there[item.Metadata.Name] = true
+	}
+	for name := range before.accounts {
+		if !there[name] {
+			complain(&lost, "account %s was created before, and is not there", name)
+		}
+	}
+	return lost, wrong
+}
+
+// drain consumes everything that a subscription has.
+func drain(t *testing.T, server *testserver.Server, subscription string) map[string]bool {
+	t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	got := map[string]bool{}
+	for range 8 {
+		all.Go(func() {
+			for {
+				status, header, payload, err := call(t.Context(), server, server.Token, http.MethodPost, topic+"/"+subscription+"/message", `{"timeoutMillis":1}`)
+				if err != nil || (status != http.StatusOK && status != http.StatusNoContent) {
+					t.Errorf("consuming from %s: %d %v %s", subscription, status, err, payload)
+					return
+				}
+				if status == http.StatusNoContent {
+					return
+				}
+				mu.Lock()
+				got[payload] = true
+				mu.Unlock()
+				_, _, _, _ = call(t.Context(), server, server.Token, http.MethodPut, topic+"/"+subscription+"/message", header.Get("X-Msg-Message-Id"))
+			}
+		})
+	}
+	all.Wait()
+	return got
+}

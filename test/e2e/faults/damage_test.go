@@ -1,0 +1,147 @@
+package faults
+
+import (
+	"bytes"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/test/tally"
+	"freshet/test/testserver"
+)
+
+// TestFaultDamagedDataDirectory damages one file of a data directory at a time and
+// starts the server on it: it answers right, or says what is damaged. freshet check
+// finds what the server refuses.
+func TestFaultDamagedDataDirectory(t *testing.T) {
+	good := t.TempDir()
+	s, err := start(t, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s)
+	if err := s.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(binary, "check", good).CombinedOutput(); err != nil {
+		t.Fatalf("check of a whole directory: got %v, want success\n%s", err, out)
+	}
+	fault := tally.Fault{Name: "damaged file, whole server"}
+	files := filesOf(t, good)
+	refused, seen := 0, map[string]bool{}
+	for i := range files {
+		// One of each kind, unless there is time for all.
+		kind := strings.SplitN(files[i], "/", 2)[0] + filepath.Ext(files[i])
+		if seen[kind] && !tally.Long() {
+			continue
+		}
+		seen[kind] = true
+		harm, what := harms[i%len(harms)].do, harms[i%len(harms)].name
+		data := t.TempDir()
+		if out, err := exec.Command("cp", "-a", good+"/.", data).CombinedOutput(); err != nil { // with permissions
+			t.Fatalf("%v: %s", err, out)
+		}
+		change(t, filepath.Join(data, files[i]), harm)
+		fault.Injected++
+		fault.Checked += messages + 1
+		out, checkErr := exec.Command(binary, "check", data).CombinedOutput()
+		if bytes.Contains(out, []byte("goroutine ")) {
+			t.Errorf("%s %s: check: got a trace, want a sentence\n%s", what, files[i], out)
+		}
+		s, err := start(t, data)
+		if err == nil {
+			judge(t, s, what+" "+files[i], &fault)
+			s.Kill()
+			continue
+		}
+		refused++
+		if !strings.Contains(err.Error(), "freshet: ") || strings.Contains(err.Error(), "goroutine ") {
+			fault.Wrong++
+			t.Logf("%s %s: got %v, want a sentence", what, files[i], err)
+		}
+		if checkErr == nil {
+			fault.Wrong++
+			t.Logf("%s %s: the server refuses it, and check says that it is whole:\n%s\n%v", what, files[i], out, err)
+		}
+	}
+	if refused == 0 || refused == fault.Injected {
+		t.Errorf("got %d of %d starts refused, want some", refused, fault.Injected)
+	}
+	fault.Record(t)
+}
+
+// harms are what is done to a file.
+var harms = []struct {
+	name string
+	do   func([]byte) []byte
+}{
+	{"a bit of", func(data []byte) []byte { data[len(data)/2] ^= 0x10; return data }},
+	{"the end of", func(data []byte) []byte { return data[:len(data)/2] }},
+	{"all of", func([]byte) []byte { return nil }},
+}
+
+// judge looks for everything that was acknowledged.
+func judge(t *testing.T, s *testserver.Server, what string, fault *tally.Fault) {
+	t.Helper()
+	note := func(path, want string) {
+		status, text := call(t, s, http.MethodGet, path, "")
+		switch {
+		case status == http.StatusOK && strings.Contains(text, want):
+		case status == http.StatusServiceUnavailable && strings.Contains(text, "damaged"):
+		case status == http.StatusNotFound || status == http.StatusNoContent:
+			fault.Lost++
+			t.Logf("%s: %s: got %d %s, want it or damage", what, path, status, text)
+		default:
+			fault.Wrong++
+			t.Logf("%s: %s: got %d %s, want it or damage", what, path, status, text)
+		}
+	}
+	for i := range messages {
+		note(peek+strconv.Itoa(i+1), payload(i))
+	}
+	note("/subjects/kept/versions/1", `"subject":"kept"`)
+}
+
+// filesOf lists the files that hold something. What a start makes anew, and the
+// file that only takes space, are left out.
+func filesOf(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if info, statErr := entry.Info(); err == nil && statErr == nil && info.Size() > 0 &&
+			name != "RESERVE" && name != "LOCK" && name != "admin.token" && !strings.HasSuffix(name, ".tmp") {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// change rewrites a file; nil removes it.
+func change(t *testing.T, path string, harm func([]byte) []byte) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data = harm(data); data == nil {
+		err = os.Remove(path)
+	} else {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,260 @@
+package messages
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"freshet/test/tally"
+	"freshet/test/testserver"
+)
+
+const (
+	mixedTopic = "/admin/rest/topics/v1/public/default/mixed"
+	accounts   = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts"
+	asJSON     = "application/json"
+	asBytes    = "application/octet-stream"
+)
+
+// mixed is a load of every kind of write, and what was acknowledged of it.
+type mixed struct {
+	*world
+	done  atomic.Int64 // operations acknowledged
+	wrong atomic.Int64 // answers that were neither right nor an honest error
+
+	mu       sync.Mutex
+	produced map[string]bool   // payloads answered 201
+	acked    map[string]bool   // payloads whose acknowledgement was answered 204
+	schemas  map[string]int32  // text to id
+	created  map[string]string // name to uid
+}
+
+// TestFaultKill kills the server again and again under a load of produces,
+// acknowledgements, schema registrations and creates of resources: whatever was
+// acknowledged is there in the end, and what was acknowledged as consumed does not
+// come back.
+func TestFaultKill(t *testing.T) {
+	t.Parallel()
+	kills, between := 2, int64(400)
+	if tally.Long() {
+		kills, between = 10, 2_000
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	m := &mixed{
+		world:    &world{t: t, dir: t.TempDir()},
+		produced: map[string]bool{}, acked: map[string]bool{}, schemas: map[string]int32{}, created: map[string]string{},
+	}
+	m.start(ctx, testserver.Options{})
+	defer func() { m.server.Load().Kill() }()
+	for _, subscription := range []string{"worker", "all"} {
+		m.must(ctx, http.MethodPut, "/admin/v2/persistent/public/default/mixed/subscription/"+subscription, nil)
+	}
+	loading, stop := context.WithCancel(ctx)
+	var load sync.WaitGroup
+	for worker := range 8 {
+		for _, kind := range []func(ctx context.Context, name string) bool{m.produce, m.settle, m.register, m.create} {
+			load.Go(func() {
+				for i := 0; loading.Err() == nil; i++ {
+					if !kind(ctx, fmt.Sprintf("w%d-%d", worker, i)) {
+						pause(loading)
+					}
+				}
+			})
+		}
+	}
+	var recovery time.Duration
+	for range kills {
+		for goal := m.done.Load() + between; m.done.Load() < goal && ctx.Err() == nil; {
+			pause(ctx)
+		}
+		old := m.server.Load()
+		old.Kill()
+		killed := time.Now()
+		m.start(ctx, testserver.Options{DataDir: old.DataDir})
+		recovery = max(recovery, time.Since(killed))
+	}
+	stop()
+	load.Wait()
+	old := m.server.Load()
+	old.Kill() // once more: what is checked comes from the disk
+	m.start(ctx, testserver.Options{DataDir: old.DataDir})
+	lost, checked := m.lost(ctx)
+	tally.Fault{
+		Name: "kill -9 under produces, acks, schemas and creates", Injected: kills + 1, Checked: checked,
+		Lost: lost, Wrong: int(m.wrong.Load()), Recovery: recovery,
+	}.Record(t)
+	t.Logf("acknowledged: %d produces, %d acks, %d schemas, %d creates", len(m.produced), len(m.acked), len(m.schemas), len(m.created))
+}
+
+func (m *mixed) start(ctx context.Context, opts testserver.Options) {
+	m.t.Helper()
+	var err error
+	if m.binary == "" {
+		if m.binary, err = testserver.Binary(ctx, m.dir); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	server, err := testserver.Start(ctx, m.binary, m.dir, opts)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.server.Store(server)
+}
+
+// attempt makes a call. An honest error is no answer; anything but the statuses
+// that are right is a wrong one.
+func (m *mixed) attempt(ctx context.Context, method, path, body, kind string, right ...int) (int, []byte, http.Header) {
+	status, answer, header, err := m.call(ctx, method, path, []byte(body), "Content-Type", kind)
+	if err != nil || status >= 500 || status == http.StatusTooManyRequests {
+		return 0, nil, nil
+	}
+	for _, s := range right {
+		if s == status {
+			return status, answer, header
+		}
+	}
+	m.wrong.Add(1)
+	m.t.Logf("%s %s: got %d %.300s, want %v or an error of the server", method, path, status, answer, right)
+	return 0, nil, nil
+}
+
+// note writes an acknowledged operation down.
+func note[V any](m *mixed, in map[string]V, key string, value V) bool {
+	m.mu.Lock()
+	in[key] = value
+	m.mu.Unlock()
+	m.done.Add(1)
+	return true
+}
+
+func (m *mixed) produce(ctx context.Context, name string) bool {
+	status, _, _ := m.attempt(ctx, http.MethodPost, mixedTopic+"/message", name, asBytes, http.StatusCreated)
+	return status != 0 && note(m, m.produced, name, true)
+}
+
+// settle consumes a message and acknowledges it.
+func (m *mixed) settle(ctx context.Context, _ string) bool {
+	status, payload, header := m.attempt(ctx, http.MethodPost, mixedTopic+"/worker/message",
+		`{"timeoutMillis":100,"ackTimeoutMillis":1000}`, asJSON, http.StatusOK, http.StatusNoContent)
+	if status != http.StatusOK {
+		return false
+	}
+	status, _, _ = m.attempt(ctx, http.MethodPut, mixedTopic+"/worker/message", header.Get("X-Msg-Message-Id"), asJSON, http.StatusNoContent)
+	return status != 0 && note(m, m.acked, string(payload), true)
+}
+
+func (m *mixed) register(ctx context.Context, name string) bool {
+	text := fmt.Sprintf(`{"type":"enum","name":"E","symbols":["S%x"]}`, name)
+	body, err := json.Marshal(map[string]string{"schema": text})
+	if err != nil {
+		m.t.Error(err)
+		return false
+	}
+	status, answer, _ := m.attempt(ctx, http.MethodPost, "/subjects/"+name+"/versions", string(body), asJSON, http.StatusOK)
+	var made struct {
+		ID int32 `json:"id"`
+	}
+	return status != 0 && json.Unmarshal(answer, &made) == nil && note(m, m.schemas, text, made.ID)
+}
+
+func (m *mixed) create(ctx context.Context, name string) bool {
+	body := fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":%q}}`, name)
+	// 409 is the answer when an attempt before was cut off and had succeeded.
+	status, answer, _ := m.attempt(ctx, http.MethodPost, accounts, body, asJSON, http.StatusCreated, http.StatusConflict)
+	var made struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+	return status == http.StatusCreated && json.Unmarshal(answer, &made) == nil && note(m, m.created, name, made.Metadata.UID)
+}
+
+// lost looks for everything that was acknowledged, and says how much is missing
+// and how much was looked for.
+func (m *mixed) lost(ctx context.Context) (missing, checked int) {
+	found, again := m.remaining(ctx, "all"), m.remaining(ctx, "worker")
+	for payload := range m.produced {
+		if !found[payload] {
+			missing++
+			m.t.Logf("message %s was acknowledged and is gone", payload)
+		}
+	}
+	for payload := range m.acked {
+		if again[payload] {
+			missing++
+			m.t.Logf("the acknowledgement of message %s is gone", payload)
+		}
+	}
+	ids := map[int32]string{}
+	for text, id := range m.schemas {
+		if other, twice := ids[id]; twice {
+			m.wrong.Add(1)
+			m.t.Logf("id %d was given to %s and to %s", id, other, text)
+		}
+		ids[id] = text
+		_, answer, _ := m.attempt(ctx, http.MethodGet, fmt.Sprintf("/schemas/ids/%d", id), "", asJSON, http.StatusOK)
+		var got struct {
+			Schema string `json:"schema"`
+		}
+		if json.Unmarshal(answer, &got) != nil || got.Schema != text {
+			missing++
+			m.t.Logf("schema %d was %s and is %s", id, text, answer)
+		}
+	}
+	return missing + m.lostObjects(ctx), len(m.produced) + len(m.acked) + len(m.schemas) + len(m.created)
+}
+
+func (m *mixed) lostObjects(ctx context.Context) (missing int) {
+	_, answer, _ := m.attempt(ctx, http.MethodGet, accounts, "", asJSON, http.StatusOK)
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name, UID string
+			} `json:"metadata"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		m.t.Fatalf("listing: %v", err)
+	}
+	there := map[string]string{}
+	for _, item := range list.Items {
+		there[item.Metadata.Name] = item.Metadata.UID
+	}
+	for name, uid := range m.created {
+		if there[name] != uid {
+			missing++
+			m.t.Logf("%s was created as %s and is %q", name, uid, there[name])
+		}
+	}
+	return missing
+}
+
+// remaining takes everything that a subscription still has. It waits for longer
+// than settle leases a message, so that one whose acknowledgement was lost is back.
+func (m *mixed) remaining(ctx context.Context, subscription string) map[string]bool {
+	var mu sync.Mutex
+	found := map[string]bool{}
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			for {
+				status, payload, _ := m.attempt(ctx, http.MethodPost, mixedTopic+"/"+subscription+"/message",
+					`{"timeoutMillis":2500,"ackTimeoutMillis":600000}`, asJSON, http.StatusOK, http.StatusNoContent)
+				if status != http.StatusOK {
+					return
+				}
+				mu.Lock()
+				found[string(payload)] = true
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return found
+}

@@ -1,0 +1,138 @@
+package operate_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/test/pages"
+	"freshet/test/tally"
+	"freshet/test/testserver"
+)
+
+// TestFaultFullQuota fills the resource store of the real binary, starts it again
+// as it is, and goes the way out that docs/howto/operate.md describes.
+func TestFaultFullQuota(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	dir := t.TempDir()
+	options := testserver.Options{DataDir: dir + "/data", Env: []string{"FRESHET_ETCD_QUOTA=16Mi"}}
+	server, err := testserver.Start(t.Context(), program(t), dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Kill() })
+	fault := tally.Fault{Name: "the quota of etcd is full, and a restart", Injected: 1, Checked: fillUp(t, server)}
+
+	if err := server.Stop(30 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if server, err = testserver.Start(t.Context(), program(t), dir, options); err != nil {
+		t.Fatalf("the server does not start with a full store: %v", err)
+	}
+	fault.Checked += fillUp(t, server) // what compaction found at the start
+	if n := countUsers(t, server); n != fault.Checked {
+		fault.Lost = fault.Checked - n
+	}
+	if code := makeUser(t, server, "one-more", 300<<10); code != http.StatusServiceUnavailable {
+		fault.Wrong++
+		t.Errorf("creating in a full store: got %d, want 503", code)
+	}
+
+	began := time.Now()
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", pages.Commands(page(t, "howto/operate.md")))
+	cmd.Env = append(os.Environ(), "FRESHET_URL="+server.URL, "FRESHET_OPS="+server.Ops, "FRESHET_DATA="+server.DataDir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"ok\ndegraded: the resource store is nearly full", "freshet_etcd_refusing 1", `freshet_resource_bytes{organization="acme"}`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	fault.Recovery = time.Since(began)
+	if code := makeUser(t, server, "afterwards", 300<<10); code != http.StatusCreated {
+		fault.Wrong++
+		t.Errorf("creating after the way out: got %d, want 201", code)
+	}
+	fault.Record(t)
+}
+
+// fillUp makes users until the store refuses them for good.
+func fillUp(t *testing.T, server *testserver.Server) (made int) {
+	t.Helper()
+	const sure = 100 // compaction may still find something
+	size := 200 << 10
+	for refused := 0; refused < sure; {
+		switch code := makeUser(t, server, fmt.Sprintf("u-%d", time.Now().UnixNano()), size); code {
+		case http.StatusCreated:
+			made, refused = made+1, 0
+		case http.StatusServiceUnavailable:
+			refused++
+			size = max(size/2, 16<<10)
+		default:
+			t.Fatalf("creating a user: got %d, want 201 or 503", code)
+		}
+	}
+	return made
+}
+
+func makeUser(t *testing.T, server *testserver.Server, name string, size int) int {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"name": name, "labels": map[string]any{"made-by": "loop"}, "annotations": map[string]any{"padding": strings.Repeat("x", min(size, 250<<10))},
+		},
+		"spec": map[string]any{"email": "u@example.com"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _ := request(t, server, http.MethodPost, "users", body)
+	return code
+}
+
+func countUsers(t *testing.T, server *testserver.Server) int {
+	t.Helper()
+	_, text := request(t, server, http.MethodGet, "users?limit=1", nil)
+	var list struct {
+		Metadata struct{ RemainingItemCount int }
+		Items    []any
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	return len(list.Items) + list.Metadata.RemainingItemCount
+}
+
+func request(t *testing.T, server *testserver.Server, method, path string, body []byte) (int, []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/apis/cloud.vendor.io/v1alpha1/namespaces/acme/"+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+server.Token)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, text
+}

@@ -1,0 +1,79 @@
+package operate_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/test/testserver"
+)
+
+// TestOrganizationsAreMadeOnPurpose: with organizations.autoCreate off, a slip in
+// the name of an organization makes nothing.
+func TestOrganizationsAreMadeOnPurpose(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	binary, err := testserver.Binary(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{Env: []string{"FRESHET_ORGANIZATIONS_AUTO_CREATE=false"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(30 * time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	call := func(method, path, kind, body string) (status int, text, warning string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+server.Token)
+		request.Header.Set("Content-Type", kind)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		answer, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(answer), response.Header.Get("Warning")
+	}
+	const (
+		json  = "application/json"
+		users = "/apis/cloud.vendor.io/v1alpha1/namespaces/acme/users"
+		user  = `{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "User", "metadata": {"name": "ann"}, "spec": {"email": "ann@example.org"}}`
+	)
+	for name, write := range map[string]func() (int, string, string){
+		"create":  func() (int, string, string) { return call("POST", users, json, user) },
+		"dry run": func() (int, string, string) { return call("POST", users+"?dryRun=All", json, user) },
+		"apply": func() (int, string, string) {
+			return call("PATCH", users+"/ann?fieldManager=me", "application/apply-patch+yaml", user)
+		},
+	} {
+		if status, text, _ := write(); status != http.StatusNotFound || !strings.Contains(text, "acme") || !strings.Contains(text, "create namespace") {
+			t.Errorf("%s in an organization that is not there: %d %s, want 404 and what to do", name, status, text)
+		}
+	}
+	if status, text, _ := call("GET", "/api/v1/namespaces/acme", json, ""); status != http.StatusNotFound {
+		t.Errorf("the organization is there all the same: %d %s", status, text)
+	}
+	if status, text, _ := call("POST", "/api/v1/namespaces", json, `{"metadata": {"name": "acme"}}`); status != http.StatusCreated {
+		t.Fatalf("making it on purpose: %d %s, want 201", status, text)
+	}
+	if status, text, warning := call("POST", users, json, user); status != http.StatusCreated || warning != "" {
+		t.Errorf("the first object in it: %d %s, warning %q, want 201 and none", status, text, warning)
+	}
+	// The server's own organization was there from the beginning.
+	if status, text, _ := call("POST", strings.Replace(users, "acme", "default", 1), json, user); status != http.StatusCreated {
+		t.Errorf("an object in the organization default: %d %s, want 201", status, text)
+	}
+}

@@ -1,0 +1,248 @@
+package stream_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"freshet/test/tally"
+	"freshet/test/testserver"
+)
+
+func start(t *testing.T, o testserver.Options) *testserver.Server {
+	t.Helper()
+	o.Stream = true
+	s, err := testserver.Start(t.Context(), binary, t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func stop(t *testing.T, s *testserver.Server) {
+	t.Helper()
+	if err := s.Stop(30 * time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
+// client opens a Kafka client of the system administrator.
+func client(t *testing.T, s *testserver.Server, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	c, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(s.Stream),
+		kgo.SASL(plain.Auth{User: "user", Pass: "token:" + s.Token}.AsMechanism()),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// get asks the message interface.
+func get(t *testing.T, s *testserver.Server, method, path string) (int, http.Header, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.Token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, response.Header, string(body)
+}
+
+// TestStream: a client needs nothing but the address and the token; what it writes
+// is read over HTTP, after a restart too; its group goes on where it was.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, testserver.Options{DataDir: dir})
+	ctx := within(t, time.Minute)
+	c := client(t, s, kgo.DefaultProduceTopic("orders"), kgo.AllowAutoTopicCreation())
+	if _, err := kadm.NewClient(c).CreateTopic(ctx, 1, 1, nil, "orders"); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, text := get(t, s, http.MethodPut, "/admin/v2/persistent/public/default/orders/subscription/web"); status/100 != 2 {
+		t.Fatalf("subscribe: got %d %s, want success", status, text)
+	}
+	for i := range 10 {
+		if err := c.ProduceSync(ctx, &kgo.Record{Key: []byte("k"), Value: fmt.Append(nil, "order ", i)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	group := client(t, s, kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit())
+	if fetches := group.PollRecords(ctx, 4); len(fetches.Records()) != 4 || fetches.Err() != nil {
+		t.Fatalf("got %d records, %v; want 4", len(fetches.Records()), fetches.Err())
+	}
+	if err := group.CommitUncommittedOffsets(ctx); err != nil {
+		t.Fatal(err)
+	}
+	group.Close()
+	c.Close()
+	stop(t, s)
+
+	s = start(t, testserver.Options{DataDir: dir})
+	defer stop(t, s)
+	lags, err := kadm.NewClient(client(t, s)).Lag(ctx, "team")
+	if err != nil || lags["team"].Lag.Total() != 6 {
+		t.Errorf("lag after a restart: got %d, %v; want 6", lags["team"].Lag.Total(), err)
+	}
+	group = client(t, s, kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	records := group.PollRecords(ctx, 6).Records()
+	if len(records) == 0 || string(records[0].Value) != "order 4" {
+		t.Errorf("the group goes on with %v, want order 4", records)
+	}
+	status, header, text := get(t, s, http.MethodPost, "/admin/rest/topics/v1/public/default/orders/web/message")
+	if status != http.StatusOK || text != "order 0" {
+		t.Errorf("over HTTP: got %d %v %q, want order 0", status, header, text)
+	}
+}
+
+// TestStreamTLS: the server's own authority signs a certificate for the name that a
+// client asks for, and an unknown name beneath the domain is refused.
+func TestStreamTLS(t *testing.T) {
+	t.Parallel()
+	s := start(t, testserver.Options{})
+	defer stop(t, s)
+	text, err := os.ReadFile(filepath.Join(s.DataDir, "tls", "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	ping := func(name string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		return client(t, s, kgo.SeedBrokers(s.StreamTLS), kgo.RetryTimeout(time.Second),
+			kgo.DialTLSConfig(&tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})).Ping(ctx)
+	}
+	if err := ping("default.default.freshet.localhost"); err != nil {
+		t.Errorf("at the cluster's own name: %v", err)
+	}
+	if err := ping("nobody.default.freshet.localhost"); err == nil {
+		t.Error("at a name beneath the domain that is no cluster's: got an answer, want a refusal")
+	}
+}
+
+// TestFaultKillStream kills the server under an idempotent producer: everything
+// acknowledged is there, once and in order.
+func TestFaultKillStream(t *testing.T) {
+	t.Parallel()
+	kills := 3
+	if tally.Long() {
+		kills = 15
+	}
+	dir := t.TempDir()
+	s := start(t, testserver.Options{DataDir: dir})
+	address := s.Stream // clients remember it
+	args := []string{"--stream", address}
+	fault := tally.Fault{Name: "kill -9 under an idempotent producer"}
+	var mu sync.Mutex
+	acked := map[string]int64{}
+	next := 0
+	producer := client(t, s, kgo.DefaultProduceTopic("log"), kgo.AllowAutoTopicCreation(), kgo.RecordDeliveryTimeout(time.Minute), kgo.MaxBufferedRecords(200), kgo.ProducerLinger(0))
+	for range kills {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for ctx.Err() == nil {
+				value := fmt.Sprint(next)
+				next++
+				producer.Produce(t.Context(), &kgo.Record{Value: []byte(value)}, func(r *kgo.Record, err error) {
+					if err == nil {
+						mu.Lock()
+						acked[value] = r.Offset
+						mu.Unlock()
+					}
+				})
+			}
+		}()
+		want := func() int { mu.Lock(); defer mu.Unlock(); return len(acked) }
+		for before, ticker := want(), time.NewTicker(5*time.Millisecond); want() < before+300; {
+			<-ticker.C
+		}
+		cancel()
+		s.Kill()
+		fault.Injected++
+		began := time.Now()
+		s = start(t, testserver.Options{DataDir: dir, Args: args})
+		<-done
+		if err := producer.Flush(within(t, time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		fault.Recovery = max(fault.Recovery, time.Since(began))
+	}
+	defer stop(t, s)
+	ctx := within(t, time.Minute)
+	consumer, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.SASL(plain.Auth{User: "user", Pass: s.Token}.AsMechanism()), kgo.ConsumeTopics("log"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer consumer.Close()
+	seen := map[string]int64{}
+	last := -1
+	for len(seen) < next {
+		fetches := consumer.PollFetches(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			var n int
+			if _, err := fmt.Sscan(string(r.Value), &n); err != nil || n <= last {
+				fault.Wrong++
+			}
+			last = max(last, n)
+			seen[string(r.Value)] = r.Offset
+		})
+	}
+	for value, offset := range acked {
+		fault.Checked++
+		if got, ok := seen[value]; !ok {
+			fault.Lost++
+		} else if got != offset {
+			fault.Wrong++
+		}
+	}
+	fault.Record(t)
+}
+
+// TestBannerShowsACommandThatWorks: the address in the first screen is the one that
+// clients reach.
+func TestBannerShowsACommandThatWorks(t *testing.T) {
+	t.Parallel()
+	s := start(t, testserver.Options{})
+	defer stop(t, s)
+	if want := "kcat -b " + s.Stream + " "; !strings.Contains(s.Log(), want) {
+		t.Errorf("the first screen has no %q", want)
+	}
+}
