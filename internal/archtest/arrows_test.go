@@ -85,7 +85,7 @@ var rules = []rule{
 	{[]string{"internal/brokerhttp"}, surface("internal/messaging", "internal/engine", "internal/groups"), join(apiserver, engines, cobra)},
 	{[]string{"internal/brokerhttp/brokertest"}, []string{"api/...", "internal/..."}, apiserver},
 	{[]string{"internal/messageapi/..."}, surface("internal/brokerhttp", "internal/messaging"), join(apiserver, engines, cobra)},
-	{[]string{"internal/streamapi/..."}, surface("internal/engine", "internal/groups", "internal/messaging", "internal/records"), join(apiserver, engines, cobra)},
+	{[]string{"internal/streamapi/..."}, surface("internal/engine", "internal/groups", "internal/messaging", "internal/records", "internal/replica"), join(apiserver, engines, cobra)},
 	{[]string{"internal/adminapi/..."}, surface("internal/brokerhttp", "internal/groups", "internal/messaging"), join(apiserver, engines, cobra)},
 	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
 	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru"), join(apiserver, engines, cobra)},

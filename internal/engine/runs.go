@@ -65,6 +65,13 @@ type Runs interface {
 	// order, as they are with everything that was placed before; it waits until
 	// that is durable. What it is shown is valid during the call.
 	Sides(ctx context.Context, id TopicID, partition int32, prefix []byte, visit func(Side) error) error
+	// Trim removes a partition's messages before an entry, whoever has not read
+	// them yet: subscriptions go on behind them, and a topic that deduplicates
+	// forgets them. It returns the first entry that is left, once that is durable.
+	// A run that reaches over the entry stays whole, and only its messages from the
+	// entry on are read one by one. Where nothing is left to remove it changes
+	// nothing; ErrNoMessage when the entry is behind the partition's end.
+	Trim(ctx context.Context, id TopicID, partition int32, before uint64) (first uint64, err error)
 }
 
 // Stored is what stands in a partition: a run, or one message.

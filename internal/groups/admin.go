@@ -99,6 +99,25 @@ func (g *group) describeConsumersLocked() Description {
 	return d
 }
 
+// Metadata returns the type of a group's protocol and what its members gave as
+// metadata, for every protocol that they know; none without members.
+func (c *Coordinator) Metadata(key Key) (protocolType string, all [][]byte, err error) {
+	g, err := c.shard(key).lock(key, false)
+	if err != nil {
+		return "", nil, err
+	}
+	defer g.unlock()
+	if g.consumers != nil && len(g.consumers.members) > 0 {
+		return protocolConsumer, [][]byte{nil}, nil // theirs is not metadata: nobody can tell by it what they read
+	}
+	for _, m := range g.members {
+		for i := range m.protocols {
+			all = append(all, m.protocols[i].Metadata)
+		}
+	}
+	return g.protocolType, all, nil
+}
+
 // Summary is a line of a list of groups.
 type Summary struct {
 	Key          Key

@@ -1,7 +1,7 @@
 package messaging
 
 import (
-	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -196,55 +196,14 @@ func (r *streamRules) configure(c *engine.TopicConfig) {
 		}
 	}
 	if r.retainBytes != nil {
-		c.RetainBytes = max(*r.retainBytes*int64(c.Partitions), -1)
+		c.RetainBytes = max(*r.retainBytes, -1)
+		if *r.retainBytes > math.MaxInt64/int64(c.Partitions) {
+			c.RetainBytes = -1 // more than there will ever be
+		} else if *r.retainBytes > 0 {
+			c.RetainBytes *= int64(c.Partitions)
+		}
 	}
 	if r.compact { // until there is compaction: nothing that it would keep is deleted
 		c.RetainAge, c.RetainBytes = -1, -1
 	}
-}
-
-// StreamConfig is a configuration of a topic as the stream protocol shows it.
-type StreamConfig struct {
-	Name     string
-	Value    string
-	Default  string
-	Set      bool // by the topic itself
-	ReadOnly bool
-	Kind     ConfigKind
-}
-
-// StreamConfigs returns the configuration in force, in the order of names.
-func (t *StreamTopic) StreamConfigs() []StreamConfig {
-	var all []StreamConfig
-	for _, name := range slices.Sorted(maps.Keys(streamConfigs)) {
-		config := streamConfigs[name]
-		c := StreamConfig{Name: name, Value: config.byDefault, Default: config.byDefault, ReadOnly: config.fixed || name == configRouting, Kind: config.kind}
-		if value, ok := t.topic.policies.Stream[name]; ok {
-			c.Value, c.Set = value, true
-		} else if value, ok := t.inheritedConfig(name); ok {
-			c.Value = value
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
-// inheritedConfig is what policies in other words say.
-func (t *StreamTopic) inheritedConfig(name string) (string, bool) {
-	r := t.rules
-	switch name {
-	case configRetentionMillis:
-		if r.retention.Minutes < 0 {
-			return "-1", true
-		}
-		return strconv.FormatInt(r.retention.Minutes*60_000, 10), true
-	case configRetentionBytes:
-		if r.retention.Megabytes < 0 {
-			return "-1", true
-		}
-		return strconv.FormatInt(r.retention.Megabytes<<20/int64(t.Partitions()), 10), true
-	case PropertyKeyValidation, PropertyValueValidation:
-		return strconv.FormatBool(isTrue(t.topic.policies.Properties[name])), true
-	}
-	return "", false
 }

@@ -122,60 +122,6 @@ func (b *Broker) MayCreateTopics(ns names.Namespace) bool {
 	return ok && inForce(space.policies.AutoTopicCreation, defaults.AutoTopicCreation).Allow
 }
 
-// SetStreamConfig changes the configuration of a topic: names with a value are
-// set, those with nil go back to the default. With dryRun nothing is changed.
-func (t *StreamTopic) SetStreamConfig(ctx context.Context, changes map[string]*string, dryRun bool) error {
-	edit := func(p *Policies) error {
-		if p.Stream == nil {
-			p.Stream = make(map[string]string)
-		}
-		for name, value := range changes {
-			switch {
-			case name == configRouting && (value == nil || *value != t.routing()):
-				return errs.Newf(errs.Invalid, "%w: %s is fixed when a topic is made", ErrConfig, name)
-			case value == nil:
-				if _, known := streamConfigs[name]; !known {
-					return errs.Newf(errs.Invalid, "%w: %s is no configuration of a topic", ErrConfig, name)
-				}
-				delete(p.Stream, name)
-			default:
-				p.Stream[name] = *value
-			}
-			if name == PropertyKeyValidation || name == PropertyValueValidation {
-				p.setProperty(name, value)
-			}
-		}
-		return nil
-	}
-	if dryRun {
-		policies := t.topic.policies.clone()
-		if err := edit(&policies); err != nil {
-			return err
-		}
-		return policies.validate(&t.b.limits)
-	}
-	return t.b.UpdateTopic(ctx, t.topic.name, edit)
-}
-
-// setProperty keeps the property of the same meaning in step.
-func (p *Policies) setProperty(name string, value *string) {
-	if value == nil {
-		delete(p.Properties, name)
-		return
-	}
-	if p.Properties == nil {
-		p.Properties = make(map[string]string)
-	}
-	p.Properties[name] = *value
-}
-
-func (t *StreamTopic) routing() string {
-	if t.rules.stream.murmur2 {
-		return routingMurmur2
-	}
-	return routingMurmur3
-}
-
 // Name returns the topic's name.
 func (t *StreamTopic) Name() names.Topic { return t.topic.name }
 

@@ -250,11 +250,8 @@ func (b *Broker) GrowTopic(ctx context.Context, name names.Topic, partitions int
 		if t.id != before.id {
 			return errTopicChanged
 		}
-		if t.partitions == 0 {
-			return errs.Newf(errs.Conflict, "%w: %s is not partitioned", ErrWrongKind, name)
-		}
-		if partitions <= t.partitions || partitions > b.limits.Partitions {
-			return errs.Newf(errs.Invalid, "%w: must be more than %d and at most %d", ErrPartitionCount, t.partitions, b.limits.Partitions)
+		if err := b.checkGrowth(t, partitions); err != nil {
+			return err
 		}
 		rec.Partitions = partitions
 		return nil

@@ -28,6 +28,8 @@ const (
 
 	permitSubscriptions      = access.Permission("messaging.subscriptions.describe")
 	permitDeleteSubscription = access.Permission("messaging.subscriptions.delete")
+
+	permitDescribeCluster = access.Permission("cloud.messagingclusters.describe")
 )
 
 // describing are the permissions of which each lets a caller know a topic.

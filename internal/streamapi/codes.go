@@ -2,12 +2,14 @@ package streamapi
 
 import (
 	"errors"
+	"fmt"
 
 	"freshet/internal/engine"
 	"freshet/internal/errs"
 	"freshet/internal/groups"
 	"freshet/internal/messaging"
 	"freshet/internal/records"
+	"freshet/internal/replica"
 )
 
 // code is an error code of the protocol.
@@ -68,6 +70,7 @@ const (
 	codeUnreleased        code = 111
 	codeAssignor          code = 112
 	codeStaleMemberEpoch  code = 113
+	codeRecordState       code = 121
 	codePattern           code = 128
 )
 
@@ -105,6 +108,37 @@ var table = []struct {
 	{messaging.ErrSchemaPrefix, codeInvalidRecord},
 	{messaging.ErrMessage, codeInvalidRecord},
 	{messaging.ErrTooLarge, codeMessageTooLarge},
+	{messaging.ErrBatch, codeMessageTooLarge},
+	{messaging.ErrNoDelay, codeInvalidRecord},
+	{messaging.ErrDamagedMessage, codeCorruptMessage},
+	{messaging.ErrNoMessage, codeOffsetOutOfRange},
+	{messaging.ErrNoPosition, codeOffsetOutOfRange},
+	{messaging.ErrForeignID, codeInvalidRequest},
+	{messaging.ErrMessageID, codeInvalidRequest},
+	{messaging.ErrPartitioned, codeInvalidRequest},
+	{messaging.ErrTenantExists, codeInvalidRequest},
+	{messaging.ErrNamespaceExists, codeInvalidRequest},
+	{messaging.ErrTenantBusy, codePolicy},
+	{messaging.ErrNamespaceBusy, codePolicy},
+	{messaging.ErrTopicBusy, codePolicy},
+	{messaging.ErrTooMuchData, codePolicy},
+	{messaging.ErrNoRegistry, codePolicy},
+	{messaging.ErrTooMany, codeNotEnoughReplicas},
+	{messaging.ErrNoSchema, codeInvalidRecord},
+	{messaging.ErrInvalidSchema, codeInvalidRecord},
+	{messaging.ErrIncompatibleSchema, codeInvalidRecord},
+	{messaging.ErrSchemaUpdate, codeTopicDenied},
+	{messaging.ErrNoSubscription, codeNoGroup},
+	{messaging.ErrSubscriptionExists, codeInvalidRequest},
+	{messaging.ErrSubscriptionBusy, codeNotEmpty},
+	{messaging.ErrLeaseEnded, codeRecordState},
+	{engine.ErrInvalid, codeInvalidRequest},
+	{engine.ErrConflict, codeNotAvailable},
+	{engine.ErrNewerFormat, codeStorage},
+	{engine.ErrNotOpen, codeStorage},
+	{replica.ErrClosed, codeNotAvailable},
+	{replica.ErrBroken, codeStorage},
+	{replica.ErrContended, codeNotAvailable},
 	{records.ErrCorrupt, codeCorruptMessage},
 	{records.ErrTooLarge, codeMessageTooLarge},
 	{records.ErrCodec, codeCompression},
@@ -141,10 +175,27 @@ var table = []struct {
 	{errClusterDenied, codeClusterDenied},
 	{errTopicID, codeUnknownTopicID},
 	{errInvalid, codeInvalidRequest},
+	{errReadOnly, codePolicy},
+	{errCompacted, codePolicy},
+	{errSubscribed, codeSubscribed},
 }
 
 // errInvalid is a request that contradicts itself.
 var errInvalid = errors.New("request is not valid")
+
+// What one request may ask for (docs/spec/stream.md#limits).
+const (
+	maxTopics     = 10_000
+	maxPartitions = 100_000
+)
+
+// within says whether a request asks for no more than it may.
+func within(topics, partitions int) error {
+	if topics > maxTopics || partitions > maxPartitions {
+		return fmt.Errorf("%w: at most %d topics and %d partitions can be asked for at once", errInvalid, maxTopics, maxPartitions)
+	}
+	return nil
+}
 
 // codeOf returns the code of an error, and whether the table knows it.
 func codeOf(err error) (code, bool) {
@@ -170,6 +221,10 @@ func codeOf(err error) (code, bool) {
 // fail returns the code of an error and the text that a client may see.
 func (c *call) fail(err error) (code, *string) {
 	found, known := codeOf(err)
+	if public := engine.PublicError(err); public != nil {
+		c.conn.server.opts.Logger.Error("stream request met data that cannot be used", "api", c.name(), "error", err.Error())
+		return found, text(public.Error())
+	}
 	if known {
 		return found, text(err.Error())
 	}

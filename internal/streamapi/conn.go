@@ -77,8 +77,8 @@ func (c *conn) serve() {
 	written := make(chan error, 1)
 	go func() { written <- c.write(ctx) }()
 	err := c.read(ctx)
-	if !quiet(err) {
-		cancel() // nobody waits for what is not sent yet
+	if err != nil && !c.closing.Load() {
+		cancel() // the client is gone: nobody waits for what is not sent yet
 	}
 	close(c.answers)
 	err = errors.Join(err, <-written)
@@ -198,10 +198,8 @@ func decode(request kmsg.Request, body []byte) (err error) {
 			err = fmt.Errorf("body cannot be read: %v", p)
 		}
 	}()
-	// The codec does not mind bytes behind the last field. A body that can be
-	// read without its last byte has some.
-	if len(body) > 0 && request.ReadFrom(body[:len(body)-1]) == nil {
-		return errLeftOver
+	if err := skim(shapeOf(request.Key(), request.GetVersion()), body); err != nil {
+		return err
 	}
 	if err := request.ReadFrom(body); err != nil {
 		return fmt.Errorf("body cannot be read: %w", err)

@@ -215,10 +215,14 @@ func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, res
 }
 
 func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequest, response *kmsg.DescribeGroupsResponse) error {
+	limit := within(len(request.Groups), 0)
 	for _, name := range request.Groups {
 		row := kmsg.NewDescribeGroupsResponseGroup()
 		row.Group, row.AuthorizedOperations = name, notAsked
-		err := c.mayGroup(name, permitConsume, permitSubscriptions)
+		err := limit
+		if err == nil {
+			err = c.mayGroup(name, permitConsume, permitSubscriptions)
+		}
 		if err == nil {
 			var d groups.Description
 			switch d, err = c.coordinator().Describe(c.group(name)); {
@@ -226,6 +230,9 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 				err = fmt.Errorf("%w with the classic protocol; describe it with ConsumerGroupDescribe", groups.ErrNoGroup)
 			case err == nil:
 				fillDescription(&row, &d)
+				if request.IncludeAuthorizedOperations {
+					row.AuthorizedOperations = c.operationsOnGroup(name)
+				}
 			}
 		}
 		if errors.Is(err, groups.ErrNoGroup) && c.version < 6 {
@@ -286,12 +293,17 @@ func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, res
 }
 
 func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsRequest, response *kmsg.DeleteGroupsResponse) error {
+	limit := within(len(request.Groups), 0)
 	for _, name := range request.Groups {
 		row := kmsg.NewDeleteGroupsResponseGroup()
 		row.Group = name
-		err := c.mayGroup(name, permitDeleteSubscription)
+		err := limit
+		if err == nil {
+			err = c.mayGroup(name, permitDeleteSubscription)
+		}
 		if err == nil {
 			err = c.coordinator().Delete(ctx, c.group(name))
+			c.record(permitDeleteSubscription, c.groupScope(name), err)
 		}
 		row.ErrorCode = c.codeOf(err)
 		response.Groups = append(response.Groups, row)

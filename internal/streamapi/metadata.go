@@ -10,18 +10,19 @@ import (
 	"freshet/internal/names"
 )
 
-const maxTopics = 10_000 // in one request
-
 func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
 	host, port := c.conn.advertised()
 	response.Brokers = []kmsg.MetadataResponseBroker{{NodeID: nodeID, Host: host, Port: port, Rack: c.rack()}}
 	response.ClusterID, response.ControllerID = text(c.session.cluster.clusterID()), nodeID
 	response.AuthorizedOperations = notAsked
+	if request.IncludeClusterAuthorizedOperations {
+		response.AuthorizedOperations = c.operationsOnCluster()
+	}
 	if len(request.Topics) > maxTopics {
 		return errors.New("client asks for the metadata of more topics than the limit allows")
 	}
 	if request.Topics == nil || c.version == 0 && len(request.Topics) == 0 {
-		return c.allTopics(ctx, response)
+		return c.allTopics(ctx, request, response)
 	}
 	for i := range request.Topics {
 		asked := &request.Topics[i]
@@ -37,7 +38,7 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		row.Topic, row.TopicID = asked.Topic, asked.TopicID
 		row.AuthorizedOperations = notAsked
 		if row.ErrorCode = c.codeOf(err); err == nil {
-			c.describeTopic(&row, topic)
+			c.describeTopic(ctx, request, &row, topic)
 			if asked.Topic == nil {
 				row.Topic = text(c.printed(topic.Name()))
 			}
@@ -65,24 +66,15 @@ func (c *call) autoCreate(ctx context.Context, said string, missing error) (*mes
 }
 
 // allTopics lists what the caller may see of the default namespace.
-func (c *call) allTopics(ctx context.Context, response *kmsg.MetadataResponse) error {
-	var found []*messaging.StreamTopic
-	err := c.session.cluster.Broker.StreamTopics(ctx, c.session.namespace, func(t *messaging.StreamTopic) bool {
-		if legal(t.Name().Local) {
-			found = append(found, t)
-		}
-		return true
-	})
+func (c *call) allTopics(ctx context.Context, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
+	topics, err := c.listed(ctx)
 	if err != nil {
 		return err
 	}
-	for _, topic := range found {
-		if !c.sees(ctx, topic.Name()) {
-			continue
-		}
+	for _, topic := range topics {
 		row := kmsg.NewMetadataResponseTopic()
 		row.Topic, row.AuthorizedOperations = text(c.printed(topic.Name())), notAsked
-		c.describeTopic(&row, topic)
+		c.describeTopic(ctx, request, &row, topic)
 		response.Topics = append(response.Topics, row)
 	}
 	return nil
@@ -96,9 +88,12 @@ func (c *call) sees(ctx context.Context, name names.Topic) bool {
 	return quiet.mayTopic(ctx, name, describing...) == nil
 }
 
-func (c *call) describeTopic(row *kmsg.MetadataResponseTopic, topic *messaging.StreamTopic) {
+func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest, row *kmsg.MetadataResponseTopic, topic *messaging.StreamTopic) {
 	row.TopicID = c.session.cluster.topicID(topic.ID())
 	row.IsInternal = topic.Name().Internal()
+	if request.IncludeTopicAuthorizedOperations {
+		row.AuthorizedOperations = c.operationsOnTopic(ctx, topic.Name())
+	}
 	for i := range topic.Partitions() {
 		p := kmsg.NewMetadataResponseTopicPartition()
 		p.Partition, p.Leader, p.LeaderEpoch = i, nodeID, 0
@@ -107,13 +102,16 @@ func (c *call) describeTopic(row *kmsg.MetadataResponseTopic, topic *messaging.S
 	}
 }
 
-func describeCluster(_ context.Context, c *call, _ *kmsg.DescribeClusterRequest, response *kmsg.DescribeClusterResponse) error {
+func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRequest, response *kmsg.DescribeClusterResponse) error {
 	host, port := c.conn.advertised()
 	broker := kmsg.NewDescribeClusterResponseBroker()
 	broker.NodeID, broker.Host, broker.Port, broker.Rack = nodeID, host, port, c.rack()
 	response.Brokers = []kmsg.DescribeClusterResponseBroker{broker}
 	response.ClusterID, response.ControllerID = c.session.cluster.clusterID(), nodeID
 	response.ClusterAuthorizedOperations = notAsked
+	if request.IncludeClusterAuthorizedOperations {
+		response.ClusterAuthorizedOperations = c.operationsOnCluster()
+	}
 	response.EndpointType = 1
 	return nil
 }

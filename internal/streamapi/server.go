@@ -23,7 +23,7 @@ type Server struct {
 	// draining ends when the server shuts down: who waits is answered then.
 	draining context.Context
 	drain    context.CancelFunc
-	wg     sync.WaitGroup
+	wg       sync.WaitGroup
 
 	mu        sync.Mutex
 	closed    bool

@@ -12,6 +12,7 @@ import (
 )
 
 func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsRequest, response *kmsg.CreateTopicsResponse) error {
+	limit := within(len(request.Topics), 0)
 	seen := make(map[string]int)
 	for i := range request.Topics {
 		seen[request.Topics[i].Topic]++
@@ -21,10 +22,11 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 		row := kmsg.NewCreateTopicsResponseTopic()
 		row.Topic, row.NumPartitions, row.ReplicationFactor = asked.Topic, -1, -1
 		var topic *messaging.StreamTopic
-		err := error(nil)
-		if seen[asked.Topic] > 1 {
+		err := limit
+		if err == nil && seen[asked.Topic] > 1 {
 			err = fmt.Errorf("%w: topic %s is named twice", errInvalid, asked.Topic)
-		} else {
+		}
+		if err == nil {
 			topic, err = c.createTopic(ctx, asked, request.ValidateOnly)
 		}
 		if err != nil {
@@ -84,13 +86,6 @@ func createdConfigs(topic *messaging.StreamTopic) []kmsg.CreateTopicsResponseTop
 	return rows
 }
 
-func configSource(config *messaging.StreamConfig) kmsg.ConfigSource {
-	if config.Set {
-		return kmsg.ConfigSourceDynamicTopicConfig
-	}
-	return kmsg.ConfigSourceDefaultConfig
-}
-
 func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsRequest, response *kmsg.DeleteTopicsResponse) error {
 	asked := request.Topics
 	if c.version < 6 {
@@ -99,10 +94,15 @@ func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsReques
 			asked = append(asked, kmsg.DeleteTopicsRequestTopic{Topic: text(name)})
 		}
 	}
+	limit := within(len(asked), 0)
 	for i := range asked {
 		row := kmsg.NewDeleteTopicsResponseTopic()
 		row.Topic, row.TopicID = asked[i].Topic, asked[i].TopicID
-		topic, err := c.topicBy(ctx, deref(asked[i].Topic), asked[i].TopicID, permitDelete)
+		var topic *messaging.StreamTopic
+		err := limit
+		if err == nil {
+			topic, err = c.topicBy(ctx, deref(asked[i].Topic), asked[i].TopicID, permitDelete)
+		}
 		if err == nil {
 			err = c.session.cluster.Broker.DeleteTopic(ctx, topic.Name(), true)
 			c.record(permitDelete, topic.Name().String(), err)

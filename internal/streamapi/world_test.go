@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"freshet/internal/access"
+	"freshet/internal/audit"
 	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/groups"
 	"freshet/internal/identity"
@@ -37,6 +39,32 @@ type world struct {
 	server   *streamapi.Server
 	address  string
 	token    string // of the organization's administrator
+	trail    trail
+}
+
+// trail keeps audit records.
+type trail struct {
+	mu  sync.Mutex
+	all []audit.Record
+}
+
+// Record implements surface.Auditor.
+func (a *trail) Record(r audit.Record) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, r)
+}
+
+// count returns how many calls of a kind were recorded with a decision.
+func (a *trail) count(resource, verb string, decision audit.Decision) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.all {
+		if r := &a.all[i]; r.Resource == resource && r.Verb == verb && r.Decision == decision {
+			n++
+		}
+	}
+	return n
 }
 
 func newWorld(t *testing.T) *world {
@@ -65,7 +93,7 @@ func newWorld(t *testing.T) *world {
 		Broker:    broker, Groups: coordinator,
 	}
 	w.server = streamapi.NewServer(streamapi.Options{
-		Options:  surface.Options{Authenticator: w.identity.Verifier, Authorizer: w.policy},
+		Options:  surface.Options{Authenticator: w.identity.Verifier, Authorizer: w.policy, Auditor: &w.trail},
 		Filter:   w.policy.Filter,
 		Clusters: w,
 	})

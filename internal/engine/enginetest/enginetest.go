@@ -51,6 +51,7 @@ func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 		{"deduplication", dedupTests},
 		{"dead letters", deadLetterTests},
 		{"retention", retentionTests},
+		{"trim", trimTests},
 		{"durability", durabilityTests},
 		{"journals", journalTests},
 	} {

@@ -270,9 +270,19 @@ func (t *topic) planDedupLocked(plan *trimPlan, c *cut, first, to uint64, now ti
 		}
 		to = max(old, first)
 	}
+	upTo, err := t.listDedupLocked(c, first, to)
+	if upTo < to {
+		plan.again(now.UnixMilli())
+	}
+	return upTo, err
+}
+
+// listDedupLocked lists the index keys that go with the entries up to to, as far
+// as one round takes them. The caller holds topic.admin.
+func (t *topic) listDedupLocked(c *cut, first, to uint64) (uint64, error) {
 	// Only single messages can be duplicates; of runs nothing is indexed.
 	looked := 0
-	err = c.part.eachValue(first, to, func(key, value []byte) (bool, error) {
+	err := c.part.eachValue(first, to, func(key, value []byte) (bool, error) {
 		head, err := verify(key, value)
 		if err != nil || head.run {
 			return true, nil // a damaged one is let go with its place
@@ -280,7 +290,6 @@ func (t *topic) planDedupLocked(plan *trimPlan, c *cut, first, to uint64, now ti
 		entry := messageEntry(key)
 		if looked++; looked > dedupRound {
 			to = entry
-			plan.again(now.UnixMilli())
 			return false, nil
 		}
 		r, err := decode(key, value, c.part.id(entry))

@@ -19,6 +19,7 @@ func Sentinels() []error {
 		messaging.ErrSchemaUpdate, messaging.ErrPayload, messaging.ErrSchemaPrefix, messaging.ErrName, messaging.ErrPolicy, messaging.ErrMessage, messaging.ErrMessageID,
 		messaging.ErrForeignID, messaging.ErrNoMessage, messaging.ErrLeaseEnded, messaging.ErrTooLarge, messaging.ErrBatch, messaging.ErrTooMany, messaging.ErrNoDelay, messaging.ErrClosing,
 		messaging.ErrNoRegistry, messaging.ErrTooMuchData, messaging.ErrDamagedMessage,
+		messaging.ErrConfig, messaging.ErrTransaction, messaging.ErrProducerEpoch, messaging.ErrSequence,
 		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
 		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
 		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, replica.ErrClosed, replica.ErrBroken, replica.ErrContended,
