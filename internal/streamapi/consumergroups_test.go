@@ -103,7 +103,7 @@ func TestConsumerProtocol(t *testing.T) {
 	poll(t, one, 4)
 	first.wait(t, 4)
 	w.ok(one.CommitUncommittedOffsets(ctx))
-	if group := w.described("team"); group.State != "Stable" || len(group.Members) != 1 || group.Members[0].MemberEpoch != group.Epoch ||
+	if group := w.describedGroup("team"); group.State != "Stable" || len(group.Members) != 1 || group.Members[0].MemberEpoch != group.Epoch ||
 		len(group.Members[0].Assignment.TopicPartitions) != 1 || len(group.Members[0].Assignment.TopicPartitions[0].Partitions) != 4 {
 		t.Errorf("group is %+v, want it stable with one member that has 4 partitions of its epoch", group)
 	}
@@ -132,7 +132,7 @@ func TestConsumerProtocol(t *testing.T) {
 	}
 }
 
-func (w *world) described(group string) kmsg.ConsumerGroupDescribeResponseGroup {
+func (w *world) describedGroup(group string) kmsg.ConsumerGroupDescribeResponseGroup {
 	w.Helper()
 	request := kmsg.NewPtrConsumerGroupDescribeRequest()
 	request.Groups = []string{group}
@@ -163,7 +163,7 @@ func TestConsumerProtocolByPattern(t *testing.T) {
 		t.Fatal(err)
 	}
 	held.wait(t, 3)
-	if group := w.described("team"); group.AssignorName != "range" || group.Members[0].SubscribedTopicRegex == nil {
+	if group := w.describedGroup("team"); group.AssignorName != "range" || group.Members[0].SubscribedTopicRegex == nil {
 		t.Errorf("group is %+v, want assignor range and a regular expression", group)
 	}
 	if _, err := admin.DeleteTopics(ctx, "logs-a"); err != nil {
@@ -326,7 +326,7 @@ func TestOffsetsOfMembers(t *testing.T) {
 	}
 	client := w.client()
 	w.ok(w.heartbeat(client, func(*kmsg.ConsumerGroupHeartbeatRequest) {}))
-	id := w.described("g").Members[0].Assignment.TopicPartitions[0].TopicID
+	id := w.describedGroup("g").Members[0].Assignment.TopicPartitions[0].TopicID
 	commit := func(version int16, epoch int32, topic [16]byte) error {
 		r := kmsg.NewPtrOffsetCommitRequest()
 		r.Group, r.MemberID, r.Generation = "g", "m", epoch
