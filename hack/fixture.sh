@@ -15,7 +15,7 @@ trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 port=${FRESHET_FIXTURE_PORT:-18799}
 url=http://127.0.0.1:$port
-"$binary" serve --data-dir "$data" --http "127.0.0.1:$port" --https off --ops off --log-level warn &
+"$binary" serve --data-dir "$data" --http "127.0.0.1:$port" --https off --ops off --stream off --stream-tls off --log-level warn &
 pid=$!
 for _ in $(seq 300); do
   curl -sf "$url/readyz" >/dev/null && break

@@ -43,6 +43,7 @@ type answer struct {
 	held     int64
 	session  *session // that the request was taken in; nil before there is one
 	make     func(ctx context.Context) (kmsg.Response, error)
+	reserved *int64        // memory that making it took, to go back when it is sent; may be nil
 	raw      func() []byte // instead of make: a bare frame
 	last     bool          // the connection ends behind it
 }
@@ -184,7 +185,7 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	}
 	call := &call{conn: c, session: c.auth.session, header: h, request: request}
 	a := api.take(ctx, call)
-	a.header, a.session = h, c.auth.session
+	a.header, a.session, a.reserved = h, c.auth.session, &call.reserved
 	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
 	return a, nil
 }
@@ -235,6 +236,9 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 		out = append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...) //nolint:gosec // a few bytes
 	} else {
 		response, err := a.make(ctx)
+		if a.reserved != nil {
+			defer func() { c.release(*a.reserved) }()
+		}
 		if errors.Is(err, errSilent) {
 			return nil
 		}
@@ -247,7 +251,7 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 		out = encode(a, response)
 	}
 	var held int64
-	if len(out) > smallFrame {
+	if len(out) > smallFrame && (a.reserved == nil || *a.reserved == 0) {
 		var err error
 		if held, err = c.hold(ctx, int64(len(out))); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 
 const (
 	maxFetchBytes    = 55 << 20
+	fetchesAtOnce    = 8
 	maxFetchWait     = 60 * time.Second
 	maxBuiltRecords  = 1000 // of single messages in one batch
 	maxBuiltBytes    = 256 << 10
@@ -45,7 +46,7 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *k
 		if c.version < 3 || f.left <= 0 {
 			f.left = maxFetchBytes
 		}
-		if err := f.read(ctx); err != nil {
+		if err := f.readWithRoom(ctx); err != nil {
 			return err
 		}
 		if f.bytes >= int(request.MinBytes) || f.failed || len(f.marks) == 0 || time.Until(deadline) <= 0 {
@@ -57,7 +58,25 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *k
 		if !c.session.who.Live() {
 			return errRevoked
 		}
+		c.conn.release(c.reserved)
+		c.reserved = 0
 	}
+}
+
+// readWithRoom reads once it is its turn, and takes room for what was read before
+// it is the next one's.
+func (f *fetching) readWithRoom(ctx context.Context) error {
+	c := f.c
+	if err := c.conn.server.reading.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer c.conn.server.reading.Release(1)
+	if err := f.read(ctx); err != nil || f.bytes <= smallFrame {
+		return err
+	}
+	held, err := c.conn.hold(ctx, int64(f.bytes))
+	c.reserved = held
+	return err
 }
 
 // await waits for more at the ends of the partitions; false when the time is over.

@@ -32,11 +32,15 @@ func (c *conn) readFrame(ctx context.Context, limit int, patience time.Duration)
 	}
 	// A large frame gets room when some of it is there: clients that announce
 	// much and send nothing take none.
-	frame = make([]byte, min(int(size), smallFrame))
+	small := smallFrame
+	if c.auth.session == nil {
+		small = smallBeforeAuth // strangers have many connections
+	}
+	frame = make([]byte, min(int(size), small))
 	if err := c.readPart(frame); err != nil {
 		return nil, 0, err
 	}
-	if int(size) <= smallFrame {
+	if int(size) <= small {
 		return frame, 0, nil
 	}
 	if held, err = c.hold(ctx, int64(size)); err != nil {

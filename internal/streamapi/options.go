@@ -67,6 +67,7 @@ const (
 	authTimeout          = 10 * time.Second
 	failureDelay         = 100 * time.Millisecond
 	smallFrame           = 64 << 10
+	smallBeforeAuth      = 4 << 10
 )
 
 func (o *Options) complete() {

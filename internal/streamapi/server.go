@@ -17,6 +17,9 @@ type Server struct {
 	opts   Options
 	apis   map[int16]api
 	memory *semaphore.Weighted
+	// reading bounds how many answers are made at once of which nobody knows yet
+	// how large they will be.
+	reading *semaphore.Weighted
 
 	ctx    context.Context // the life of all connections
 	cancel context.CancelFunc
@@ -36,7 +39,7 @@ type Server struct {
 func NewServer(opts Options) *Server {
 	opts.complete()
 	s := &Server{
-		opts: opts, apis: allAPIs(), memory: semaphore.NewWeighted(opts.Limits.Memory),
+		opts: opts, apis: allAPIs(), memory: semaphore.NewWeighted(opts.Limits.Memory), reading: semaphore.NewWeighted(fetchesAtOnce),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
