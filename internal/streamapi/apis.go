@@ -24,9 +24,9 @@ type api struct {
 // call is a request that was taken.
 type call struct {
 	header
-	conn    *conn
-	session *session
-	request kmsg.Request
+	conn     *conn
+	session  *session
+	request  kmsg.Request
 	reserved int64 // memory that the answer took while it was made
 	// unaudited says that being refused is no denial: something is left out of a
 	// list.
