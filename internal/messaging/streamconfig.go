@@ -191,7 +191,7 @@ func (r *streamRules) override(config map[string]string) {
 func (r *streamRules) configure(c *engine.TopicConfig) {
 	if r.retainMillis != nil {
 		c.RetainAge = max(time.Duration(*r.retainMillis)*time.Millisecond, -1)
-		if *r.retainMillis > int64(maxMinutes)*60_000 {
+		if *r.retainMillis > maxMinutes*60_000 {
 			c.RetainAge = -1
 		}
 	}

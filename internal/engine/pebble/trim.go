@@ -285,7 +285,7 @@ func (t *topic) listDedupLocked(c *cut, first, to uint64) (uint64, error) {
 	err := c.part.eachValue(first, to, func(key, value []byte) (bool, error) {
 		head, err := verify(key, value)
 		if err != nil || head.run {
-			return true, nil // a damaged one is let go with its place
+			return true, nil //nolint:nilerr // a damaged one is let go with its place
 		}
 		entry := messageEntry(key)
 		if looked++; looked > dedupRound {
@@ -294,7 +294,7 @@ func (t *topic) listDedupLocked(c *cut, first, to uint64) (uint64, error) {
 		}
 		r, err := decode(key, value, c.part.id(entry))
 		if err != nil || r.Dedup.IsZero() {
-			return true, nil
+			return true, nil //nolint:nilerr // likewise
 		}
 		if id, found, err := t.original(r.Dedup); err == nil && found && id == r.ID {
 			c.dedupKeys = append(c.dedupKeys, dedupKey(t.id, r.Dedup))
