@@ -19,7 +19,7 @@ LDFLAGS := $(KUBE_LDFLAGS) -X freshet/internal/version.version=$(VERSION) -X fre
 
 # Packages that link no Kubernetes library: small enough for the race detector.
 RACE := $(patsubst %,./%/...,$(wildcard $(addprefix internal/,\
-	engine schemas identity access messaging replica web surface names audit dataplane brokerhttp messageapi adminapi registryapi tokenapi)))
+	engine schemas identity access messaging replica web surface names audit dataplane brokerhttp messageapi adminapi registryapi tokenapi streamapi groups records quota workpool)))
 
 .PHONY: help
 help: ## List the targets
