@@ -77,7 +77,8 @@ type server struct {
 	background context.CancelFunc
 	ended      chan struct{} // controllers have stopped
 	failed     chan error
-	closers    []func() error // in the order of opening
+	abort      context.CancelCauseFunc // ends what is being opened
+	closers    []func() error          // in the order of opening
 }
 
 // Run serves until the context ends, then stops in good order. read reads the
@@ -110,7 +111,13 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	s.backups = s.newBackups()
 	loaded := *cfg // as it was read, before open ports are written into it
 	s.current.Store(&loaded)
-	if err := s.open(ctx); err != nil {
+	opening, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	s.abort = abort
+	if err := s.open(opening); err != nil {
+		if cause := context.Cause(opening); cause != nil && ctx.Err() == nil {
+			err = cause // not what it led to
+		}
 		return errors.Join(err, s.close())
 	}
 	s.announce(out, time.Since(started), s.plane.Health())
@@ -211,7 +218,9 @@ func (s *server) openEtcd(ctx context.Context) error {
 		s.closers = append(s.closers, member.Close)
 		go func() {
 			if err, ok := <-member.Failed(); ok && err != nil {
-				s.failed <- fmt.Errorf("embedded etcd: %w", err)
+				err = fmt.Errorf("embedded etcd: %w", err)
+				s.abort(err) // nothing that is still being opened would ever be ready
+				s.failed <- err
 			}
 		}()
 	}

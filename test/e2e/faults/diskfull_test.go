@@ -73,7 +73,13 @@ func TestFaultDiskFull(t *testing.T) {
 	// A start on a full disk.
 	fillDisk(t, mount, filler)
 	fault.Injected++
-	if s, err = start(t, data); err != nil {
+	// Stores that are opened may take what little the reserve gives back before etcd
+	// has written; then the start ends with a sentence, and the next one has more.
+	if s, err = start(t, data); err != nil && strings.Contains(err.Error(), "ended before it was ready") {
+		t.Logf("first start on a full disk: %v", err)
+		s, err = start(t, data)
+	}
+	if err != nil {
 		t.Fatalf("start on a full disk: %v", err)
 	}
 	usable(t, s, &fault)
