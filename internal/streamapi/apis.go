@@ -27,7 +27,7 @@ type call struct {
 	conn     *conn
 	session  *session
 	request  kmsg.Request
-	reserved int64 // memory that the answer took while it was made
+	reserved holding // memory that the answer took while it was made
 	// unaudited says that being refused is no denial: something is left out of a
 	// list.
 	unaudited bool

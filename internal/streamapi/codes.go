@@ -57,6 +57,8 @@ const (
 	codeAuthentication    code = 58
 	codeNotEmpty          code = 68
 	codeNoGroup           code = 69
+	codeSessionID         code = 70
+	codeSessionEpoch      code = 71
 	codeFencedEpoch       code = 74
 	codeUnknownEpoch      code = 75
 	codeCompression       code = 76
@@ -66,6 +68,7 @@ const (
 	codeSubscribed        code = 86
 	codeInvalidRecord     code = 87
 	codeUnknownTopicID    code = 100
+	codeSessionTopicID    code = 106
 	codeFencedMemberEpoch code = 110
 	codeUnreleased        code = 111
 	codeAssignor          code = 112
@@ -175,6 +178,9 @@ var table = []struct {
 	{errClusterDenied, codeClusterDenied},
 	{errTopicID, codeUnknownTopicID},
 	{errInvalid, codeInvalidRequest},
+	{errSessionID, codeSessionID},
+	{errSessionEpoch, codeSessionEpoch},
+	{errSessionTopic, codeSessionTopicID},
 	{errReadOnly, codePolicy},
 	{errCompacted, codePolicy},
 	{errSubscribed, codeSubscribed},

@@ -34,16 +34,18 @@ type conn struct {
 	closing atomic.Bool
 
 	auth auth // the reader's
+
+	fetches *fetchSession // the writer's; nil for none
 }
 
 // answer is a response that is due. It is made when those before it are sent.
 type answer struct {
 	header
-	flexible bool // the response's header has tags
-	held     int64
+	flexible bool     // the response's header has tags
+	held     holding  // of the request
 	session  *session // that the request was taken in; nil before there is one
 	make     func(ctx context.Context) (kmsg.Response, error)
-	reserved *int64        // memory that making it took, to go back when it is sent; may be nil
+	reserved *holding      // memory that making it took, to go back when it is sent; may be nil
 	raw      func() []byte // instead of make: a bare frame
 	last     bool          // the connection ends behind it
 }
@@ -58,7 +60,7 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 	}
 	return &conn{
 		server: s, listener: l, socket: socket, address: address,
-		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4),
+		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4), // of requests
 		answers: make(chan answer, pendingAnswers),
 	}
 }
@@ -137,13 +139,13 @@ func (c *conn) read(ctx context.Context) error {
 		a, err := c.take(ctx, frame)
 		a.held = held
 		if err != nil {
-			c.release(held)
+			held.release()
 			return err
 		}
 		select {
 		case c.answers <- a:
 		case <-ctx.Done():
-			c.release(held)
+			held.release()
 			return ctx.Err()
 		}
 		if a.last {
@@ -210,6 +212,7 @@ func decode(request kmsg.Request, body []byte) (err error) {
 
 // write sends answers in the order of their requests.
 func (c *conn) write(ctx context.Context) error {
+	defer c.endFetchSession()
 	var failed error
 	for a := range c.answers {
 		if failed == nil {
@@ -218,7 +221,7 @@ func (c *conn) write(ctx context.Context) error {
 				_ = c.socket.SetReadDeadline(time.Unix(1, 0))
 			}
 		}
-		c.release(a.held)
+		a.held.release()
 	}
 	return failed
 }
@@ -237,7 +240,7 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 	} else {
 		response, err := a.make(ctx)
 		if a.reserved != nil {
-			defer func() { c.release(*a.reserved) }()
+			defer func() { a.reserved.release() }()
 		}
 		if errors.Is(err, errSilent) {
 			return nil
@@ -250,14 +253,13 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 		}
 		out = encode(a, response)
 	}
-	var held int64
-	if len(out) > smallFrame && (a.reserved == nil || *a.reserved == 0) {
-		var err error
-		if held, err = c.hold(ctx, int64(len(out))); err != nil {
+	if len(out) > smallFrame && (a.reserved == nil || a.reserved.bytes == 0) {
+		held, err := c.hold(ctx, c.server.answers, int64(len(out)))
+		if err != nil {
 			return err
 		}
+		defer held.release()
 	}
-	defer c.release(held)
 	return c.writeAll(out)
 }
 
@@ -275,9 +277,14 @@ func encode(a *answer, response kmsg.Response) []byte {
 
 // writeAll writes in parts, so that a slow reader has to show progress.
 func (c *conn) writeAll(out []byte) error {
+	ends := c.enough(len(out))
 	for len(out) > 0 {
 		part := out[:min(len(out), smallFrame)]
-		if err := c.socket.SetWriteDeadline(time.Now().Add(c.server.opts.Limits.WriteStall)); err != nil {
+		deadline := time.Now().Add(c.server.opts.Limits.WriteStall)
+		if ends.Before(deadline) {
+			deadline = ends
+		}
+		if err := c.socket.SetWriteDeadline(deadline); err != nil {
 			return err
 		}
 		if _, err := c.socket.Write(part); err != nil {

@@ -68,6 +68,8 @@ const (
 	failureDelay         = 100 * time.Millisecond
 	smallFrame           = 64 << 10
 	smallBeforeAuth      = 4 << 10
+	memoryBeforeAuth     = 16 << 20 // of all clients together
+	slowestClient        = 64 << 10 // bytes a second of a large request or answer
 )
 
 func (o *Options) complete() {
