@@ -150,7 +150,6 @@ var table = []struct {
 	{groups.ErrRequest, codeInvalidRequest},
 	{groups.ErrGroupID, codeInvalidGroup},
 	{groups.ErrSessionTimeout, codeSessionTimeout},
-	{groups.ErrRebalanceTimeout, codeSessionTimeout},
 	{groups.ErrUnknownMember, codeUnknownMember},
 	{groups.ErrGeneration, codeIllegalGeneration},
 	{groups.ErrProtocol, codeProtocol},
@@ -194,6 +193,14 @@ const (
 	maxTopics     = 10_000
 	maxPartitions = 100_000
 )
+
+// partitionsIn adds up the partitions of a request's topics.
+func partitionsIn[T any](topics []T, of func(*T) int) (n int) {
+	for i := range topics {
+		n += of(&topics[i])
+	}
+	return n
+}
 
 // within says whether a request asks for no more than it may.
 func within(topics, partitions int) error {

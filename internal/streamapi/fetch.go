@@ -49,10 +49,7 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *k
 		response.ErrorCode = codeInvalidRequest // nobody replicates from here
 		return nil
 	}
-	partitions := 0
-	for i := range request.Topics {
-		partitions += len(request.Topics[i].Partitions)
-	}
+	partitions := partitionsIn(request.Topics, func(t *kmsg.FetchRequestTopic) int { return len(t.Partitions) })
 	if err := within(len(request.Topics), partitions); err != nil {
 		c.refuseFetch(request, response, err)
 		return nil

@@ -141,6 +141,9 @@ type header struct {
 	client       string
 }
 
+// maxClientID is how much of a client's id is kept: it becomes part of member ids.
+const maxClientID = 249
+
 var errShortHeader = errors.New("frame ends inside its header")
 
 // readHeader takes the header off a frame, but for the tags that follow it in
@@ -158,7 +161,7 @@ func readHeader(frame []byte) (h header, body []byte, err error) {
 		return h, nil, errShortHeader
 	}
 	if size > 0 { // -1 is null
-		h.client = string(body[:size])
+		h.client = string(body[:min(size, maxClientID)])
 		body = body[size:]
 	}
 	return h, body, nil

@@ -18,19 +18,18 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 	if request.IncludeClusterAuthorizedOperations {
 		response.AuthorizedOperations = c.operationsOnCluster()
 	}
-	if len(request.Topics) > maxTopics {
-		return errors.New("client asks for the metadata of more topics than the limit allows")
-	}
 	if request.Topics == nil || c.version == 0 && len(request.Topics) == 0 {
 		return c.allTopics(ctx, request, response)
 	}
+	limit := within(len(request.Topics), 0)
 	for i := range request.Topics {
 		asked := &request.Topics[i]
-		said := ""
-		if asked.Topic != nil {
-			said = *asked.Topic
+		said := deref(asked.Topic)
+		var topic *messaging.StreamTopic
+		err := limit
+		if err == nil {
+			topic, err = c.topicBy(ctx, said, asked.TopicID, describing...)
 		}
-		topic, err := c.topicBy(ctx, said, asked.TopicID, describing...)
 		if errors.Is(err, messaging.ErrNoTopic) && request.AllowAutoTopicCreation {
 			topic, err = c.autoCreate(ctx, said, err)
 		}
