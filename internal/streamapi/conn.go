@@ -43,11 +43,18 @@ type answer struct {
 	header
 	flexible bool     // the response's header has tags
 	held     holding  // of the request
+	decoded  holding  // of what it was decoded into
 	session  *session // that the request was taken in; nil before there is one
 	make     func(ctx context.Context) (kmsg.Response, error)
 	reserved *holding      // memory that making it took, to go back when it is sent; may be nil
 	raw      func() []byte // instead of make: a bare frame
 	last     bool          // the connection ends behind it
+}
+
+// done gives back what the request held.
+func (a *answer) done() {
+	a.held.release()
+	a.decoded.release()
 }
 
 // errSilent is what an answer's make returns when nothing is to be sent.
@@ -145,7 +152,7 @@ func (c *conn) read(ctx context.Context) error {
 		select {
 		case c.answers <- a:
 		case <-ctx.Done():
-			held.release()
+			a.done()
 			return ctx.Err()
 		}
 		if a.last {
@@ -179,31 +186,51 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 			return answer{}, err
 		}
 	}
-	if err := decode(request, body); err != nil {
-		return answer{}, fmt.Errorf("request %s version %d: %w", api.name, h.version, err)
-	}
 	if err := c.auth.admits(c, &h); err != nil {
 		return answer{}, err
 	}
+	decoded, err := c.decode(ctx, request, body)
+	if err != nil {
+		return answer{}, fmt.Errorf("request %s version %d: %w", api.name, h.version, err)
+	}
 	call := &call{conn: c, session: c.auth.session, header: h, request: request}
 	a := api.take(ctx, call)
-	a.header, a.session, a.reserved = h, c.auth.session, &call.reserved
+	a.header, a.session, a.reserved, a.decoded = h, c.auth.session, &call.reserved, decoded
 	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
 	return a, nil
 }
 
 var errLeftOver = errors.New("bytes follow its last field")
 
-// decode reads a body, all of it.
-func decode(request kmsg.Request, body []byte) (err error) {
+// decode reads a body, all of it, once there is room for what it stands for.
+func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (holding, error) {
+	memory, err := skim(shapeOf(request.Key(), request.GetVersion()), body)
+	if err != nil {
+		return holding{}, err
+	}
+	var held holding
+	if memory > smallFrame {
+		if c.auth.session == nil {
+			return holding{}, errDecoded // what strangers send has no arrays
+		}
+		if held, err = c.hold(ctx, c.server.decoded, int64(memory)); err != nil {
+			return holding{}, err
+		}
+	}
+	if err := read(request, body); err != nil {
+		held.release()
+		return holding{}, err
+	}
+	return held, nil
+}
+
+// read has the codec read a body that was looked at.
+func read(request kmsg.Request, body []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("body cannot be read: %v", p)
 		}
 	}()
-	if err := skim(shapeOf(request.Key(), request.GetVersion()), body); err != nil {
-		return err
-	}
 	if err := request.ReadFrom(body); err != nil {
 		return fmt.Errorf("body cannot be read: %w", err)
 	}
@@ -221,7 +248,7 @@ func (c *conn) write(ctx context.Context) error {
 				_ = c.socket.SetReadDeadline(time.Unix(1, 0))
 			}
 		}
-		a.held.release()
+		a.done()
 	}
 	return failed
 }

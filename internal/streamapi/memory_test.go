@@ -1,6 +1,7 @@
 package streamapi_test
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -95,6 +96,34 @@ func TestAttackMemoryOfStrangers(t *testing.T) {
 		}
 	}
 	tally.Attack(t, "stream: memory taken by clients that have not authenticated", strangers, successes)
+}
+
+// TestAttackTagsOfStrangers: a request with thousands of tagged fields, which take
+// more memory than bytes, ends the connection before it is read.
+func TestAttackTagsOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := &wire{world: w, token: w.token}
+	successes := 0
+	for _, tags := range []int{5, 100_000} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.conn, r.in = conn, bufio.NewReader(conn)
+		request := kmsg.NewPtrApiVersionsRequest()
+		request.Version, request.ClientSoftwareName, request.ClientSoftwareVersion = 3, "x", "1"
+		for i := range tags {
+			request.UnknownTags.Set(uint32(i), nil)
+		}
+		_, err = r.exchange(request, nil)
+		if (err == nil) != (tags == 5) {
+			successes++
+			t.Errorf("%d tags: got %v, want only few of them read", tags, err)
+		}
+		r.close()
+	}
+	tally.Attack(t, "stream: tagged fields before authentication", 1, successes)
 }
 
 // TestAttackMemoryOfWaiting: clients ask for more than there will be, and wait with

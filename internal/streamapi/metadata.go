@@ -10,6 +10,9 @@ import (
 	"freshet/internal/names"
 )
 
+// onlyReplica is where each partition is. Nobody changes it.
+var onlyReplica = []int32{nodeID}
+
 func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
 	host, port := c.conn.advertised()
 	response.Brokers = []kmsg.MetadataResponseBroker{{NodeID: nodeID, Host: host, Port: port, Rack: c.rack()}}
@@ -93,10 +96,11 @@ func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest,
 	if request.IncludeTopicAuthorizedOperations {
 		row.AuthorizedOperations = c.operationsOnTopic(ctx, topic.Name())
 	}
+	row.Partitions = make([]kmsg.MetadataResponseTopicPartition, 0, topic.Partitions())
 	for i := range topic.Partitions() {
 		p := kmsg.NewMetadataResponseTopicPartition()
 		p.Partition, p.Leader, p.LeaderEpoch = i, nodeID, 0
-		p.Replicas, p.ISR = []int32{nodeID}, []int32{nodeID}
+		p.Replicas, p.ISR = onlyReplica, onlyReplica
 		row.Partitions = append(row.Partitions, p)
 	}
 }

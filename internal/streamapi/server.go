@@ -16,12 +16,14 @@ import (
 type Server struct {
 	opts Options
 	apis map[int16]api
-	// frames is room for requests, answers for what is sent, strangers for requests
-	// of clients that have not authenticated.
-	frames, answers, strangers *semaphore.Weighted
+	// frames is room for requests, decoded for what they are decoded into, answers
+	// for what is sent, strangers for requests of clients that have not
+	// authenticated. Who has room in one of them waits for those behind it only.
+	frames, decoded, answers, strangers *semaphore.Weighted
 	// reading bounds how many answers are made at once of which nobody knows yet
 	// how large they will be.
 	reading *semaphore.Weighted
+	making  *semaphore.Weighted // the same for descriptions
 
 	ctx    context.Context // the life of all connections
 	cancel context.CancelFunc
@@ -46,7 +48,8 @@ func NewServer(opts Options) *Server {
 	s := &Server{
 		opts: opts, apis: allAPIs(), reading: semaphore.NewWeighted(fetchesAtOnce),
 		frames: semaphore.NewWeighted(opts.Limits.Memory / 2), answers: semaphore.NewWeighted(opts.Limits.Memory / 2),
-		strangers: semaphore.NewWeighted(memoryBeforeAuth),
+		decoded: semaphore.NewWeighted(opts.Limits.Memory / 4), strangers: semaphore.NewWeighted(memoryBeforeAuth),
+		making:    semaphore.NewWeighted(answersAtOnce),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
