@@ -36,13 +36,15 @@ type conn struct {
 	auth auth // the reader's
 
 	fetches *fetchSession // the writer's; nil for none
+	muted   atomic.Int64  // until when nothing is read, nanoseconds since the epoch
 }
 
 // answer is a response that is due. It is made when those before it are sent.
 type answer struct {
 	header
 	flexible bool     // the response's header has tags
-	held     holding  // of the request
+	size     int      // of the request
+	held     holding  // of it
 	decoded  holding  // of what it was decoded into
 	session  *session // that the request was taken in; nil before there is one
 	make     func(ctx context.Context) (kmsg.Response, error)
@@ -133,6 +135,9 @@ func (c *conn) read(ctx context.Context) error {
 		if c.auth.session == nil {
 			limit, patience = frameBeforeAuth, time.Until(started.Add(authTimeout))
 		}
+		if err := c.mute(ctx); err != nil {
+			return err
+		}
 		frame, held, err := c.readFrame(ctx, limit, patience)
 		if c.closing.Load() {
 			return io.EOF
@@ -144,7 +149,7 @@ func (c *conn) read(ctx context.Context) error {
 			return err
 		}
 		a, err := c.take(ctx, frame)
-		a.held = held
+		a.held, a.size = held, len(frame)
 		if err != nil {
 			held.release()
 			return err
@@ -186,7 +191,7 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 			return answer{}, err
 		}
 	}
-	if err := c.auth.admits(c, &h); err != nil {
+	if err := c.auth.admits(ctx, c, &h); err != nil {
 		return answer{}, err
 	}
 	decoded, err := c.decode(ctx, request, body)
@@ -270,6 +275,7 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 			defer func() { a.reserved.release() }()
 		}
 		if errors.Is(err, errSilent) {
+			c.throttle(a, 0)
 			return nil
 		}
 		if err != nil {
@@ -279,6 +285,10 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 			return errRevoked
 		}
 		out = encode(a, response)
+		if delay := c.throttle(a, len(out)); delay > 0 {
+			setThrottle(response, delay)
+			out = encode(a, response)
+		}
 	}
 	if len(out) > smallFrame && (a.reserved == nil || a.reserved.bytes == 0) {
 		held, err := c.hold(ctx, c.server.answers, int64(len(out)))

@@ -8,6 +8,7 @@ import (
 	"freshet/internal/groups"
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
+	"freshet/internal/quota"
 	"freshet/internal/surface"
 )
 
@@ -24,6 +25,7 @@ type Cluster struct {
 	Audiences    []string
 	Broker       *messaging.Broker
 	Groups       *groups.Coordinator
+	Quota        *quota.Cluster // nil: no limits
 	// Serves says whether the cluster still has the protocol; nil: always.
 	Serves func() bool
 }
@@ -52,10 +54,15 @@ type Options struct {
 	surface.Options
 	// Filter says which of the things in a scope a principal has a permission on.
 	// access.Policy has one.
-	Filter   func(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+	Filter func(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+	// Revision moves when decisions of Authorizer and Filter may have changed. nil:
+	// none are remembered. access.Policy has one.
+	Revision func() uint64
 	Clusters Clusters
 	Limits   Limits
-	Logger   *slog.Logger // nil discards
+	// ListAll shows topics of other namespaces to clients that ask for all.
+	ListAll bool
+	Logger  *slog.Logger // nil discards
 }
 
 // Fixed bounds (docs/spec/stream.md#limits).

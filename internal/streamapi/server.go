@@ -66,6 +66,9 @@ type Listener struct {
 	net.Listener
 	TLS        *tls.Config // nil for plain text
 	Advertised string      // host[:port] that clients are sent to; "" for the address they came to
+	// Anonymous returns a token for clients of this machine that bring none; nil:
+	// everybody authenticates.
+	Anonymous func(*Cluster) (string, error)
 }
 
 // Serve takes connections until the server is shut down.
