@@ -70,7 +70,7 @@ func (s *server) openStream(context.Context) error {
 		return nil
 	}
 	s.stream.server = streamapi.NewServer(streamapi.Options{
-		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision,
+		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision, Rules: s.identity.policy.RulesBeneath,
 		Clusters: streamClusters{s}, ListAll: s.cfg.Stream.ListAll,
 		Limits: streamapi.Limits{
 			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory), Connections: s.cfg.Stream.Connections,
