@@ -79,13 +79,13 @@ func (s *server) openStream(context.Context) error {
 		Logger: s.log,
 	})
 	if s.stream.plain != nil {
-		s.serveStream(streamapi.Listener{Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
+		s.serveStream(streamapi.Listener{Name: "plain", Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
 	}
 	if s.stream.tls != nil {
 		secured := s.tlsConfig.Clone()
 		secured.NextProtos = nil
 		secured.GetCertificate = s.streamCertificate(secured.GetCertificate)
-		s.serveStream(streamapi.Listener{Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
+		s.serveStream(streamapi.Listener{Name: "tls", Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ func (c *conn) throttle(a *answer, bytes int) (millis int32) {
 	if delay < time.Millisecond {
 		return 0
 	}
+	c.server.throttled.Add(1)
 	c.muted.Store(time.Now().Add(delay).UnixNano())
 	return int32(delay.Milliseconds()) //nolint:gosec // bounded above
 }
