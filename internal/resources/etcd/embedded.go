@@ -96,6 +96,9 @@ func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 	if err := cleanclose.Forget(cleanclose.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 	}
+	if err := claimSegment(dir); err != nil {
+		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
+	}
 	e, err := words.start(cfg)
 	if err != nil {
 		return nil, startError(dir, err)
