@@ -51,6 +51,7 @@ type server struct {
 
 	lock      *lock
 	room      *diskRoom
+	restored  *restored
 	files     files
 	ports     *listeners
 	member    *etcd.Member
@@ -270,9 +271,10 @@ func (s *server) openPlane(context.Context) (err error) {
 		return err
 	}
 	opts := s.planeOptions()
-	if opts.MayLack, err = mayLack(s.cfg); err != nil {
+	if s.restored, err = openRestored(s.cfg); err != nil {
 		return err
 	}
+	opts.MayLack = s.restored.mayLack
 	if s.plane, err = dataplane.Open(opts); err != nil {
 		return err
 	}
