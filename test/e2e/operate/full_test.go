@@ -41,22 +41,16 @@ func TestFaultFullQuota(t *testing.T) {
 	if server, err = testserver.Start(t.Context(), program(t), dir, options); err != nil {
 		t.Fatalf("the server does not start with a full store: %v", err)
 	}
-	// Compaction goes on finding something for a while: old states of what was
-	// made. Then nothing changes any more.
-	rounds := 0
-	for idle := 0; idle < 2; rounds++ {
-		made := fillUp(t, server)
-		fault.Checked += made
-		if idle++; made > 0 {
-			idle = 0
-		}
-		if rounds == 50 {
-			t.Fatalf("filling the store: got %d more in round %d, want it full", made, rounds)
+	told := ""
+	for range 50 { // compaction goes on finding something for a while
+		fault.Checked += fillUp(t, server)
+		if told = degraded(t, server, &fault); told == "" {
+			break
 		}
 	}
-	if code := makeUser(t, server, "one-more", 300<<10); code != http.StatusServiceUnavailable {
+	if told != "" {
 		fault.Wrong++
-		t.Errorf("creating in a full store: got %d, want 503", code)
+		t.Errorf("a full store: %s", told)
 	}
 	if n := countUsers(t, server); n != fault.Checked {
 		fault.Lost = fault.Checked - n
@@ -69,10 +63,8 @@ func TestFaultFullQuota(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"ok\ndegraded: the resource store is nearly full", "freshet_etcd_refusing 1", `freshet_resource_bytes{organization="acme"}`} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("%q is not in\n%s", want, out)
-		}
+	if want := `freshet_resource_bytes{organization="acme"}`; !strings.Contains(string(out), want) {
+		t.Errorf("%q is not in\n%s", want, out)
 	}
 	fault.Recovery = time.Since(began)
 	if code := makeUser(t, server, "afterwards", 300<<10); code != http.StatusCreated {
@@ -80,6 +72,48 @@ func TestFaultFullQuota(t *testing.T) {
 		t.Errorf("creating after the way out: got %d, want 201", code)
 	}
 	fault.Record(t)
+}
+
+// degraded looks at a store that is full: a user of 250 KiB is refused with 503,
+// /readyz is 200 and says that the store is nearly full, and the metric
+// freshet_etcd_refusing is 1. It returns "" when all three hold, one after the other,
+// and else what does not.
+func degraded(t *testing.T, server *testserver.Server, fault *tally.Fault) string {
+	t.Helper()
+	if code := makeUser(t, server, fmt.Sprintf("more-%d", time.Now().UnixNano()), 250<<10); code != http.StatusServiceUnavailable {
+		if code == http.StatusCreated {
+			fault.Checked++
+		}
+		return fmt.Sprintf("creating in it: got %d, want 503", code)
+	}
+	for _, page := range []struct{ path, want string }{
+		{"/readyz", "ok\ndegraded: the resource store is nearly full"}, {"/metrics", "\nfreshet_etcd_refusing 1\n"},
+	} {
+		code, text := ops(t, server, page.path)
+		if code != http.StatusOK || !strings.Contains(text, page.want) {
+			return fmt.Sprintf("%s: got %d without %q, want 200 with it", page.path, code, page.want)
+		}
+	}
+	return ""
+}
+
+// ops reads a page for operators.
+func ops(t *testing.T, server *testserver.Server, path string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Ops+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }() // read only
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
 }
 
 // fillUp makes users until the store refuses small ones many times in a row.
