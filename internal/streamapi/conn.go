@@ -2,6 +2,7 @@ package streamapi
 
 import (
 	"bufio"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -22,6 +23,7 @@ import (
 type conn struct {
 	server   *Server
 	listener Listener
+	accepted net.Conn // below TLS
 	socket   net.Conn
 	in       *bufio.Reader
 	address  string // of the client, without the port
@@ -34,6 +36,8 @@ type conn struct {
 	closing atomic.Bool
 
 	auth auth // the reader's
+
+	waiting *list.Element // among the server's strangers; Server.mu guards it
 }
 
 // answer is a response that is due. It is made when those before it are sent.
@@ -57,7 +61,7 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 		address = socket.RemoteAddr().String()
 	}
 	return &conn{
-		server: s, listener: l, socket: socket, address: address,
+		server: s, listener: l, accepted: socket, socket: socket, address: address,
 		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4),
 		answers: make(chan answer, pendingAnswers),
 	}
@@ -74,7 +78,7 @@ func (c *conn) serve() {
 		log.Debug("TLS handshake of a stream connection failed", slog.String("error", err.Error()))
 		return
 	}
-	c.in = bufio.NewReaderSize(c.socket, 16<<10)
+	c.in = bufio.NewReaderSize(c.socket, bufferBeforeAuth)
 	written := make(chan error, 1)
 	go func() { written <- c.write(ctx) }()
 	err := c.read(ctx)

@@ -59,10 +59,12 @@ func (c *conn) readFrame(ctx context.Context, limit int, patience time.Duration)
 }
 
 // readPart reads one part of a frame, for which there is as much time as a slow
-// writer gets.
+// writer gets. Strangers have no more than they have to authenticate.
 func (c *conn) readPart(part []byte) error {
-	if err := c.socket.SetReadDeadline(time.Now().Add(c.server.opts.Limits.WriteStall)); err != nil {
-		return err
+	if c.auth.session != nil {
+		if err := c.socket.SetReadDeadline(time.Now().Add(c.server.opts.Limits.WriteStall)); err != nil {
+			return err
+		}
 	}
 	_, err := io.ReadFull(c.in, part)
 	return err

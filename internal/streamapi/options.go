@@ -60,15 +60,27 @@ type Options struct {
 
 // Fixed bounds (docs/spec/stream.md#limits).
 const (
-	frameBeforeAuth      = 512 << 10
+	frameBeforeAuth      = 32 << 10 // twice the largest token
 	pendingAnswers       = 64
 	connectionsByAddress = 1000
+	strangersByAddress   = 100
+	leastStrangers       = 16
+	strangersShare       = 10 // of the connections of a listener, at most
+	strangersMemory      = 4  // the share of the memory that their requests can take
 	idleTimeout          = 10 * time.Minute
 	authTimeout          = 10 * time.Second
 	failureDelay         = 100 * time.Millisecond
 	smallFrame           = 64 << 10
 	smallBeforeAuth      = 4 << 10
+	bufferBeforeAuth     = 1 << 10
+	buffer               = 16 << 10
 )
+
+// strangers is how many connections may wait to be authenticated, of all listeners.
+// They are far fewer than those that have, and cannot take the memory of these.
+func (l *Limits) strangers() int {
+	return max(leastStrangers, min(l.Connections/strangersShare, int(l.Memory/strangersMemory/frameBeforeAuth)))
+}
 
 func (o *Options) complete() {
 	o.Complete("streamapi")

@@ -38,6 +38,12 @@ func (r *wire) open() {
 	if r.conn, err = (&net.Dialer{}).DialContext(r.Context(), "tcp", r.address); err != nil {
 		r.Fatal(err)
 	}
+	r.authenticate()
+}
+
+// authenticate brings the token.
+func (r *wire) authenticate() {
+	r.Helper()
 	r.in = bufio.NewReader(r.conn)
 	handshake := kmsg.NewPtrSASLHandshakeRequest()
 	handshake.Version, handshake.Mechanism = 1, "PLAIN"

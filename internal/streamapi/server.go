@@ -33,6 +33,7 @@ type Server struct {
 	listeners map[net.Listener]int // and how many connections it has
 	conns     map[*conn]struct{}
 	addresses map[string]int // connections by the client's address
+	strangers strangers
 }
 
 // NewServer makes a server that listens nowhere yet.
@@ -41,6 +42,7 @@ func NewServer(opts Options) *Server {
 	s := &Server{
 		opts: opts, apis: allAPIs(), memory: semaphore.NewWeighted(opts.Limits.Memory), reading: semaphore.NewWeighted(fetchesAtOnce),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
+		strangers: newStrangers(opts.Limits.strangers()),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.draining, s.drain = context.WithCancel(s.ctx)
@@ -104,6 +106,13 @@ func (s *Server) admit(c *conn) bool {
 	if s.closed || s.listeners[c.listener.Listener] >= s.opts.Limits.Connections || s.addresses[c.address] >= connectionsByAddress {
 		return false
 	}
+	gone, ok := s.strangers.addLocked(c)
+	if !ok {
+		return false
+	}
+	if gone != nil {
+		_ = gone.accepted.Close() // its own goroutine does the rest
+	}
 	s.listeners[c.listener.Listener]++
 	s.addresses[c.address]++
 	s.conns[c] = struct{}{}
@@ -114,6 +123,7 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	s.strangers.removeLocked(c)
 	s.listeners[c.listener.Listener]--
 	if s.addresses[c.address]--; s.addresses[c.address] == 0 {
 		delete(s.addresses, c.address)
