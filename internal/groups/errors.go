@@ -7,7 +7,6 @@ import "freshet/internal/errs"
 var (
 	ErrGroupID           = errs.New(errs.Invalid, "group id is empty or longer than 249 bytes")
 	ErrSessionTimeout    = errs.New(errs.Invalid, "session timeout is not between 6 s and 30 min")
-	ErrRebalanceTimeout  = errs.New(errs.Invalid, "rebalance timeout is not between 0 and 30 min")
 	ErrUnknownMember     = errs.New(errs.NotFound, "member is not in the group; join it again")
 	ErrGeneration        = errs.New(errs.Conflict, "generation of the group is over; join it again")
 	ErrProtocol          = errs.New(errs.Conflict, "members of the group have no protocol in common with this one")

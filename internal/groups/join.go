@@ -23,7 +23,7 @@ type JoinRequest struct {
 	ClientID   string
 	ClientHost string
 	Session    time.Duration
-	Rebalance  time.Duration // how long the member may take to join again
+	Rebalance  time.Duration // how long the member may take to join again; 0 as long as the session
 	Type       string        // such as "consumer"
 	Protocols  []Protocol    // the preferred one first
 	// NeedsID makes a new member without an instance id come twice, so that one
@@ -90,14 +90,20 @@ func (r *JoinRequest) check() error {
 	switch {
 	case r.Session < minSession || r.Session > maxSession:
 		return fmt.Errorf("%w: %s", ErrSessionTimeout, r.Session)
-	case r.Rebalance < 0 || r.Rebalance > maxRebalance:
-		return fmt.Errorf("%w: %s", ErrRebalanceTimeout, r.Rebalance)
 	case r.Type == "" || len(r.Protocols) == 0:
 		return fmt.Errorf("%w: the member names none", ErrProtocol)
 	case len(r.Protocols) > maxProtocols || size > maxMemberBytes:
 		return fmt.Errorf("%w: %d protocols with %d bytes, at most %d with %d are allowed", ErrTooLarge, len(r.Protocols), size, maxProtocols, maxMemberBytes)
 	}
 	return nil
+}
+
+// rebalance is how long the group really waits for the member.
+func (r *JoinRequest) rebalance() time.Duration {
+	if r.Rebalance <= 0 {
+		return r.Session
+	}
+	return min(r.Rebalance, maxRebalance)
 }
 
 // supportsLocked says whether a member could take part beside those that are
@@ -195,7 +201,7 @@ func (g *group) admitLocked(req *JoinRequest, id string) (*waiter[JoinResult], J
 // describe takes over what a member says of itself.
 func (m *member) describe(req *JoinRequest) {
 	m.client, m.host = req.ClientID, req.ClientHost
-	m.session, m.rebalance = req.Session, req.Rebalance
+	m.session, m.rebalance = req.Session, req.rebalance()
 	m.protocols = req.Protocols
 }
 

@@ -147,7 +147,6 @@ var table = []struct {
 	{groups.ErrRequest, codeInvalidRequest},
 	{groups.ErrGroupID, codeInvalidGroup},
 	{groups.ErrSessionTimeout, codeSessionTimeout},
-	{groups.ErrRebalanceTimeout, codeSessionTimeout},
 	{groups.ErrUnknownMember, codeUnknownMember},
 	{groups.ErrGeneration, codeIllegalGeneration},
 	{groups.ErrProtocol, codeProtocol},
