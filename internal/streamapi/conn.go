@@ -199,7 +199,12 @@ func decode(request kmsg.Request, body []byte) (err error) {
 			err = fmt.Errorf("body cannot be read: %v", p)
 		}
 	}()
-	if err := skim(shapeOf(request.Key(), request.GetVersion()), body); err != nil {
+	shape := shapeOf(request.Key(), request.GetVersion())
+	err = skim(shape, body)
+	if shorter, ok := unpadded(request, body); ok && errors.Is(err, errLeftOver) && skim(shape, shorter) == nil {
+		body, err = shorter, nil
+	}
+	if err != nil {
 		return err
 	}
 	if err := request.ReadFrom(body); err != nil {
