@@ -106,6 +106,9 @@ func TestDescribeTopicPartitions(t *testing.T) {
 					all = append(all, fmt.Sprintf("%s!%d", *topic.Topic, topic.ErrorCode))
 				}
 				for _, p := range topic.Partitions {
+					if p.EligibleLeaderReplicas == nil || p.LastKnownELR == nil {
+						t.Errorf("%s, partition %d: got lists that are null, which the Java client cannot read", *topic.Topic, p.Partition)
+					}
 					all = append(all, fmt.Sprintf("%s%d", *topic.Topic, p.Partition))
 				}
 			}
