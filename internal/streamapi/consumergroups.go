@@ -16,7 +16,10 @@ import (
 )
 
 func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.ConsumerGroupHeartbeatRequest, response *kmsg.ConsumerGroupHeartbeatResponse) error {
-	err := c.mayGroup(request.Group, permitConsume)
+	err := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.ConsumerGroupHeartbeatRequestTopic) int { return len(t.Partitions) }))
+	if err == nil {
+		err = c.mayGroup(request.Group, permitConsume)
+	}
 	if err == nil {
 		err = c.maySubscribe(ctx, request.SubscribedTopicNames)
 	}

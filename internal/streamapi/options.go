@@ -67,7 +67,10 @@ const (
 	authTimeout          = 10 * time.Second
 	failureDelay         = 100 * time.Millisecond
 	smallFrame           = 64 << 10
+	answersAtOnce        = 8
 	smallBeforeAuth      = 4 << 10
+	memoryBeforeAuth     = 16 << 20 // of all clients together
+	slowestClient        = 64 << 10 // bytes a second of a large request or answer
 )
 
 func (o *Options) complete() {

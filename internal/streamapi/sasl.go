@@ -131,19 +131,24 @@ func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, erro
 		return nil, err
 	}
 	next, err := c.begin(ctx, given)
-	if err == nil && a.session != nil {
-		err = a.session.same(next)
+	if err == nil {
+		next.mechanism = a.mechanism
+		if a.session != nil {
+			err = a.session.same(next)
+		}
 	}
 	if err != nil {
 		c.audit(nil, err.Error())
 		return nil, err
 	}
-	next.mechanism = a.mechanism
 	return next, nil
 }
 
 // same says whether a client that authenticates again is who it was.
 func (s *session) same(next *session) error {
+	if s.mechanism != next.mechanism {
+		return errors.New("authenticating again must be with the same mechanism; open another connection for another")
+	}
 	if s.who.Name != next.who.Name || s.cluster.UID != next.cluster.UID || s.namespace != next.namespace {
 		return errors.New("authenticating again must be for the same account, cluster and namespace; open another connection for others")
 	}

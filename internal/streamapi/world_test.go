@@ -67,7 +67,7 @@ func (a *trail) count(resource, verb string, decision audit.Decision) (n int) {
 	return n
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, edit ...func(*streamapi.Options)) *world {
 	t.Helper()
 	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
 	if err != nil {
@@ -92,11 +92,15 @@ func newWorld(t *testing.T) *world {
 		Audiences: []string{identity.InstanceAudience(organization, instance)},
 		Broker:    broker, Groups: coordinator,
 	}
-	w.server = streamapi.NewServer(streamapi.Options{
+	opts := streamapi.Options{
 		Options:  surface.Options{Authenticator: w.identity.Verifier, Authorizer: w.policy, Auditor: &w.trail},
 		Filter:   w.policy.Filter,
 		Clusters: w,
-	})
+	}
+	for _, e := range edit {
+		e(&opts)
+	}
+	w.server = streamapi.NewServer(opts)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
