@@ -149,3 +149,23 @@ func TestDescribeTopicPartitions(t *testing.T) {
 		t.Errorf("cursor behind the last partition: got %+v, %v; want the topics behind it", response, err)
 	}
 }
+
+// TestMetadataByID: who asks for a topic by its id learns its name. The Java client
+// sends an empty name with the id, others none.
+func TestMetadataByID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := short(t)
+	client := w.client()
+	made, err := kadm.NewClient(client).CreateTopic(ctx, 1, 1, nil, "orders")
+	w.ok(err)
+	for name, said := range map[string]*string{"no name": nil, "an empty name": str("")} {
+		request := kmsg.NewPtrMetadataRequest()
+		request.Topics = []kmsg.MetadataRequestTopic{{Topic: said, TopicID: made.ID}}
+		response, err := request.RequestWith(ctx, client)
+		w.ok(err)
+		if got := response.Topics[0]; got.ErrorCode != 0 || got.Topic == nil || *got.Topic != "orders" {
+			t.Errorf("with %s: got code %d and name %v, want orders", name, got.ErrorCode, got.Topic)
+		}
+	}
+}
