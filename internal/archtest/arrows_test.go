@@ -39,6 +39,9 @@ var rules = []rule{
 	// Leaves.
 	{[]string{"internal/errs", "internal/names", "internal/newest", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version", "internal/lru", "internal/cleanclose"}, nil, []string{"*"}},
+
+	// What others import: nothing of internal.
+	{[]string{"client/..."}, []string{"client/..."}, join(kube, engines, cobra, []string{"freshet/internal/...", "freshet/api/..."})},
 	{[]string{"internal/records"}, nil, join(http, kube, engines, cobra)},
 	{[]string{"internal/quota"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
@@ -122,7 +125,7 @@ var rules = []rule{
 
 	// Not part of the product.
 	{[]string{"internal/archtest", "console/...", "api/openapi", "hack/..."}, nil, nil},
-	{[]string{"test/...", "bench/..."}, []string{"api/...", "internal/...", "test/...", "bench/..."}, nil},
+	{[]string{"test/...", "bench/..."}, []string{"api/...", "client/...", "internal/...", "test/...", "bench/..."}, nil},
 }
 
 func join(lists ...[]string) []string { return slices.Concat(lists...) }
@@ -139,7 +142,7 @@ var exclusive = []struct {
 }{
 	{"net/http", []string{
 		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/auditapi/...", "internal/resources/...",
-		"internal/telemetry", "internal/server/...", "internal/cli", "api/generated/...", "console/...", "test/...", "bench/...",
+		"internal/telemetry", "internal/server/...", "internal/cli", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
