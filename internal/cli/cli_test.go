@@ -17,7 +17,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"freshet/internal/cli/command"
@@ -302,43 +301,6 @@ func TestDocumentedCommands(t *testing.T) {
 	if count < 15 {
 		t.Errorf("found %d command lines, want more: does the test still look?", count)
 	}
-}
-
-// TestExamples keeps the help honest: three examples for every command, and
-// each of them is a command line that parses.
-func TestExamples(t *testing.T) {
-	t.Parallel()
-	root := newRoot(&command.Env{Getenv: func(string) string { return "" }}, Server{})
-	for _, cmd := range append(all(root), root) {
-		if cmd.Short == "" {
-			t.Errorf("%s has no short help", cmd.CommandPath())
-		}
-		var count int
-		for line := range strings.Lines(cmd.Example) {
-			line = strings.TrimSpace(line)
-			if strings.HasPrefix(line, "# ") {
-				count++
-			}
-			if !strings.HasPrefix(line, "freshet ") && !strings.HasPrefix(line, "diff <(freshet") {
-				continue
-			}
-			if err := parses(strings.NewReplacer("diff <(", "", ")", " |").Replace(line)); err != nil {
-				t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
-			}
-		}
-		if count < 3 {
-			t.Errorf("%s has %d examples, want at least 3", cmd.CommandPath(), count)
-		}
-	}
-}
-
-func all(cmd *cobra.Command) []*cobra.Command {
-	var list []*cobra.Command
-	for _, sub := range cmd.Commands() {
-		list = append(list, sub)
-		list = append(list, all(sub)...)
-	}
-	return list
 }
 
 func TestHelp(t *testing.T) {
