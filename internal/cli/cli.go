@@ -20,6 +20,7 @@ import (
 	"freshet/internal/cli/authcmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/resourcecmd"
 	"freshet/internal/cli/servercmd"
 	"freshet/internal/errs"
 )
@@ -39,6 +40,8 @@ const (
 	ExitDenied   = 4
 	ExitConflict = 5
 	ExitTimeout  = 6
+	// ExitInterrupted is what shells say of a program that Ctrl-C ended.
+	ExitInterrupted = 130
 )
 
 // Execute runs one command line and returns the exit code.
@@ -47,8 +50,14 @@ func Execute(ctx context.Context, args []string, streams Streams, server Server)
 	root := newRoot(env, server)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+	var quiet command.Quiet
+	switch {
+	case err == nil:
 		return ExitOK
+	case errors.As(err, &quiet):
+		return quiet.Code
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return ExitInterrupted // whoever pressed Ctrl-C knows
 	}
 	_, _ = fmt.Fprintln(streams.Err, "freshet:", err) // nothing is left to tell when stderr is gone
 	if line := hintFor(err); line != "" {
@@ -100,6 +109,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	)
 	for _, family := range [][]*cobra.Command{
 		authcmd.Commands(env),
+		resourcecmd.Commands(env),
 		servercmd.Commands(server),
 	} {
 		root.AddCommand(family...)
