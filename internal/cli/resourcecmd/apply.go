@@ -159,7 +159,7 @@ func (a *apply) apply(ctx context.Context, m manifest) (resources.Object, string
 		return nil, "", err
 	case before == nil:
 		return after, "created", nil
-	case before.ResourceVersion() == after.ResourceVersion():
+	case plain(before) == plain(after):
 		return after, "unchanged", nil
 	}
 	return after, "configured", nil

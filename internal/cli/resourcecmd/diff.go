@@ -98,9 +98,10 @@ func (d *diff) both(ctx context.Context, m manifest) (before, after string, err 
 	return plain(was), plain(will), nil
 }
 
-// plain is an object without what the server keeps count of.
-func plain(o resources.Object) string {
-	if o == nil {
+// plain is what an object asks for, without what the server keeps count of.
+func plain(object resources.Object) string {
+	var o resources.Object
+	if object == nil || object.Into(&o) != nil {
 		return ""
 	}
 	if metadata, ok := o.Field("metadata").(map[string]any); ok {
