@@ -25,6 +25,8 @@ var (
 	apiserver = []string{"k8s.io/apiserver/..."}
 	engines   = []string{"github.com/cockroachdb/pebble/...", "github.com/nats-io/..."}
 	cobra     = []string{"github.com/spf13/cobra"}
+	// commandLine is what the command line does not link but is handed.
+	commandLine = []string{"k8s.io/apiserver/...", "github.com/cockroachdb/pebble/...", "freshet/internal/server/..."}
 )
 
 // surfaces speak HTTP for the domains; the resource API and its kinds stand
@@ -120,7 +122,18 @@ var rules = []rule{
 
 	// Composition.
 	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli"}},
-	{[]string{"internal/cli"}, []string{"api/...", "internal/backup", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
+	{[]string{"internal/cli"}, []string{"client/...", "internal/cli/...", "internal/errs"}, commandLine},
+	{[]string{"internal/cli/hint"}, nil, []string{"*"}},
+	{[]string{"internal/cli/output"}, nil, join(http, kube, engines, cobra)},
+	{[]string{"internal/cli/contexts"}, []string{"internal/cli/hint", "internal/errs", "internal/kubeconfig"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/cli/tokencache"}, []string{"client", "internal/cli/contexts"}, join(kube, engines, cobra)},
+	{[]string{"internal/cli/command"}, []string{"client/...", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/config", "internal/errs", "internal/version"}, join(kube, engines)},
+	{ // what speaks to a server does so through the client, as anybody's program does
+		[]string{"internal/cli/authcmd"},
+		[]string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/config", "internal/errs", "internal/kubeconfig"},
+		join(kube, engines),
+	},
+	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.
@@ -142,9 +155,9 @@ var exclusive = []struct {
 }{
 	{"net/http", []string{
 		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/auditapi/...", "internal/resources/...",
-		"internal/telemetry", "internal/server/...", "internal/cli", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
+		"internal/telemetry", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},
-	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/..."}},
+	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
 	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "test/..."}},
 	{"github.com/twmb/franz-go/pkg/kmsg", []string{"internal/streamapi/...", "test/..."}},

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"freshet/internal/cli/command"
 	"freshet/internal/config"
 	"freshet/internal/errs"
 )
@@ -257,7 +258,7 @@ func parses(line string) error {
 			break
 		}
 	}
-	fresh := newRoot(Streams{}, Server{})
+	fresh := newRoot(&command.Env{Getenv: func(string) string { return "" }}, Server{})
 	target, rest, err := fresh.Find(words[1:])
 	if err == nil {
 		err = target.ParseFlags(rest)
@@ -303,7 +304,7 @@ func TestDocumentedCommands(t *testing.T) {
 // each of them is a command line that parses.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	root := newRoot(Streams{}, Server{})
+	root := newRoot(&command.Env{Getenv: func(string) string { return "" }}, Server{})
 	for _, cmd := range append(all(root), root) {
 		if cmd.Short == "" {
 			t.Errorf("%s has no short help", cmd.CommandPath())

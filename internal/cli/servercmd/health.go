@@ -1,4 +1,4 @@
-package cli
+package servercmd
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/cli/command"
 	"freshet/internal/config"
 	"freshet/internal/errs"
 )
@@ -38,11 +39,11 @@ all, and 6 when it does not answer in time. Made for container health checks.`,
 
   # each check by name
   freshet health --verbose`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			base, err := url.Parse(o.server)
 			if err != nil || base.Host == "" {
-				return usagef(cmd, "--server takes a URL, not %q", o.server)
+				return command.Usagef(cmd, "--server takes a URL, not %q", o.server)
 			}
 			client, err := httpClient(o.caFile)
 			if err != nil {

@@ -1,4 +1,4 @@
-package cli
+package servercmd
 
 import (
 	"bytes"
@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
 	"freshet/internal/errs"
 )
@@ -54,11 +56,11 @@ directory; its address is taken from the kubeconfig there.`,
 
   # the credentials of some service account have leaked
   freshet admin reset-credentials --organization acme --service-account ci --out ci.json`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.out == "" {
 				if r.organization != defaults.Admin.Organization || r.account != defaults.Admin.ServiceAccount {
-					return usagef(cmd, "--out is required to write the credentials of %s/%s", r.organization, r.account)
+					return command.Usagef(cmd, "--out is required to write the credentials of %s/%s", r.organization, r.account)
 				}
 				r.out = filepath.Join(r.dataDir, "admin.json")
 			}
@@ -99,7 +101,7 @@ func (r *reset) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return writePrivate(r.out, credentials)
+	return contexts.WritePrivate(r.out, credentials)
 }
 
 // connect finds the server, the token and the certificate authority.
@@ -247,18 +249,4 @@ func refusal(response *http.Response, text []byte) error {
 		kind = errs.Conflict
 	}
 	return errs.Newf(kind, "the server refused: %s", status.Message)
-}
-
-// writePrivate writes a file that only its owner can read, whole or not at all.
-func writePrivate(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temp.Name()) }() // gone already when all went well
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return os.Rename(temp.Name(), path)
 }

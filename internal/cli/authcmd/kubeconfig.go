@@ -1,4 +1,4 @@
-package cli
+package authcmd
 
 import (
 	"errors"
@@ -9,12 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
 	"freshet/internal/errs"
 	"freshet/internal/kubeconfig"
 )
 
-func newKubeconfig() *cobra.Command {
+func newKubeconfig(env *command.Env) *cobra.Command {
 	defaults := config.Default()
 	var o struct{ dataDir, server, organization string }
 	cmd := &cobra.Command{
@@ -32,18 +34,17 @@ the one that the server recorded there when it last started.`,
 
   # a server with its data elsewhere
   freshet kubeconfig --data-dir /var/lib/freshet`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.server == "" {
-				recorded, err := serverOf(filepath.Join(o.dataDir, "kubeconfig"), defaults.SecureURL())
-				if err != nil {
-					return err
+				o.server = defaults.SecureURL()
+				if local, err := contexts.Local(o.dataDir); err == nil {
+					o.server = local.Server
 				}
-				o.server = recorded
 			}
 			base, err := url.Parse(o.server)
 			if err != nil || base.Host == "" || base.Scheme != "https" {
-				return usagef(cmd, "--server takes an https URL, not %q: kubectl sends credentials over nothing else", o.server)
+				return command.Usagef(cmd, "--server takes an https URL, not %q: kubectl sends credentials over nothing else", o.server)
 			}
 			options, err := adminOptions(o.dataDir, base)
 			if err != nil {
@@ -59,7 +60,7 @@ the one that the server recorded there when it last started.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
+	f.StringVar(&o.dataDir, "data-dir", env.DataDir(), "the server's data `directory`")
 	f.StringVar(&o.server, "server", "", "HTTPS base `URL` of the server (default: as recorded in the data directory)")
 	f.StringVar(&o.organization, "organization", defaults.Admin.Organization, "`organization` (namespace) of the context")
 	return cmd

@@ -1,4 +1,4 @@
-package cli
+package servercmd
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/cli/command"
 	"freshet/internal/config"
 )
 
@@ -31,7 +32,7 @@ trail again and reads certificates and configuration again.`,
 
   # production: TLS on all interfaces, settings from a file
   freshet serve --config /etc/freshet.yaml --http off --https :443`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			read := func() (*config.Config, error) {
 				cfg, err := loadConfig(file)

@@ -1,4 +1,4 @@
-package cli
+package servercmd
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
 	"freshet/internal/errs"
 )
@@ -79,13 +81,13 @@ obeys within a second; one that is stopped, before it answers anybody.`,
 func signingArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return usagef(cmd, "say what to do: list or withdraw")
+		return command.Usagef(cmd, "say what to do: list or withdraw")
 	case args[0] == "list" && len(args) > 1:
-		return usagef(cmd, "unexpected argument %q", args[1])
+		return command.Usagef(cmd, "unexpected argument %q", args[1])
 	case args[0] == "withdraw" && len(args) == 1:
-		return usagef(cmd, "withdraw takes ids of signing keys, or all")
+		return command.Usagef(cmd, "withdraw takes ids of signing keys, or all")
 	case args[0] != "list" && args[0] != "withdraw":
-		return usagef(cmd, "unknown action %q", args[0])
+		return command.Usagef(cmd, "unknown action %q", args[0])
 	}
 	return nil
 }
@@ -163,7 +165,7 @@ func (s *signing) ask(ids []string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := writePrivate(s.file, append(before, strings.Join(ids, "\n")+"\n"...)); err != nil {
+	if err := contexts.WritePrivate(s.file, append(before, strings.Join(ids, "\n")+"\n"...)); err != nil {
 		return err
 	}
 	if err := os.Chmod(s.file, 0o644); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // names of public keys

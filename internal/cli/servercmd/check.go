@@ -1,15 +1,15 @@
-package cli
+package servercmd
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 	"freshet/internal/config"
 )
 
@@ -45,7 +45,7 @@ means; docs/howto/damage.md says what to do then.`,
 
   # with a configuration that puts keys or the audit trail elsewhere
   freshet check --config /etc/freshet.yaml`,
-		Args: atMost(1),
+		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(file)
 			if err != nil {
@@ -65,11 +65,11 @@ means; docs/howto/damage.md says what to do then.`,
 }
 
 func check(ctx context.Context, server Server, cfg *config.Config, out, progress io.Writer) error {
-	p := &checkPrinter{out: out, progress: progress, isTerminal: isTerminal(progress)}
+	p := &checkPrinter{out: out, progress: output.NewProgress(progress)}
 	if err := server.Check(ctx, cfg, p); err != nil {
 		return errors.Join(err, p.err)
 	}
-	p.clear()
+	p.progress.Clear()
 	if p.damaged > 0 {
 		return errors.Join(fmt.Errorf("%w: %d things in %s; docs/howto/damage.md says what to do", errDamaged, p.damaged, cfg.DataDir), p.err)
 	}
@@ -77,22 +77,12 @@ func check(ctx context.Context, server Server, cfg *config.Config, out, progress
 	return p.err
 }
 
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 // checkPrinter prints one line per part, and how far it is on a terminal.
 type checkPrinter struct {
-	out, progress io.Writer
-	isTerminal    bool
-	shown         time.Time // when progress was last shown
-	damaged       int
-	err           error // of printing
+	out      io.Writer
+	progress *output.Progress
+	damaged  int
+	err      error // of printing
 }
 
 func (p *checkPrinter) print(format string, args ...any) {
@@ -101,35 +91,22 @@ func (p *checkPrinter) print(format string, args ...any) {
 	}
 }
 
-// clear removes the line with the progress.
-func (p *checkPrinter) clear() {
-	if !p.shown.IsZero() {
-		_, _ = fmt.Fprint(p.progress, "\r\x1b[K") // only a decoration
-		p.shown = time.Time{}
-	}
-}
-
 // Part implements CheckReport.
 func (p *checkPrinter) Part(name, contents string) {
-	p.clear()
+	p.progress.Clear()
 	p.print("ok       %s: %s\n", name, contents)
 }
 
 // Damaged implements CheckReport.
 func (p *checkPrinter) Damaged(name, problem string) {
-	p.clear()
+	p.progress.Clear()
 	p.damaged++
 	p.print("DAMAGED  %s: %s\n", name, problem)
 }
 
-// progressEvery keeps a terminal readable.
-const progressEvery = 100 * time.Millisecond
-
 // Progress implements CheckReport.
 func (p *checkPrinter) Progress(name string, done, total int64) {
-	if !p.isTerminal || total == 0 || time.Since(p.shown) < progressEvery {
-		return
+	if total > 0 {
+		p.progress.Printf("checking %s: %d %%", name, done*100/total)
 	}
-	p.shown = time.Now()
-	_, _ = fmt.Fprintf(p.progress, "\r\x1b[Kchecking %s: %d %%", name, done*100/total) // only a decoration
 }

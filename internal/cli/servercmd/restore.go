@@ -1,4 +1,4 @@
-package cli
+package servercmd
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/backup"
+	"freshet/internal/cli/command"
 )
 
 func newRestore(server Server) *cobra.Command {
@@ -35,10 +36,10 @@ Run it as the user of the server.`,
 
   # one without keys
   freshet restore /backup/freshet --data-dir /var/lib/freshet --encryption-key /safe/encryption.key`,
-		Args: one("a backup"),
+		Args: command.One("a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("data-dir") {
-				return usagef(cmd, "--data-dir is required: the data directory to make")
+				return command.Usagef(cmd, "--data-dir is required: the data directory to make")
 			}
 			o.From, o.Stdin, o.Progress = args[0], cmd.InOrStdin(), reporter(cmd.ErrOrStderr(), "restored")
 			m, err := server.Restore(cmd.Context(), o)

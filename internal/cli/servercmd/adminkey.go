@@ -1,4 +1,4 @@
-package cli
+package servercmd
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/cli/command"
 	"freshet/internal/config"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
@@ -97,16 +98,16 @@ it: add, copy the file to every replica, activate, copy again.`,
 
 func keyArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usagef(cmd, "say what to do: list, rotate, add, activate or retire")
+		return command.Usagef(cmd, "say what to do: list, rotate, add, activate or retire")
 	}
 	action, ok := keyActions[args[0]]
 	switch {
 	case !ok:
-		return usagef(cmd, "unknown action %q", args[0])
+		return command.Usagef(cmd, "unknown action %q", args[0])
 	case action.takesID && len(args) != 2:
-		return usagef(cmd, "%s takes the id of a key", args[0])
+		return command.Usagef(cmd, "%s takes the id of a key", args[0])
 	case !action.takesID && len(args) != 1:
-		return usagef(cmd, "unexpected argument %q", args[1])
+		return command.Usagef(cmd, "unexpected argument %q", args[1])
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
-package cli
+package servercmd
 
 import (
 	"github.com/spf13/cobra"
+
+	"freshet/internal/cli/command"
 )
 
 // newAdmin groups what the operator of a server does with its data directory at
@@ -23,7 +25,7 @@ directory: whoever can read that is the server's administrator.`,
 
   # a key that signs tokens has leaked
   freshet admin signing-key withdraw 5l2fWnC0hZ7Yk1mFqkUx`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newResetCredentials(), newEncryptionKey(server), newSigningKey())

@@ -1,4 +1,4 @@
-package cli
+package servercmd
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/backup"
+	"freshet/internal/cli/command"
 	"freshet/internal/control"
 	"freshet/internal/errs"
 )
@@ -49,11 +50,11 @@ Run it as the user of the server, or as root.`,
 
   # is it good?
   freshet backup verify /backup/freshet`,
-		Args: one("a directory, or - for a tar stream"),
+		Args: command.One("a directory, or - for a tar stream"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.to, b.out, b.tell = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if b.to == "-" && b.keep > 0 {
-				return usagef(cmd, "--keep is for a directory")
+				return command.Usagef(cmd, "--keep is for a directory")
 			}
 			return b.run(cmd.Context())
 		},
@@ -64,16 +65,6 @@ Run it as the user of the server, or as root.`,
 	f.IntVar(&b.keep, "keep", 0, "then remove the oldest backups until `n` are left (0: remove none)")
 	cmd.AddCommand(newBackupVerify(), newBackupList())
 	return cmd
-}
-
-// one demands one argument, and says what it is.
-func one(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usagef(cmd, "say what to use: %s", what)
-		}
-		return atMost(1)(cmd, args)
-	}
 }
 
 func (b *backupRun) run(ctx context.Context) (err error) {
@@ -186,7 +177,7 @@ stream, or - for one on standard input.`,
 
   # a stream
   freshet backup verify freshet.tar`,
-		Args: one("a backup"),
+		Args: command.One("a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := backup.Verify(cmd.Context(), args[0], cmd.InOrStdin(), reporter(cmd.ErrOrStderr(), "read"))
 			if err != nil {
@@ -218,7 +209,7 @@ func newBackupList() *cobra.Command {
 
   # how many there are
   freshet backup list /backup/freshet | wc -l`,
-		Args: one("a directory"),
+		Args: command.One("a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := backup.List(args[0])
 			if err != nil {

@@ -1,10 +1,11 @@
-package cli
+package servercmd
 
 import (
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/cli/command"
 	"freshet/internal/config"
 )
 
@@ -21,7 +22,7 @@ func newConfig() *cobra.Command {
 
   # the effective settings of a file; secrets are never shown
   freshet config print /etc/freshet.yaml`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigCheck(), newConfigPrint())
@@ -42,9 +43,9 @@ func newConfigCheck() *cobra.Command {
   freshet config check ./deploy/freshet.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef(cmd, "name the file to check")
+				return command.Usagef(cmd, "name the file to check")
 			}
-			return atMost(1)(cmd, args)
+			return command.AtMost(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(args[0])
@@ -72,7 +73,7 @@ func newConfigPrint() *cobra.Command {
 
   # what differs from the defaults
   diff <(freshet config print) <(freshet config print freshet.yaml)`,
-		Args: atMost(1),
+		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(append(args, "")[0])
 			if err != nil {
