@@ -180,6 +180,7 @@ func TestProducerKeepsOrderAndHandlesEverything(t *testing.T) {
 	var mu sync.Mutex
 	seen := make(map[string]bool)
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	err := sub.Handle(ctx, 8, func(_ context.Context, d *client.Delivery) error {
 		mu.Lock()
 		defer mu.Unlock()

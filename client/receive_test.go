@@ -116,6 +116,7 @@ func TestOutageIsWaitedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker("a")
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		count := 0
 		for msg, err := range b.subscription(t).Messages(ctx) {
 			if err != nil {
@@ -194,6 +195,7 @@ func TestLostLeaseIsTold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBroker("a")
 				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
 				err := b.subscription(t).Handle(ctx, 2, func(ctx context.Context, _ *client.Delivery) error {
 					b.set(func() { b.away, b.refuse = why == "away", "extend" })
 					begin := time.Now()
