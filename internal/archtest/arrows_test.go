@@ -122,7 +122,8 @@ var rules = []rule{
 
 	// Composition.
 	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli"}},
-	{[]string{"internal/cli"}, []string{"client/...", "internal/cli/...", "internal/errs"}, commandLine},
+	{[]string{"internal/cli"}, []string{"client/...", "internal/cli/...", "internal/errs", "internal/version"}, commandLine},
+	{[]string{"internal/cli/reference"}, []string{"internal/cli/command"}, join(kube, engines)},
 	{[]string{"internal/cli/hint"}, nil, []string{"*"}},
 	{[]string{"internal/cli/output"}, nil, join(http, kube, engines, cobra)},
 	{[]string{"internal/cli/contexts"}, []string{"internal/cli/hint", "internal/errs", "internal/kubeconfig"}, join(http, kube, engines, cobra)},
@@ -130,7 +131,7 @@ var rules = []rule{
 	{[]string{"internal/cli/command"}, []string{"client/...", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/config", "internal/errs", "internal/version"}, join(kube, engines)},
 	{ // what speaks to a server does so through the client, as anybody's program does
 		[]string{"internal/cli/authcmd"},
-		[]string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/config", "internal/errs", "internal/kubeconfig"},
+		[]string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/errs", "internal/kubeconfig", "internal/version"},
 		join(kube, engines),
 	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},

@@ -104,6 +104,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	} {
 		root.AddCommand(family...)
 	}
+	root.AddCommand(command.Offline(newDocs(env), newCompletion(env))...)
 	return root
 }
 

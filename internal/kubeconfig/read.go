@@ -15,7 +15,7 @@ func Entry(text []byte) (Options, error) {
 		return Options{}, fmt.Errorf("this is not a kubeconfig: %w", err)
 	}
 	var o Options
-	name := cmp.Or(f.CurrentContext, name)
+	name := cmp.Or(f.CurrentContext, defaultName)
 	clusterName, userName := name, name
 	for _, c := range f.Contexts {
 		if c.Name == name {

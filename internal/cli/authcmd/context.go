@@ -2,6 +2,7 @@ package authcmd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
+	"freshet/internal/cli/tokencache"
 	"freshet/internal/errs"
 )
 
@@ -178,8 +180,8 @@ func newContextDelete(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Forget a context, and the copy of its credentials",
-		Long: `Forget a context, and the copy of its credentials that 'freshet login' made. The
-account stays as it is; 'freshet sa rotate' or 'freshet apikey revoke' end what has leaked.`,
+		Long: `Forget a context, the copy of its credentials that 'freshet login' made, and all
+access tokens that are kept. The account stays as it is; 'freshet sa rotate' or 'freshet apikey revoke' end what has leaked.`,
 		Example: `  # a context that is not needed any more
   freshet context delete staging
 
@@ -203,7 +205,7 @@ account stays as it is; 'freshet sa rotate' or 'freshet apikey revoke' end what 
 			if err != nil {
 				return err
 			}
-			if err := contexts.Forget(contexts.Directory(env.Getenv), gone); err != nil {
+			if err := errors.Join(contexts.Forget(contexts.Directory(env.Getenv), gone), tokencache.Clear(tokencache.Directory(env.Getenv))); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(env.Out, "context %s is gone\n", args[0])

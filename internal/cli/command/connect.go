@@ -10,8 +10,10 @@ import (
 	"net/url"
 
 	"freshet/client"
+	"freshet/client/resources"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
 	"freshet/internal/cli/tokencache"
 	"freshet/internal/version"
 )
@@ -25,17 +27,33 @@ func (e *Env) Client() (*client.Client, error) {
 	return e.connect(c, "")
 }
 
+// Resources are those of the chosen server, and the context it was chosen by. What
+// the server warns of is told on standard error.
+func (e *Env) Resources() (*resources.Client, contexts.Context, error) {
+	c, err := e.Context()
+	if err != nil {
+		return nil, c, err
+	}
+	conn, err := e.connect(c, "")
+	if err != nil {
+		return nil, c, err
+	}
+	r := resources.New(conn)
+	r.Warn = func(text string) {
+		_, _ = fmt.Fprintln(e.Err, "Warning:", output.Clean(text)) // a courtesy
+	}
+	return r, c, nil
+}
+
 // ClusterClient speaks to the chosen cluster: messages and schemas.
 func (e *Env) ClusterClient(ctx context.Context) (*client.Client, error) {
 	c, err := e.Context()
 	if err != nil {
 		return nil, err
 	}
-	audience := ""
-	if c.Credential.File != "" { // a token that is asked for has to be good for the cluster's instance
-		if audience, err = e.audience(ctx, c); err != nil {
-			return nil, err
-		}
+	audience, err := e.Audience(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 	return e.connect(c, audience)
 }
@@ -64,7 +82,7 @@ func (e *Env) Tokens(c contexts.Context, audience string) (client.TokenSource, e
 	return nil, hint.Add(fmt.Errorf("context %s names no credentials", c.Name), "Sign in again with 'freshet login'.")
 }
 
-// Connect makes the client of a context. audience is that of its tokens, "" for the
+// connect makes the client of a context. audience is that of its tokens, "" for the
 // resource API.
 func (e *Env) connect(c contexts.Context, audience string) (*client.Client, error) {
 	tokens, err := e.Tokens(c, audience)
@@ -77,16 +95,20 @@ func (e *Env) connect(c contexts.Context, audience string) (*client.Client, erro
 	})
 }
 
-// audience is that of the tokens which are good for the context's cluster: it is
-// made of the cluster's organization and instance (docs/spec/resources.md#r10).
-func (e *Env) audience(ctx context.Context, c contexts.Context) (string, error) {
+// Audience is that of the tokens which are good for the context's cluster: it is
+// made of the cluster's organization and instance (docs/spec/resources.md#r10). It is
+// empty when no token is asked for because there is one already.
+func (e *Env) Audience(ctx context.Context, c contexts.Context) (string, error) {
+	if c.Credential.File == "" {
+		return "", nil
+	}
 	if c.Instance == "" {
-		resources, err := e.connect(c, "")
+		conn, err := e.connect(c, "")
 		if err != nil {
 			return "", err
 		}
-		defer resources.Close()
-		answer, err := resources.Do(ctx, &client.Request{
+		defer conn.Close()
+		answer, err := conn.Do(ctx, &client.Request{
 			Method: http.MethodGet,
 			Path:   "/apis/cloud.vendor.io/v1alpha1/namespaces/" + url.PathEscape(c.Organization) + "/messagingclusters/" + url.PathEscape(c.Cluster),
 		})

@@ -148,8 +148,8 @@ func RefuseConnection(cmd *cobra.Command) error {
 		return nil
 	}
 	var err error
-	cmd.InheritedFlags().Visit(func(f *pflag.Flag) {
-		if err == nil && f.Name != "help" {
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if err == nil && f.Changed {
 			err = Usagef(cmd, "--%s has no effect here: the command uses no context", f.Name)
 		}
 	})

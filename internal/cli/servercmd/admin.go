@@ -23,8 +23,8 @@ directory: whoever can read that is the server's administrator.`,
   # a new key for secrets at rest
   freshet admin encryption-key rotate
 
-  # a key that signs tokens has leaked
-  freshet admin signing-key withdraw 5l2fWnC0hZ7Yk1mFqkUx`,
+  # a key that signs tokens has leaked: which are there?
+  freshet admin signing-key list`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -59,12 +59,11 @@ it: add, copy the file to every replica, activate, copy again.`,
 		Example: `  # one server: a new key, at once
   freshet admin encryption-key rotate
 
-  # when the log says that every secret is sealed with the active key
-  freshet admin encryption-key list
-  freshet admin encryption-key retire 5f0c2a9be1d3a744
+  # the old one, once the server has sealed every secret with the new one
+  until freshet admin encryption-key retire $(freshet admin encryption-key list | tail -n 1); do sleep 1; done
 
   # a server with a configuration of its own
-  freshet admin encryption-key list --config /etc/freshet.yaml`,
+  freshet admin encryption-key list --config freshet.yaml`,
 		Args: keyArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(configFile)

@@ -52,7 +52,7 @@ directory; its address is taken from the kubeconfig there.`,
   freshet admin reset-credentials
 
   # another server
-  freshet admin reset-credentials --data-dir /var/lib/freshet --server https://127.0.0.1:9443
+  freshet admin reset-credentials --data-dir freshet-data --server $SERVER
 
   # the credentials of some service account have leaked
   freshet admin reset-credentials --organization acme --service-account ci --out ci.json`,
@@ -119,12 +119,18 @@ func (r *reset) connect() error {
 	if r.base, err = url.Parse(r.server); err != nil || r.base.Host == "" {
 		return errs.Newf(errs.Invalid, "--server takes a URL, not %q", r.server)
 	}
-	ca := filepath.Join(r.dataDir, "tls", "ca.crt")
-	if _, err := os.Stat(ca); err != nil {
-		ca = "" // a server with a certificate of its own
-	}
-	r.client, err = httpClient(ca)
+	r.client, err = httpClient(ownAuthority(r.dataDir))
 	return err
+}
+
+// ownAuthority is the file of the authority that a server has made itself, "" for one
+// with a certificate of its own.
+func ownAuthority(dataDir string) string {
+	file := filepath.Join(dataDir, "tls", "ca.crt")
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	return file
 }
 
 // serverOf reads the server's address from the kubeconfig that it left; missing is

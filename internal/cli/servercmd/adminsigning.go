@@ -44,8 +44,8 @@ obeys within a second; one that is stopped, before it answers anybody.`,
 		Example: `  # which keys there are; a token names its own as kid
   freshet admin signing-key list
 
-  # that key has leaked
-  freshet admin signing-key withdraw 5l2fWnC0hZ7Yk1mFqkUx
+  # the active one has leaked
+  freshet admin signing-key withdraw $(freshet admin signing-key list | sed -n 's/ (active)//p')
 
   # the data directory has leaked
   freshet admin signing-key withdraw all`,

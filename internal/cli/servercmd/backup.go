@@ -42,14 +42,14 @@ act as the system administrator. --without-keys leaves out the encryption keys,
 the operator's token and the certificate authority.
 
 Run it as the user of the server, or as root.`,
-		Example: `  # into a new folder in /backup/freshet, of which the last seven are kept
-  freshet backup --data-dir /var/lib/freshet --keep 7 /backup/freshet
+		Example: `  # into a new folder in ./backups, of which the last seven are kept
+  freshet backup --keep 7 backups
 
   # to another machine
-  freshet backup --data-dir /var/lib/freshet - | ssh backup.example 'cat > freshet.tar'
+  freshet backup --data-dir freshet-data - | ssh backup.example 'cat > freshet.tar'
 
   # is it good?
-  freshet backup verify /backup/freshet`,
+  freshet backup verify backups`,
 		Args: command.One("a directory, or - for a tar stream"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.to, b.out, b.tell = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -170,10 +170,10 @@ func newBackupVerify() *cobra.Command {
 of a backup, the folder of several (the newest is meant), a file with a tar
 stream, or - for one on standard input.`,
 		Example: `  # the newest of a directory
-  freshet backup verify /backup/freshet
+  freshet backup verify backups
 
   # a single one
-  freshet backup verify /backup/freshet/20260102T030405.000Z
+  freshet backup verify backups/$(freshet backup list backups | head -n 1 | cut -f 1)
 
   # a stream
   freshet backup verify freshet.tar`,
@@ -202,13 +202,13 @@ func newBackupList() *cobra.Command {
 		Use:   "list DIRECTORY",
 		Short: "List the backups in a directory, oldest first",
 		Example: `  # when they began, and how much they hold
-  freshet backup list /backup/freshet
+  freshet backup list backups
 
   # the newest
-  freshet backup list /backup/freshet | tail -n 1
+  freshet backup list backups | tail -n 1
 
   # how many there are
-  freshet backup list /backup/freshet | wc -l`,
+  freshet backup list backups | wc -l`,
 		Args: command.One("a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := backup.List(args[0])

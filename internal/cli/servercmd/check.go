@@ -41,10 +41,10 @@ means; docs/howto/damage.md says what to do then.`,
   freshet check
 
   # another one
-  freshet check /var/lib/freshet
+  freshet check restored
 
   # with a configuration that puts keys or the audit trail elsewhere
-  freshet check --config /etc/freshet.yaml`,
+  freshet check --config freshet.yaml`,
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(file)

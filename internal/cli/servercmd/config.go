@@ -15,13 +15,13 @@ func newConfig() *cobra.Command {
 		Short: "Check and show the configuration",
 		Long:  `Check a configuration file, or show the configuration the server would run with.`,
 		Example: `  # is the file valid? every problem is listed with its field
-  freshet config check /etc/freshet.yaml
+  freshet config check freshet.yaml
 
   # all settings with their defaults, as a file to start from
-  freshet config print > freshet.yaml
+  freshet config print > defaults.yaml
 
   # the effective settings of a file; secrets are never shown
-  freshet config print /etc/freshet.yaml`,
+  freshet config print freshet.yaml`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -34,13 +34,13 @@ func newConfigCheck() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Say whether a configuration file is valid",
 		Example: `  # before a restart
-  freshet config check /etc/freshet.yaml
+  freshet config check freshet.yaml
 
   # in a script: the exit code is 0 only when the file is valid
-  freshet config check freshet.yaml && systemctl restart freshet
+  freshet config check freshet.yaml && echo "ready to restart"
 
-  # from anywhere, without a server
-  freshet config check ./deploy/freshet.yaml`,
+  # as the server would see it with another domain
+  FRESHET_DOMAIN=stream.example freshet config check freshet.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return command.Usagef(cmd, "name the file to check")
@@ -66,13 +66,13 @@ func newConfigPrint() *cobra.Command {
 		Use:   "print [FILE]",
 		Short: "Print the effective configuration",
 		Example: `  # the defaults, as a file to start from
-  freshet config print > freshet.yaml
+  freshet config print > defaults.yaml
 
   # a file with all defaults filled in
   freshet config print freshet.yaml
 
   # what differs from the defaults
-  diff <(freshet config print) <(freshet config print freshet.yaml)`,
+  diff <(freshet config print) <(freshet config print freshet.yaml) || true`,
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(append(args, "")[0])

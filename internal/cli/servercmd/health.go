@@ -1,6 +1,7 @@
 package servercmd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
 	"freshet/internal/errs"
 )
@@ -35,12 +37,18 @@ all, and 6 when it does not answer in time. Made for container health checks.`,
   freshet health
 
   # another one, through its own certificate authority
-  freshet health --server https://stream.example:8443 --ca-file freshet-data/tls/ca.crt
+  freshet health --server $SERVER --ca-file freshet-data/tls/ca.crt
 
   # each check by name
   freshet health --verbose`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("server") {
+				o.server = "http://" + config.Default().HTTP
+				if local, err := contexts.Local(dataDirectory()); err == nil {
+					o.server, o.caFile = local.Server, cmp.Or(o.caFile, ownAuthority(dataDirectory()))
+				}
+			}
 			base, err := url.Parse(o.server)
 			if err != nil || base.Host == "" {
 				return command.Usagef(cmd, "--server takes a URL, not %q", o.server)
@@ -55,7 +63,7 @@ all, and 6 when it does not answer in time. Made for container health checks.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.server, "server", "http://"+config.Default().HTTP, "base `URL` of the server")
+	f.StringVar(&o.server, "server", "", "base `URL` of the server (default: where the one of ./freshet-data listens, or http://127.0.0.1:8080)")
 	f.StringVar(&o.caFile, "ca-file", "", "certificate authority to trust besides the system's (PEM `file`)")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for an answer")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show every check")

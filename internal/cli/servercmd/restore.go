@@ -28,14 +28,13 @@ in configuration.yaml in the data directory, for you to compare.
 
 Run it as the user of the server.`,
 		Example: `  # the newest backup
-  freshet restore /backup/freshet --data-dir /var/lib/freshet
+  freshet restore backups --data-dir restored
 
   # from another machine
-  ssh backup.example cat freshet.tar |
-  freshet restore - --data-dir /var/lib/freshet
+  ssh backup.example 'cat freshet.tar' | freshet restore - --data-dir restored-from-afar
 
   # one without keys
-  freshet restore /backup/freshet --data-dir /var/lib/freshet --encryption-key /safe/encryption.key`,
+  freshet restore keyless --data-dir restored-with-keys --encryption-key encryption.key`,
 		Args: command.One("a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("data-dir") {

@@ -22,7 +22,7 @@ func newVersion() *cobra.Command {
   freshet version -o json
 
   # which commit is this?
-  freshet version -o json | jq -r .commit`,
+  freshet version -o yaml | sed -n 's/^commit: //p'`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printVersion(cmd, format)
