@@ -240,14 +240,14 @@ func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
 		Use:     "delete GROUP",
 		Aliases: []string{"rm"},
 		Short:   "Delete a consumer group that has no members, with its offsets",
-		Example: `  # a group that is not needed any more
+		Example: `  # does it have members?
+  freshet group describe workers
+
+  # a group that is not needed any more
   freshet group delete workers
 
-  # which were they?
-  freshet group list
-
-  # does it have members?
-  freshet group describe workers`,
+  # what is left
+  freshet group list`,
 		Args: args("the group's name"),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			c, err := env.ClusterClient(cmd.Context())

@@ -36,7 +36,7 @@ type printOptions struct {
 }
 
 func (o *printOptions) addFlags(cmd *cobra.Command) {
-	output.AddFlag(cmd.Flags(), &o.format, formatValue, output.FormatWide, output.FormatJSON)
+	output.AddFlag(cmd.Flags(), &o.format, formatValue, output.FormatWide, output.FormatJSON, output.FormatName)
 	cmd.Flags().StringVar(&o.decode, "decode", codeNone, "show payloads as JSON by a schema: `registry` (the id in front of them), topic (the topic's own schema) or none")
 	cmd.Flags().BoolVarP(&o.null, "null", "0", false, "end messages with a zero byte instead of a line break")
 }
@@ -97,6 +97,8 @@ func (p *printer) print(ctx context.Context, r *client.Received) error {
 		line = text
 	case output.FormatWide:
 		line = fmt.Appendf(nil, "%s  %s  %s  %s", r.PublishTime.UTC().Format("2006-01-02T15:04:05.000Z"), r.StringID, keyWord(r), value)
+	case output.FormatName:
+		line = []byte(r.StringID)
 	default:
 		line = value
 	}

@@ -20,10 +20,10 @@ func newAck(env *command.Env) *cobra.Command {
 		Long: `Acknowledge messages by their ids, so that the subscription delivers them no more.
 Acknowledging twice is no error.`,
 		Example: `  # the message that peek shows first
-  freshet ack orders billing $(freshet subscription peek orders billing --count 1 -o json | jq -r .id)
+  freshet ack orders billing $(freshet subscription peek orders billing -o name | head -n 1)
 
   # all of a partition up to a message
-  freshet ack orders billing --cumulative $(freshet subscription peek orders billing --count 1 -o json | jq -r .id)
+  freshet ack orders billing --cumulative $(freshet subscription peek orders billing -o name | head -n 1)
 
   # skip everything that is there
   freshet subscription reset orders billing --to latest`,
@@ -59,14 +59,14 @@ func newNack(env *command.Env) *cobra.Command {
 		Long: `Give messages back that are on lease, to be delivered again. A message that was
 delivered before has to be named by the receipt of its delivery, which
 'freshet consume -o json' shows, since another reader may have it by now.`,
-		Example: `  # what is on lease to whom? (the column LEASED)
-  freshet subscription list orders
+		Example: `  # a message whose id a reader wrote down before it died
+  freshet nack orders billing $(head -n 1 held.txt)
 
-  # give back one message, by the id that its reader logged
-  freshet nack orders billing 8:0:-1:0
+  # another one, not before five minutes have passed
+  freshet nack orders billing --delay 5m $(sed -n 2p held.txt)
 
-  # later
-  freshet nack orders billing 8:0:-1:0 --delay 5m`,
+  # all the others
+  tail -n +3 held.txt | xargs freshet nack orders billing`,
 		Args:              argsAndMore("the topic's name", "the subscription's name", "ids of messages"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {

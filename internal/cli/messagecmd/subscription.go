@@ -261,7 +261,7 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
   freshet subscription delete orders audit
 
   # readers or not
-  freshet subscription delete orders audit --force
+  freshet subscription delete orders billing --force
 
   # which were they?
   freshet subscription list orders -o name`,
