@@ -134,6 +134,11 @@ var rules = []rule{
 		[]string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/errs", "internal/kubeconfig", "internal/version"},
 		join(kube, engines),
 	},
+	{
+		[]string{"internal/cli/messagecmd", "internal/cli/schemacmd"},
+		[]string{"client/...", "internal/cli/command", "internal/cli/hint", "internal/cli/output", "internal/errs"},
+		join(kube, engines),
+	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 

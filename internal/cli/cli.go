@@ -20,7 +20,9 @@ import (
 	"freshet/internal/cli/authcmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/messagecmd"
 	"freshet/internal/cli/resourcecmd"
+	"freshet/internal/cli/schemacmd"
 	"freshet/internal/cli/servercmd"
 	"freshet/internal/errs"
 )
@@ -110,6 +112,8 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	for _, family := range [][]*cobra.Command{
 		authcmd.Commands(env),
 		resourcecmd.Commands(env),
+		messagecmd.Commands(env),
+		schemacmd.Commands(env),
 		servercmd.Commands(server),
 	} {
 		root.AddCommand(family...)
