@@ -49,15 +49,12 @@ func (s *server) surfaces() (*handlers, error) {
 		return nil, err
 	}
 	rootRegistry := registry(true)
-	root, err := frontPage(s.cfg, rootRegistry)
-	if err != nil {
-		return nil, err
-	}
 	return &handlers{
 		messages: messages, admin: admin,
-		root: root, registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
+		root: frontPage(rootRegistry), registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
 		audit: s.auditTrail(options), tokens: tokens,
 		resources: s.room.keepRoom(s.api.Handler()), health: s.api.Handler(),
+		console: consolePages(),
 	}, nil
 }
 
