@@ -6,6 +6,7 @@ import (
 	"freshet/console"
 	"freshet/internal/auditapi"
 	"freshet/internal/messageapi"
+	"freshet/internal/systemapi"
 	"freshet/internal/tokenapi"
 	"freshet/internal/web"
 )
@@ -16,7 +17,7 @@ type handlers struct {
 	// of a cluster; the registry at the root and under /stream
 	messages, admin, registry, streamRegistry http.Handler
 	// of the server; root is the registry, and a page for browsers
-	root, audit, tokens, resources, health http.Handler
+	root, audit, system, tokens, resources, health http.Handler
 	// the pages for people, which need nothing of the server to be sent
 	console http.Handler
 }
@@ -27,6 +28,7 @@ func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 	list := append(clusterMounts(h, h.root),
 		at(clusterPattern, "clusters", clusterPath{newRouter(clusterMounts(h, h.registry), cors)}),
 		at(auditapi.Root+"/...", "audit", h.audit),
+		at(systemapi.Root+"/...", "system", h.system),
 		at(console.Root+"/...", "console", h.console),
 	)
 	for _, pattern := range tokenapi.Patterns() {
