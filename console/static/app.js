@@ -80,13 +80,13 @@ function openPage() {
 
 const sections = [...new Set(pages.map(p => p.section))]
 const sidebar = () => html`
-  <aside class="side ${menu ? 'open' : ''}">
+  <aside class="side ${menu ? 'open' : ''}"><div class="side-in">
     <a class="brand" href=${link(route.org, 'overview')}>${logo()}<span>Freshet</span></a>
     <label class="org"><span class="visually-hidden">Organization</span>
       <select aria-label="Organization" @change=${e => go(link(e.target.value, route.page))}>${[...new Set([route.org, ...organizations])].map(o => html`<option value=${o} ?selected=${o === route.org}>${o}</option>`)}</select></label>
     <nav aria-label="Pages">${sections.map(s => html`${s ? html`<h2>${s}</h2>` : nothing}<ul>${pages.filter(p => p.section === s).map(p => html`
       <li><a href=${link(route.org, p.id)} aria-current=${p.id === route.page ? 'page' : nothing}>${icon(p.id)}<span>${p.title}</span></a></li>`)}</ul>`)}</nav>
-  </aside>
+  </div></aside>
   ${menu ? html`<button class="scrim" aria-label="Close the menu" @click=${() => { menu = false; update() }}></button>` : nothing}`
 
 const roleWord = () => session.who?.systemAdministrator ? 'System administrator' : session.who?.administrator ? 'Administrator' : rolesHeld() || 'No role'

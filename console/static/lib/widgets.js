@@ -66,7 +66,7 @@ export function stateOf(o) {
 }
 export const state = o => badge(...stateOf(o))
 
-/** Conditions and events, newest below, as a line through time. */
+/** Conditions as a line through time, newest below, and the service's steps behind it. */
 export function timeline(o, events = []) {
   const steps = [
     { at: o.metadata.creationTimestamp, kind: '', title: 'Created', text: '' },
@@ -74,11 +74,11 @@ export function timeline(o, events = []) {
       at: c.lastTransitionTime, kind: c.status === 'True' ? /^(Expired|Revoked)$/.test(c.type) ? 'bad' : 'ok' : /^(Expired|Revoked)$/.test(c.type) ? 'ok' : c.status === 'False' ? 'bad' : 'warn',
       title: c.type, mark: c.status, text: [c.reason, c.message].filter(Boolean).join(': '),
     })),
-    ...events.map(e => ({ at: e.deprecatedLastTimestamp ?? e.metadata.creationTimestamp, kind: e.type === 'Warning' ? 'warn' : 'event', title: e.reason, text: e.note, count: e.deprecatedCount })),
     ...(o.metadata.deletionTimestamp ? [{ at: o.metadata.deletionTimestamp, kind: 'warn', title: 'Deletion asked for', text: 'Waits for ' + (o.metadata.finalizers ?? []).join(', ') }] : []),
   ].sort((a, b) => Date.parse(a.at ?? 0) - Date.parse(b.at ?? 0))
   return html`<ol class="timeline">${steps.map(s => html`<li class=${s.kind}><div class="when">${ago(s.at)}</div>
-    <div><b>${s.title}</b>${s.mark ? html` <span class="muted">${s.mark}</span>` : nothing}${s.count > 1 ? html` <span class="muted">× ${s.count}</span>` : nothing}${s.text ? html`<p>${s.text}</p>` : nothing}</div></li>`)}</ol>`
+    <div><b>${s.title}</b>${s.mark ? html` <span class="muted">${s.mark}</span>` : nothing}${s.count > 1 ? html` <span class="muted">× ${s.count}</span>` : nothing}${s.text ? html`<p>${s.text}</p>` : nothing}</div></li>`)}</ol>
+    ${events.length ? html`<details class="more"><summary class="muted small">${events.length} ${events.length === 1 ? 'step' : 'steps'} of the service</summary><ul class="steps-taken">${events.map(e => html`<li><span class="muted small">${ago(e.deprecatedLastTimestamp ?? e.metadata.creationTimestamp)}</span><span><b>${e.reason}</b>${e.deprecatedCount > 1 ? ` × ${e.deprecatedCount}` : ''} ${e.note}</span></li>`)}</ul></details>` : nothing}`
 }
 
 /**
