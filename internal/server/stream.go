@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/errs"
 	"freshet/internal/groups"
+	"freshet/internal/identity"
 	"freshet/internal/streamapi"
 )
 
@@ -67,7 +69,8 @@ func (s *server) openStream(context.Context) error {
 		return nil
 	}
 	s.stream.server = streamapi.NewServer(streamapi.Options{
-		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Clusters: streamClusters{s},
+		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision,
+		Clusters: streamClusters{s}, ListAll: s.cfg.Stream.ListAll,
 		Limits: streamapi.Limits{
 			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory), Connections: s.cfg.Stream.Connections,
 			WriteStall: s.cfg.Timeouts.WriteBody.Std(),
@@ -75,7 +78,7 @@ func (s *server) openStream(context.Context) error {
 		Logger: s.log,
 	})
 	if s.stream.plain != nil {
-		s.serveStream(streamapi.Listener{Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised})
+		s.serveStream(streamapi.Listener{Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
 	}
 	if s.stream.tls != nil {
 		secured := s.tlsConfig.Clone()
@@ -83,6 +86,26 @@ func (s *server) openStream(context.Context) error {
 		s.serveStream(streamapi.Listener{Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
 	}
 	return nil
+}
+
+// anonymous makes tokens of the account that clients without credentials are; nil
+// when there is none. They are for a connection, and never leave the process.
+func (s *server) anonymous() func(*streamapi.Cluster) (string, error) {
+	organization, name, ok := strings.Cut(s.cfg.Stream.Anonymous, "/")
+	if !ok {
+		return nil
+	}
+	return func(c *streamapi.Cluster) (string, error) {
+		account, ok := s.identity.directory.Account(organization, name)
+		switch {
+		case !ok:
+			return "", fmt.Errorf("service account %s of stream.anonymous does not exist; create it, or take the setting out", s.cfg.Stream.Anonymous)
+		case account.Admin || account.System:
+			return "", fmt.Errorf("service account %s of stream.anonymous is an administrator; name one that is not", s.cfg.Stream.Anonymous)
+		}
+		token, _, err := s.identity.issuer.AccessToken(account, identity.MaxTokenLifetime, c.Audiences[0])
+		return token.Reveal(), err
+	}
 }
 
 // stopStream answers what was taken of clients, beside the other requests.
@@ -141,7 +164,7 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.
 	}
 	return &streamapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
-		Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator,
+		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator, Quota: found.Quota,
 		Serves: func() bool { return c.s.plane.ServesStream(found.UID) },
 	}, nil
 }

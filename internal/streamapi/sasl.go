@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ type session struct {
 	cluster   *Cluster
 	namespace names.Namespace // of topics whose names have no other
 	mechanism string
+	decided   *decisions
 }
 
 // auth is how far the authentication of a connection is.
@@ -43,12 +45,18 @@ type auth struct {
 }
 
 // admits says whether a request may come now; an error ends the connection.
-func (a *auth) admits(c *conn, h *header) error {
+func (a *auth) admits(ctx context.Context, c *conn, h *header) error {
 	switch h.key {
 	case keyAPIVersions, keySASLHandshake:
 		return nil
 	case keySASLAuthenticate:
 		return nil // its own answer says when it came too early
+	}
+	if a.session == nil && c.listener.Anonymous != nil && isLoopback(c.address) {
+		if err := a.admitAnonymous(ctx, c); err != nil {
+			c.audit(nil, err.Error())
+			return err
+		}
 	}
 	if a.session == nil {
 		c.audit(nil, "request before authentication")
@@ -64,6 +72,26 @@ func (a *auth) admits(c *conn, h *header) error {
 		return errors.New("cluster no longer has the stream protocol")
 	}
 	return nil
+}
+
+// admitAnonymous begins the session of a client that does not authenticate, as the
+// account that the server has for such.
+func (a *auth) admitAnonymous(ctx context.Context, c *conn) error {
+	cluster, err := c.server.opts.Clusters.Default()
+	if err != nil {
+		return err
+	}
+	token, err := c.listener.Anonymous(cluster)
+	if err != nil {
+		return fmt.Errorf("client without credentials: %w", err)
+	}
+	a.session, err = c.begin(ctx, credentials{token: token})
+	return err
+}
+
+func isLoopback(address string) bool {
+	ip := net.ParseIP(address)
+	return ip != nil && ip.IsLoopback()
 }
 
 func takeSASLHandshake(_ context.Context, c *call) answer {
@@ -142,19 +170,24 @@ func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, erro
 		return nil, err
 	}
 	next, err := c.begin(ctx, given)
-	if err == nil && a.session != nil {
-		err = a.session.same(next)
+	if err == nil {
+		next.mechanism = a.mechanism
+		if a.session != nil {
+			err = a.session.same(next)
+		}
 	}
 	if err != nil {
 		c.audit(nil, err.Error())
 		return nil, err
 	}
-	next.mechanism = a.mechanism
 	return next, nil
 }
 
 // same says whether a client that authenticates again is who it was.
 func (s *session) same(next *session) error {
+	if s.mechanism != next.mechanism {
+		return errors.New("authenticating again must be with the same mechanism; open another connection for another")
+	}
 	if s.who.Name != next.who.Name || s.cluster.UID != next.cluster.UID || s.namespace != next.namespace {
 		return errors.New("authenticating again must be for the same account, cluster and namespace; open another connection for others")
 	}
@@ -186,7 +219,7 @@ func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
 			return nil, fmt.Errorf("namespace %s does not exist", ns)
 		}
 	}
-	return &session{who: who, cluster: cluster, namespace: ns}, nil
+	return &session{who: who, cluster: cluster, namespace: ns, decided: &decisions{}}, nil
 }
 
 // checked is what a client is told whose credentials are not good: why, unless they

@@ -14,12 +14,16 @@ import (
 
 // Server serves the stream protocol on any number of listeners.
 type Server struct {
-	opts   Options
-	apis   map[int16]api
-	memory *semaphore.Weighted
+	opts Options
+	apis map[int16]api
+	// frames is room for requests, decoded for what they are decoded into, answers
+	// for what is sent, beforeAuth for requests of clients that have not
+	// authenticated. Who has room in one of them waits for those behind it only.
+	frames, decoded, answers, beforeAuth *semaphore.Weighted
 	// reading bounds how many answers are made at once of which nobody knows yet
 	// how large they will be.
 	reading *semaphore.Weighted
+	making  *semaphore.Weighted // the same for descriptions
 
 	ctx    context.Context // the life of all connections
 	cancel context.CancelFunc
@@ -34,13 +38,19 @@ type Server struct {
 	conns     map[*conn]struct{}
 	addresses map[string]int // connections by the client's address
 	strangers strangers
+
+	fetchSessions int // that connections have
+	sessionBytes  int // that they take
 }
 
 // NewServer makes a server that listens nowhere yet.
 func NewServer(opts Options) *Server {
 	opts.complete()
 	s := &Server{
-		opts: opts, apis: allAPIs(), memory: semaphore.NewWeighted(opts.Limits.Memory), reading: semaphore.NewWeighted(fetchesAtOnce),
+		opts: opts, apis: allAPIs(), reading: semaphore.NewWeighted(fetchesAtOnce),
+		frames: semaphore.NewWeighted(opts.Limits.Memory / 2), answers: semaphore.NewWeighted(opts.Limits.Memory / 2),
+		decoded: semaphore.NewWeighted(opts.Limits.Memory / 4), beforeAuth: semaphore.NewWeighted(memoryBeforeAuth),
+		making:    semaphore.NewWeighted(answersAtOnce),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
 		strangers: newStrangers(opts.Limits.strangers()),
 	}
@@ -58,6 +68,9 @@ type Listener struct {
 	net.Listener
 	TLS        *tls.Config // nil for plain text
 	Advertised string      // host[:port] that clients are sent to; "" for the address they came to
+	// Anonymous returns a token for clients of this machine that bring none; nil:
+	// everybody authenticates.
+	Anonymous func(*Cluster) (string, error)
 }
 
 // Serve takes connections until the server is shut down.

@@ -125,7 +125,7 @@ func TestAttackConnections(t *testing.T) {
 		}
 		other := &wire{world: w, token: w.token}
 		other.conn = w.dialFrom("127.0.0.2")
-		other.authenticate()
+		other.login()
 		other.close()
 	}
 	const byAddress, most = 100, 1000
