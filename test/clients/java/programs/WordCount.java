@@ -68,7 +68,7 @@ public final class WordCount {
                 .toStream()
                 .to("counts", Produced.with(Serdes.String(), Serdes.Long()));
         try (KafkaStreams streams = new KafkaStreams(builder.build(), with(login,
-                "application.id", APPLICATION, "state.dir", state, "replication.factor", 1, "commit.interval.ms", 200,
+                "application.id", APPLICATION, "state.dir", state, "replication.factor", 1, "commit.interval.ms", 200, "session.timeout.ms", 6000,
                 "default.key.serde", Serdes.String().getClass(), "default.value.serde", Serdes.String().getClass()))) {
             streams.start();
             try (KafkaProducer<String, String> producer = new KafkaProducer<>(login, new StringSerializer(), new StringSerializer())) {
