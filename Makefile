@@ -94,8 +94,13 @@ generate: $(BIN)/.generators ## Regenerate checked-in code
 	@hack/need.sh protoc protobuf-compiler || true
 	hack/update-codegen.sh
 
+.PHONY: cli-reference
+cli-reference: build ## Write docs/reference/cli from what the commands say of themselves
+	rm -f docs/reference/cli/*.md
+	bin/freshet docs markdown docs/reference/cli
+
 .PHONY: verify
-verify: $(BIN)/.generators ## Regenerate and fail if anything differs from what is checked in
+verify: build $(BIN)/.generators ## Regenerate and fail if anything differs from what is checked in
 	@hack/need.sh protoc protobuf-compiler || true
 	hack/verify.sh
 

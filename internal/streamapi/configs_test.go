@@ -79,8 +79,8 @@ func TestDescribeConfigs(t *testing.T) {
 		t.Errorf("routing of a topic made over HTTP: got %s, want murmur3", *http["freshet.routing"].Value)
 	}
 	for _, name := range []string{"", "1"} {
-		if _, broker := w.described(client, kmsg.ConfigResourceTypeBroker, name); broker["broker.id"].Value == nil || !broker["broker.id"].ReadOnly {
-			t.Errorf("broker %q: got %v, want a list to read", name, broker)
+		if _, broker := w.described(client, kmsg.ConfigResourceTypeBroker, name); broker["broker.id"].Value == nil || !broker["broker.id"].ReadOnly || *broker["advertised.listeners"].Value != "SASL_PLAINTEXT://"+w.address {
+			t.Errorf("broker %q: got %v, want a list to read, with the listener", name, broker)
 		}
 	}
 	for _, tc := range []struct {

@@ -2,6 +2,7 @@ package streamapi
 
 import (
 	"bufio"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -22,6 +23,7 @@ import (
 type conn struct {
 	server   *Server
 	listener Listener
+	accepted net.Conn // below TLS
 	socket   net.Conn
 	in       *bufio.Reader
 	address  string // of the client, without the port
@@ -35,14 +37,17 @@ type conn struct {
 
 	auth auth // the reader's
 
+	waiting *list.Element // among the server's strangers; Server.mu guards it
 	fetches *fetchSession // the writer's; nil for none
+	muted   atomic.Int64  // until when nothing is read, nanoseconds since the epoch
 }
 
 // answer is a response that is due. It is made when those before it are sent.
 type answer struct {
 	header
 	flexible bool     // the response's header has tags
-	held     holding  // of the request
+	size     int      // of the request
+	held     holding  // of it
 	decoded  holding  // of what it was decoded into
 	session  *session // that the request was taken in; nil before there is one
 	make     func(ctx context.Context) (kmsg.Response, error)
@@ -66,7 +71,7 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 		address = socket.RemoteAddr().String()
 	}
 	return &conn{
-		server: s, listener: l, socket: socket, address: address,
+		server: s, listener: l, accepted: socket, socket: socket, address: address,
 		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4), // of requests
 		answers: make(chan answer, pendingAnswers),
 	}
@@ -83,7 +88,7 @@ func (c *conn) serve() {
 		log.Debug("TLS handshake of a stream connection failed", slog.String("error", err.Error()))
 		return
 	}
-	c.in = bufio.NewReaderSize(c.socket, 16<<10)
+	c.in = bufio.NewReaderSize(c.socket, bufferBeforeAuth)
 	written := make(chan error, 1)
 	go func() { written <- c.write(ctx) }()
 	err := c.read(ctx)
@@ -133,6 +138,9 @@ func (c *conn) read(ctx context.Context) error {
 		if c.auth.session == nil {
 			limit, patience = frameBeforeAuth, time.Until(started.Add(authTimeout))
 		}
+		if err := c.mute(ctx); err != nil {
+			return err
+		}
 		frame, held, err := c.readFrame(ctx, limit, patience)
 		if c.closing.Load() {
 			return io.EOF
@@ -144,7 +152,7 @@ func (c *conn) read(ctx context.Context) error {
 			return err
 		}
 		a, err := c.take(ctx, frame)
-		a.held = held
+		a.held, a.size = held, len(frame)
 		if err != nil {
 			held.release()
 			return err
@@ -186,7 +194,7 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 			return answer{}, err
 		}
 	}
-	if err := c.auth.admits(c, &h); err != nil {
+	if err := c.auth.admits(ctx, c, &h); err != nil {
 		return answer{}, err
 	}
 	decoded, err := c.decode(ctx, request, body)
@@ -204,7 +212,7 @@ var errLeftOver = errors.New("bytes follow its last field")
 
 // decode reads a body, all of it, once there is room for what it stands for.
 func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (holding, error) {
-	memory, err := skim(shapeOf(request.Key(), request.GetVersion()), body)
+	body, memory, err := weigh(request, body)
 	if err != nil {
 		return holding{}, err
 	}
@@ -222,6 +230,17 @@ func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (h
 		return holding{}, err
 	}
 	return held, nil
+}
+
+// weigh returns a body as the codec has to see it, and what it takes in memory.
+func weigh(request kmsg.Request, body []byte) (exact []byte, memory int, err error) {
+	shape := shapeOf(request.Key(), request.GetVersion())
+	memory, err = skim(shape, body)
+	if shorter, ok := unpadded(request, body); ok && errors.Is(err, errLeftOver) {
+		body = shorter
+		memory, err = skim(shape, body)
+	}
+	return body, memory, err
 }
 
 // read has the codec read a body that was looked at.
@@ -270,6 +289,7 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 			defer func() { a.reserved.release() }()
 		}
 		if errors.Is(err, errSilent) {
+			c.throttle(a, 0)
 			return nil
 		}
 		if err != nil {
@@ -279,6 +299,10 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 			return errRevoked
 		}
 		out = encode(a, response)
+		if delay := c.throttle(a, len(out)); delay > 0 {
+			setThrottle(response, delay)
+			out = encode(a, response)
+		}
 	}
 	if len(out) > smallFrame && (a.reserved == nil || a.reserved.bytes == 0) {
 		held, err := c.hold(ctx, c.server.answers, int64(len(out)))

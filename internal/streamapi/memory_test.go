@@ -1,7 +1,6 @@
 package streamapi_test
 
 import (
-	"bufio"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -106,17 +105,13 @@ func TestAttackTagsOfStrangers(t *testing.T) {
 	r := &wire{world: w, token: w.token}
 	successes := 0
 	for _, tags := range []int{5, 100_000} {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.conn, r.in = conn, bufio.NewReader(conn)
+		r.dial(w.address)
 		request := kmsg.NewPtrApiVersionsRequest()
 		request.Version, request.ClientSoftwareName, request.ClientSoftwareVersion = 3, "x", "1"
 		for i := range tags {
 			request.UnknownTags.Set(uint32(i), nil)
 		}
-		_, err = r.exchange(request, nil)
+		_, err := r.exchange(request, nil)
 		if (err == nil) != (tags == 5) {
 			successes++
 			t.Errorf("%d tags: got %v, want only few of them read", tags, err)
