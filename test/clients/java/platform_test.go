@@ -17,7 +17,7 @@ func TestStreams(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")
 	s := start(t)
-	out, all, err := run(t, compile(t, "programs", "platform"), nil, nil, "WordCount", s.file("login.properties", s.login()), filepath.Join(s.dir, "state"))
+	out, all, err := run(t, compile(t, "platform", "programs"), nil, nil, "WordCount", s.file("login.properties", s.login()), filepath.Join(s.dir, "state"))
 	report(t, out, all, err)
 }
 
@@ -74,7 +74,7 @@ topics=lines
 			return err == nil && string(text) == want, fmt.Sprintf("got %q (error %v), want %q", text, err, want)
 		})
 	}
-	_, text := s.call("GET", "/rest-stream/admin/v1/groups/connect-lines-out", "")
+	text := s.call("GET", "/rest-stream/admin/v1/groups/connect-lines-out", "")
 	if !strings.Contains(text, `"lag":0`) {
 		t.Errorf("group of the sink: got %s, want no lag", text)
 	}

@@ -21,7 +21,7 @@ func TestOrders(t *testing.T) {
 	const count = 60
 	s.call(http.MethodPut, "/admin/v2/persistent/public/default/orders/partitions", "3")
 	s.call(http.MethodPut, "/admin/v2/persistent/public/default/orders/subscription/billing", `"earliest"`)
-	out, all, err := run(t, compile(t, "programs", "platform"), nil, nil, "AvroOrders",
+	out, all, err := run(t, compile(t, "platform", "programs"), nil, nil, "AvroOrders",
 		s.file("login.properties", s.login()), s.URL, s.Token, "orders", fmt.Sprint(count))
 	if err != nil || !strings.Contains(out, "end") {
 		t.Fatalf("the producer ended with %v\n%s", err, all)
@@ -37,7 +37,7 @@ func (s *server) consumeOrders(count int) {
 	const topic = "/admin/rest/topics/v1/public/default/orders/billing/messages"
 	seen := make(map[byte]bool)
 	for len(seen) < count {
-		_, text := s.call(http.MethodPost, topic, `{"timeoutMillis": 10000, "maxMessages": 25}`)
+		text := s.call(http.MethodPost, topic, `{"timeoutMillis": 10000, "maxMessages": 25}`)
 		var batch struct {
 			Messages []struct {
 				ID       string `json:"messageId"`
@@ -68,7 +68,7 @@ func (s *server) consumeOrders(count int) {
 		}
 		s.call(http.MethodPut, topic, string(list))
 	}
-	_, text := s.call(http.MethodGet, "/admin/v2/persistent/public/default/orders/partitioned-stats", "")
+	text := s.call(http.MethodGet, "/admin/v2/persistent/public/default/orders/partitioned-stats", "")
 	var stats struct {
 		Subscriptions map[string]struct {
 			Backlog int `json:"msgBacklog"`
@@ -101,7 +101,7 @@ func (s *server) consumeInPython(count int) {
 		if got := strings.TrimSpace(string(out)); err != nil || got != strings.Join(want, " ") {
 			t.Errorf("got %s (error %v), want the orders 0 to %d", got, err, count-1)
 		}
-		_, text := s.call(http.MethodGet, "/rest-stream/admin/v1/groups/warehouse", "")
+		text := s.call(http.MethodGet, "/rest-stream/admin/v1/groups/warehouse", "")
 		if !strings.Contains(text, `"lag":0`) {
 			t.Errorf("group: got %s, want no lag", text)
 		}
