@@ -3,6 +3,7 @@ package groups_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -225,7 +226,7 @@ func TestConsumersSubscribeByPattern(t *testing.T) {
 		a.pattern, a.names = &none, []string{"orders-eu"}
 		w.settle(a)
 		a.wantOwned(1)
-		for _, bad := range []string{"orders-(", "a)|(b", "(?=x)", string(make([]byte, 2000))} {
+		for _, bad := range []string{"orders-(", "a)|(b", "(?=x)", string(make([]byte, 2000)), strings.Repeat(".{1000}", 50)} {
 			b := w.consumer(ts, "b")
 			b.pattern = &bad
 			w.wantError(b.send(b.full()), groups.ErrPattern)

@@ -13,7 +13,7 @@ var (
 	ErrRebalancing       = errs.New(errs.Conflict, "group is rebalancing; join it again")
 	ErrFenced            = errs.New(errs.Conflict, "another process took the place of this instance id")
 	ErrMemberID          = errs.New(errs.Precondition, "member has no id yet; join again with the one it was given")
-	ErrGroupFull         = errs.New(errs.Precondition, "group has as many members as it may have")
+	ErrGroupFull         = errs.New(errs.Precondition, "group has as many members as it may have, or they take as much memory as they may")
 	ErrTooManyGroups     = errs.New(errs.Precondition, "cluster has as many groups as it may have; delete some that are not in use")
 	ErrTooLarge          = errs.New(errs.TooLarge, "metadata or assignment of a member is too large")
 	ErrOffsetMetadata    = errs.New(errs.TooLarge, "metadata of a committed offset is longer than 4096 bytes")

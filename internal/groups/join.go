@@ -68,6 +68,9 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	if err == nil && len(g.members) > 0 && !g.supportsLocked(req) {
 		err = ErrProtocol
 	}
+	if err == nil {
+		err = g.roomLocked(req)
+	}
 	if err != nil {
 		g.unlock()
 		return JoinResult{}, err
@@ -82,12 +85,38 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	return w.wait(ctx, func() { g.leftJoin(m, w) })
 }
 
-func (r *JoinRequest) check() error {
-	size := 0
-	for _, p := range r.Protocols {
-		size += len(p.Name) + len(p.Metadata)
+// size is how many bytes of protocols a member brings.
+func size(protocols []Protocol) (n int) {
+	for i := range protocols {
+		n += len(protocols[i].Name) + len(protocols[i].Metadata)
 	}
+	return n
+}
+
+// roomLocked says whether there is room for what a member brings, beside the
+// others.
+func (g *group) roomLocked(req *JoinRequest) error {
+	more := size(req.Protocols)
+	id := req.MemberID
+	if id == "" && req.InstanceID != "" {
+		id = g.static[req.InstanceID] // whose place it gets
+	}
+	if old := g.members[id]; old != nil {
+		more -= size(old.protocols)
+	}
+	if more > 0 && (g.bytes+more > maxGroupBytes || g.shard.c.bytes.Load()+int64(more) > maxBytes) {
+		return ErrGroupFull
+	}
+	return nil
+}
+
+// check looks at a request by itself. Any rebalance timeout is taken: it is for the
+// members of the group to say how long they work on what they have.
+func (r *JoinRequest) check() error {
+	size := size(r.Protocols)
 	switch {
+	case len(r.InstanceID) > maxName:
+		return fmt.Errorf("%w: the instance id has %d bytes, at most %d are allowed", ErrTooLarge, len(r.InstanceID), maxName)
 	case r.Session < minSession || r.Session > maxSession:
 		return fmt.Errorf("%w: %s", ErrSessionTimeout, r.Session)
 	case r.Type == "" || len(r.Protocols) == 0:
@@ -103,7 +132,7 @@ func (r *JoinRequest) rebalance() time.Duration {
 	if r.Rebalance <= 0 {
 		return r.Session
 	}
-	return min(r.Rebalance, maxRebalance)
+	return r.Rebalance
 }
 
 // supportsLocked says whether a member could take part beside those that are

@@ -53,7 +53,7 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamCo
 		return topic.StreamConfigs(), nil
 	case kmsg.ConfigResourceTypeBroker:
 		if at.name != "" && at.name != strconv.Itoa(nodeID) {
-			return nil, fmt.Errorf("%w: there is no broker %q; the one there is has the id %d", errInvalid, at.name, nodeID)
+			return nil, fmt.Errorf("%w: there is no broker %q; the one there is has the id %d", errInvalid, cut(at.name, 64), nodeID)
 		}
 		return c.brokerConfigs(), nil
 	}

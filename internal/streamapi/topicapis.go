@@ -46,7 +46,7 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestTopic, dryRun bool) (*messaging.StreamTopic, error) {
 	name, err := c.topicName(ctx, asked.Topic)
 	if err == nil && !legal(asked.Topic) {
-		err = fmt.Errorf("%w: %q", messaging.ErrName, asked.Topic)
+		err = fmt.Errorf("%w: %q", messaging.ErrName, cut(asked.Topic, maxTopicName))
 	}
 	if err != nil {
 		return nil, err
