@@ -134,6 +134,16 @@ func testKcat(t *testing.T, s *streaming) {
 	if slices.Sort(read); len(slices.Compact(read)) != 4 {
 		t.Errorf("two members after each other: got %q, want four different records", read)
 	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		return
+	}
+	folder, blocks := s.howto(t, "kcat", "sh")
+	out := s.must(t, folder, nil, "bash", "-euo", "pipefail", "-c", strings.Join(blocks, ""))
+	for _, want := range []string{"(controller)", `0 customer-7 {"order": 1} source=shop`, `orders [0] 0: {"order": 1}`, "orders [0] offset 0", "X-Msg-Partition-Key: customer-7", "X-Msg-Property-source: shop"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("how-to: %q is not in the output\n%s", want, out)
+		}
+	}
 }
 
 func testPython(t *testing.T, s *streaming) {
@@ -159,6 +169,8 @@ func testPython(t *testing.T, s *streaming) {
 		})
 	}
 	running.Wait()
+	s.follow(t, "Python", "python", func(folder, file string) string { return s.must(t, folder, nil, python, file) },
+		`b'customer-7' b'{"order": `, "[('source', b'shop')]", "{'id': 7, 'note': 'paid'}")
 }
 
 func testNode(t *testing.T, s *streaming) {
@@ -172,4 +184,6 @@ func testNode(t *testing.T, s *streaming) {
 		t.Skipf("NOT TESTED: npm cannot fetch the clients: %v\n%s", err, out)
 	}
 	s.must(t, folder, nil, "node", "--test", "kafkajs.test.js")
+	modules := []string{"NODE_PATH=" + filepath.Join(folder, "node_modules")}
+	s.follow(t, "Node", "js", func(folder, file string) string { return s.must(t, folder, modules, "node", file) }, "customer-7 Payment { id: 7 }")
 }

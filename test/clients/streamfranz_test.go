@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,17 @@ func (s *streaming) http(t *testing.T, method, path, body string) (http.Header, 
 
 func testFranz(t *testing.T, s *streaming) {
 	t.Helper()
+	t.Run("howto", func(t *testing.T) {
+		t.Parallel()
+		need(t, "go")
+		// Built where its modules are known, run where the page's files are.
+		build := func(folder, file string) string {
+			program := filepath.Join(folder, "program")
+			s.must(t, "../..", []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, file)
+			return s.must(t, folder, nil, program)
+		}
+		s.follow(t, "Go", "go", build, "customer-7: {ID:7 To:Bern}")
+	})
 	t.Run("groups", func(t *testing.T) { testFranzGroups(t, s) })
 	t.Run("topics", func(t *testing.T) { testFranzTopics(t, s) })
 	t.Run("offsets", func(t *testing.T) { testFranzOffsets(t, s) })
