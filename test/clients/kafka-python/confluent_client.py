@@ -2,6 +2,7 @@
 cluster's own registry, groups of both protocols, administration, both mechanisms, and
 what a Go program wrote."""
 
+import os
 import time
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
@@ -125,10 +126,15 @@ def test_admin():
 def test_login():
     def connect(**config):
         client = AdminClient(login | config)
-        client.poll(0)
+        client.poll(0.5)
         return len(client.list_topics(timeout=10).topics)
 
     assert connect(**{"sasl.mechanism": "OAUTHBEARER", "oauth_cb": lambda _: (token, time.time() + 600)}) > 0
+    assert connect(**{  # it fetches tokens itself
+        "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": url + "/oauth/token",
+        "sasl.oauthbearer.client.id": os.environ["FRESHET_CLIENT_ID"], "sasl.oauthbearer.client.secret": os.environ["FRESHET_CLIENT_SECRET"],
+        "sasl.oauthbearer.scope": "urn:vendor:messaging:default:default",
+    }) > 0
     assert connect(**{"bootstrap.servers": secured, "security.protocol": "SASL_SSL", "ssl.ca.location": authority}) > 0
     try:
         Consumer(login | {"group.id": "x", "sasl.password": "wrong"}).list_topics(timeout=2)
