@@ -110,6 +110,7 @@ func testFranz(t *testing.T, s *streaming) {
 		s.follow(t, "Go", "go", build, "customer-7: {ID:7 To:Bern}")
 	})
 	t.Run("groups", func(t *testing.T) { testFranzGroups(t, s) })
+	t.Run("HTTP", func(t *testing.T) { testFranzHTTP(t, s) })
 	t.Run("topics", func(t *testing.T) { testFranzTopics(t, s) })
 	t.Run("offsets", func(t *testing.T) { testFranzOffsets(t, s) })
 }
@@ -162,7 +163,7 @@ func testFranzGroups(t *testing.T, s *streaming) {
 					}
 				}()
 			}
-			s.awaitShares(t, ctx, admin, topic, strings.HasPrefix(name, "server"))
+			s.awaitShares(ctx, t, admin, topic, strings.HasPrefix(name, "server"))
 			send("x")
 			count := map[string]int{}
 			for range 4 {
@@ -200,7 +201,7 @@ func testFranzGroups(t *testing.T, s *streaming) {
 }
 
 // awaitShares waits until two members have two partitions each.
-func (s *streaming) awaitShares(t *testing.T, ctx context.Context, admin *kadm.Client, group string, byServer bool) {
+func (s *streaming) awaitShares(ctx context.Context, t *testing.T, admin *kadm.Client, group string, byServer bool) {
 	t.Helper()
 	for ctx.Err() == nil {
 		shares := 0
@@ -382,5 +383,39 @@ func testFranzOffsets(t *testing.T, s *streaming) {
 	deleted, err := admin.DeleteGroups(ctx, group)
 	if err := errors.Join(err, deleted.Error()); err != nil {
 		t.Errorf("delete the group: %v", err)
+	}
+}
+
+// testFranzHTTP: what HTTP producers write, one by one and many at once, a group
+// reads as records, between those of its own kind.
+func testFranzHTTP(t *testing.T, s *streaming) {
+	t.Helper()
+	t.Parallel()
+	ctx := inTime(t)
+	const topic = "franz-http"
+	client := s.franz(t, kgo.DefaultProduceTopic(topic), kgo.ConsumeTopics(topic), kgo.ConsumerGroup(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if _, err := kadm.NewClient(client).CreateTopic(ctx, 1, 1, nil, topic); err != nil {
+		t.Fatal(err)
+	}
+	path := "/admin/rest/topics/v1/public/default/" + topic
+	s.http(t, http.MethodPost, path+"/messages", `{"encoding": "text", "messages": [{"key": "k", "payload": "one", "properties": {"p": "v"}}, {"payload": "two"}]}`)
+	if err := client.ProduceSync(ctx, &kgo.Record{Value: []byte("three")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	s.http(t, http.MethodPost, path+"/message", `"four"`)
+	var records []*kgo.Record
+	for len(records) < 4 && ctx.Err() == nil {
+		records = append(records, client.PollFetches(ctx).Records()...)
+	}
+	if len(records) != 4 {
+		t.Fatalf("got %d records, want 4", len(records))
+	}
+	for i, want := range []string{"one", "two", "three", `"four"`} {
+		if r := records[i]; string(r.Value) != want || r.Offset != int64(i) || r.Timestamp.Before(time.Now().Add(-time.Hour)) {
+			t.Errorf("record %d: got %+v, want %s of now", i, r, want)
+		}
+	}
+	if r := records[0]; string(r.Key) != "k" || len(r.Headers) != 1 || r.Headers[0].Key != "p" || string(r.Headers[0].Value) != "v" || records[1].Key != nil {
+		t.Errorf("got key %q and headers %v, then key %q; want k, p=v and none", r.Key, r.Headers, records[1].Key)
 	}
 }
