@@ -26,7 +26,7 @@ const keep = 150
 
 /** Follows the metrics of an organization. */
 export function metricsOf(ctx, every = 2000) {
-  const s = { times: [], byName: new Map(), error: null, ready: false, info: null, build: () => s.info, total: name => sum(s, name) }
+  const s = { times: [], byName: new Map(), error: null, ready: false, total: name => sum(s, name) }
   poll(async () => {
     if (s.error?.status === 403) return
     try {
