@@ -117,6 +117,8 @@ func TestExpiry(t *testing.T) {
 	b.visit("acme/accounts?q=fleet")
 	b.signIn(id, secret)
 	b.says("fleeting")
+	b.settled()
+	b.until(`document.querySelector('.rows .row')`)
 	eval[any](b, `void (window.stays = document.querySelector('#main h1'))`)
 	status, text, err := call(t.Context(), server.Token, http.MethodPost, group+"acme/serviceaccounts/fleeting/rotate", object{"spec": object{"overlapSeconds": 0}})
 	if err != nil || status >= 300 {
@@ -152,9 +154,7 @@ func TestReadOnlyRole(t *testing.T) {
 	b.shoot("readonly-1440-light")
 	b.visit("acme/clusters/orders")
 	for _, name := range []string{"Edit", "Delete", "Protect"} {
-		if got := eval[string](b, fmt.Sprintf(`%s(%q)?.getAttribute('aria-disabled') ?? ''`, button, name)); got != "true" {
-			t.Errorf("%s is not greyed out", name)
-		}
+		b.until(fmt.Sprintf(`%s(%q)?.getAttribute('aria-disabled') === 'true'`, button, name))
 	}
 	b.visit("acme/system?tab=audit")
 	b.says("You may not see the audit log")
@@ -199,7 +199,7 @@ func TestEditWithDryRun(t *testing.T) {
 	b.says("nonsense") // the server's refusal names it
 	type_("\n  nonsense: 1", "")
 	b.click("Review the change")
-	b.until(`document.querySelector('.diff .add')?.innerText.includes('Payments, all regions')`)
+	b.until(`[...document.querySelectorAll('.diff .add')].some(l => l.innerText.includes('Payments, all regions'))`)
 	b.shoot("cluster-diff-1440-dark")
 	if got := eval[string](b, `document.querySelector('.page-head').innerText`); strings.Contains(got, "all regions") {
 		t.Errorf("it is saved before it was asked for: %s", got)

@@ -61,7 +61,7 @@ export async function newCluster(org, instance = '') {
   if (made) go(link(org, 'clusters', [made.metadata.name]))
 }
 
-const words = { service: 'HTTP service', messages: 'Messages', admin: 'Administration', topics: 'List of topics', registry: 'Schema registry' }
+const words = { service: 'HTTP service', messages: 'Messages', admin: 'Administration', topics: 'List of topics', registry: 'Schema registry', stream: 'Stream (Kafka)' }
 
 function detail(ctx) {
   const name = ctx.names[0]
