@@ -162,7 +162,7 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 		return registryapi.Target{}, err
 	}
 	if c.RegistryAtRoot != g.atRoot && !g.plane.IsDefault(c) {
-		return registryapi.Target{}, errNotHere
+		return registryapi.Target{}, undisclosed(c.Organization, errNotHere)
 	}
 	return registryapi.Target{
 		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker, Quota: c.Quota,
