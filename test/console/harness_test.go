@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	stdlog "log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,11 +27,13 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"freshet/console"
 	"freshet/test/testserver"
 )
 
 var (
 	server      *testserver.Server
+	site        string // where the browser goes: the server, or what stands before it
 	browser     context.Context
 	screenshots string
 )
@@ -68,6 +74,15 @@ func run(m *testing.M) int {
 		return fail(err)
 	}
 	defer server.Kill()
+	site = server.URL
+	if os.Getenv("FRESHET_CONSOLE_SOURCE") != "" {
+		front, err := sourceBefore(server.URL)
+		if err != nil {
+			return fail(err)
+		}
+		defer front.Close()
+		site = front.URL
+	}
 	if err := seed(ctx); err != nil {
 		return fail(err)
 	}
@@ -80,6 +95,20 @@ func run(m *testing.M) int {
 		return fail(fmt.Errorf("starting chromium: %w", err))
 	}
 	return m.Run()
+}
+
+// sourceBefore serves the console of the source tree, and passes the rest on to the
+// binary: so that working on the console needs no new binary.
+func sourceBefore(base string) (*httptest.Server, error) {
+	to, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	rest := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, ErrorLog: stdlog.New(io.Discard, "", 0)}
+	mux := http.NewServeMux()
+	mux.Handle(console.Root+"/", console.Handler())
+	mux.Handle("/", rest)
+	return httptest.NewServer(mux), nil
 }
 
 func fail(err error) int {
@@ -288,7 +317,7 @@ func (b *tab) as(token string) {
 // visit opens a view and waits until it shows what it has.
 func (b *tab) visit(path string) {
 	b.t.Helper()
-	do(b, chromedp.Navigate(server.URL+"/console/"+path))
+	do(b, chromedp.Navigate(site+"/console/"+path))
 	b.settled()
 }
 

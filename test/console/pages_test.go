@@ -160,7 +160,7 @@ func TestSlowNetwork(t *testing.T) {
 	command(b, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
 		MatchedNetworkConditions: []*network.Conditions{{Latency: 400, DownloadThroughput: 50 << 10, UploadThroughput: 20 << 10}},
 	})
-	command(b, page.Navigate, page.NavigateParams{URL: server.URL + "/console/acme/clusters"})
+	command(b, page.Navigate, page.NavigateParams{URL: site + "/console/acme/clusters"})
 	b.until(`document.querySelector('.skeleton, .boot')`)
 	b.says("Shop, production")
 	b.clean()
