@@ -354,7 +354,7 @@ func eval[T any](b *tab, expression string) T {
 }
 
 // button finds a button or link by its text, in the dialog when one is open.
-const button = `(text => [...(([...document.querySelectorAll('dialog[open]')].at(-1)) ?? document).querySelectorAll('button, a, summary')].find(e => (e.innerText.trim() || e.getAttribute('aria-label') || '') === text && e.checkVisibility()))`
+const button = `(text => [...(([...document.querySelectorAll('dialog[open]')].at(-1)) ?? document).querySelectorAll('button, a, summary')].find(e => (e.innerText.trim().replace(/\s*(Ctrl|⌘) K$/, '') || e.getAttribute('aria-label') || '') === text && e.checkVisibility()))`
 
 // click clicks on what has a text, as soon as it can be.
 func (b *tab) click(text string) {

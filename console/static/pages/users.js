@@ -53,7 +53,7 @@ function invitationLink(org, name) {
   const v = { life: '604800' }
   let busy = false, error = null, made = null
   return modal(ctl => frame(ctl, `Invitation of ${name}`, html`<div class="stack">${failure(error)}
-    ${made ? html`<p class="callout ok">Send this link to the person, and to nobody else: whoever opens it first sets the password. It is good once, until ${absolute(made.expirationTime)}.</p>${codeBlock(made.url, 'Invitation link')}`
+    ${made ? html`<p class="callout ok">Send this link to the person, and to nobody else: whoever opens it first sets the password. It is good once, until ${absolute(made.expirationTime)}.</p>${codeBlock(made.url, 'Invitation link', 'wrap')}`
       : html`<p>The link lets ${name} set a password. An earlier link is not good any more; a password that there is works until the new one is set.</p>${field('Good for', select(v, 'life', ctl, [['3600', 'an hour'], ['86400', 'a day'], ['604800', 'a week'], ['2592000', '30 days']]))}`}</div>`,
   made ? html`<button type="button" class="primary" @click=${() => ctl.close()}>Done</button>` : html`<button type="button" @click=${() => ctl.close()}>Not now</button><button class="primary" ?disabled=${busy}>Make the link</button>`,
   { submit: async () => {
