@@ -14,6 +14,7 @@ export function modal(view, { className = '', dismissable = true } = {}) {
     const d = document.createElement('dialog')
     const ending = new AbortController()
     d.className = className
+    d.tabIndex = -1
     const ctl = {
       signal: ending.signal,
       update: () => { if (!ending.signal.aborted) render(view(ctl), d) },
@@ -24,7 +25,7 @@ export function modal(view, { className = '', dismissable = true } = {}) {
     document.body.append(d)
     ctl.update()
     d.showModal()
-    d.querySelector('[autofocus]')?.focus()
+    ;(d.querySelector('[autofocus]') ?? d).focus()
     on('drawn', ctl.update, ending.signal)
     on('signedout', () => ctl.close(), ending.signal)
   })
