@@ -154,24 +154,38 @@ func readEvent(kind string, text []byte, table bool) (event Event, version strin
 // Wait watches one object until done says so, and returns it as it was then. done
 // gets nil for an object that does not exist.
 func (c *Client) Wait(ctx context.Context, ref Ref, done func(Object) (bool, error)) (Object, error) {
-	object, err := c.Get(ctx, ref)
-	if err != nil && !errors.Is(err, client.ErrNotFound) {
-		return nil, err
-	}
-	if ok, err := done(object); ok || err != nil {
-		return object, err
-	}
-	for event, err := range c.Watch(ctx, ref.Kind, ref.Organization, ListOptions{FieldSelector: Name(ref.Name)}) {
-		if err != nil {
-			return object, fmt.Errorf("waiting for %s: %w", ref, err)
-		}
-		object = event.Object
-		if event.Type == "DELETED" {
-			object = nil
+	for {
+		object, err := c.Get(ctx, ref)
+		if err != nil && !errors.Is(err, client.ErrNotFound) {
+			return nil, err
 		}
 		if ok, err := done(object); ok || err != nil {
 			return object, err
 		}
+		// From what was read on, so that nothing is missed in between.
+		version := object.ResourceVersion()
+		failed := error(nil)
+		finished := false
+		err = c.watchOnce(ctx, ref.Kind, ref.Organization, ListOptions{FieldSelector: Name(ref.Name)}, plainJSON, &version, func(event Event, _ error) bool {
+			object = event.Object
+			if event.Type == "DELETED" {
+				object = nil
+			}
+			finished, failed = done(object)
+			return !finished && failed == nil
+		})
+		var refused *client.Error
+		switch {
+		case errors.Is(err, errStop):
+			return object, failed
+		case ctx.Err() != nil:
+			return object, fmt.Errorf("waiting for %s: %w", ref, context.Cause(ctx))
+		case err != nil && !errors.Is(err, client.ErrUnavailable) && !(errors.As(err, &refused) && refused.Status == http.StatusGone):
+			return object, err
+		}
+		select { // the connection ended: look again, and not too often
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
 	}
-	return object, context.Cause(ctx)
 }

@@ -21,6 +21,7 @@ import (
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/messagecmd"
+	"freshet/internal/cli/resourcecmd"
 	"freshet/internal/cli/schemacmd"
 	"freshet/internal/cli/servercmd"
 	"freshet/internal/errs"
@@ -41,6 +42,8 @@ const (
 	ExitDenied   = 4
 	ExitConflict = 5
 	ExitTimeout  = 6
+	// ExitInterrupted is what shells say of a program that Ctrl-C ended.
+	ExitInterrupted = 130
 )
 
 // Execute runs one command line and returns the exit code.
@@ -49,8 +52,14 @@ func Execute(ctx context.Context, args []string, streams Streams, server Server)
 	root := newRoot(env, server)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+	var quiet command.Quiet
+	switch {
+	case err == nil:
 		return ExitOK
+	case errors.As(err, &quiet):
+		return quiet.Code
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return ExitInterrupted // whoever pressed Ctrl-C knows
 	}
 	_, _ = fmt.Fprintln(streams.Err, "freshet:", err) // nothing is left to tell when stderr is gone
 	if line := hintFor(err); line != "" {
@@ -104,6 +113,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		authcmd.Commands(env),
 		messagecmd.Commands(env),
 		schemacmd.Commands(env),
+		resourcecmd.Commands(env),
 		servercmd.Commands(server),
 	} {
 		root.AddCommand(family...)

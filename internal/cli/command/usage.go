@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -67,3 +68,21 @@ func One(what string) cobra.PositionalArgs {
 
 // Help is what a command does that is only the name of a family.
 func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// timeout is what did not happen in time.
+type timeout struct{ text string }
+
+func (e *timeout) Error() string        { return e.text }
+func (e *timeout) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// Timeoutf makes the error of something that did not happen in time.
+func Timeoutf(format string, args ...any) error { return &timeout{fmt.Sprintf(format, args...)} }
+
+// Quiet is an outcome that the exit code alone tells.
+type Quiet struct{ Code int }
+
+// Error is for programs that print it all the same.
+func (q Quiet) Error() string { return fmt.Sprintf("exit code %d", q.Code) }
+
+// Quietly makes a command end with an exit code, and nothing more said.
+func Quietly(code int) error { return Quiet{code} }

@@ -75,6 +75,10 @@ func (t *Table) line(b *strings.Builder, cells []string, paint func(int, string)
 		if c.Wide && !t.Wide || i >= len(cells) {
 			continue
 		}
+		if cells[i] == "" { // nothing follows the last cell of a line
+			pad += t.widths[i] + gap
+			continue
+		}
 		b.WriteString(strings.Repeat(" ", pad))
 		pad = t.widths[i] - utf8.RuneCountInString(cells[i]) + gap
 		if paint != nil {
