@@ -111,9 +111,9 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	)
 	for _, family := range [][]*cobra.Command{
 		authcmd.Commands(env),
+		resourcecmd.Commands(env),
 		messagecmd.Commands(env),
 		schemacmd.Commands(env),
-		resourcecmd.Commands(env),
 		servercmd.Commands(server),
 	} {
 		root.AddCommand(family...)
