@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
@@ -75,8 +74,7 @@ func ExampleSubscription_Messages() {
 	done := 0
 	for msg, err := range sub.Messages(ctx) {
 		if err != nil {
-			slog.Error("receiving ended", "error", err)
-			return
+			panic(err)
 		}
 		if string(msg.Value) == "fail" && msg.Redeliveries == 0 {
 			msg.Nack(100 * time.Millisecond)
