@@ -17,9 +17,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/internal/cli/apikeycmd"
 	"freshet/internal/cli/authcmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/identitycmd"
 	"freshet/internal/cli/resourcecmd"
 	"freshet/internal/cli/servercmd"
 	"freshet/internal/errs"
@@ -110,11 +112,14 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	for _, family := range [][]*cobra.Command{
 		authcmd.Commands(env),
 		resourcecmd.Commands(env),
+		identitycmd.Commands(env),
+		apikeycmd.Commands(env),
 		servercmd.Commands(server),
 	} {
 		root.AddCommand(family...)
 	}
 	root.AddCommand(command.Offline(newDocs(env), newCompletion(env))...)
+	completeFlags(root, env)
 	return root
 }
 
