@@ -118,6 +118,10 @@ bench: build ## Measure start-up, idle memory and the surfaces' speed; PEER= as 
 bench-cost: build ## Processor time of resource calls; beside PEER=https://HOST:PORT PEER_TOKEN=FILE PEER_PID=PID,PID (kube-apiserver, etcd) or BEFORE=BINARY
 	FRESHET_BIN=$(CURDIR)/bin/freshet $(PEER_ENV) go test -run '^$$' -bench Cost -benchtime 1x -timeout 60m ./bench/resources
 
+.PHONY: bench-messages
+bench-messages: build ## Processor time of the server for calls of the message interface, beside a bare handler
+	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench ServerCost -benchtime 1x -timeout 30m ./bench/messages
+
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)
 	hack/bench-engine.sh .cache/bench-engine.txt

@@ -31,7 +31,7 @@ var (
 
 // surfaces speak HTTP for the domains; the resource API and its kinds stand
 // beside them and know none.
-var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/...", "freshet/internal/streamapi/..."}
+var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/...", "freshet/internal/systemapi/...", "freshet/internal/streamapi/..."}
 
 // rules is the table of arrows. A package of ours that no rule names fails the
 // test, so that a new one has to find its place.
@@ -95,6 +95,7 @@ var rules = []rule{
 	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
 	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru"), join(apiserver, engines, cobra)},
 	{[]string{"internal/auditapi/..."}, surface("internal/auditapi/..."), join(apiserver, engines, cobra)},
+	{[]string{"internal/systemapi/..."}, surface("internal/systemapi/..."), join(apiserver, engines, cobra)},
 	{[]string{"internal/placement"}, []string{"api/..."}, join(apiserver, engines, cobra)},
 	{
 		[]string{"internal/resources/..."},
@@ -132,6 +133,11 @@ var rules = []rule{
 	{ // what speaks to a server does so through the client, as anybody's program does
 		[]string{"internal/cli/authcmd", "internal/cli/resourcecmd", "internal/cli/identitycmd", "internal/cli/apikeycmd"},
 		[]string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/errs", "internal/kubeconfig", "internal/version"},
+		join(kube, engines),
+	},
+	{
+		[]string{"internal/cli/messagecmd", "internal/cli/schemacmd"},
+		[]string{"client/...", "internal/cli/command", "internal/cli/hint", "internal/cli/output", "internal/errs"},
 		join(kube, engines),
 	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},

@@ -22,7 +22,9 @@ import (
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/identitycmd"
+	"freshet/internal/cli/messagecmd"
 	"freshet/internal/cli/resourcecmd"
+	"freshet/internal/cli/schemacmd"
 	"freshet/internal/cli/servercmd"
 	"freshet/internal/errs"
 )
@@ -114,6 +116,8 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		resourcecmd.Commands(env),
 		identitycmd.Commands(env),
 		apikeycmd.Commands(env),
+		messagecmd.Commands(env),
+		schemacmd.Commands(env),
 		servercmd.Commands(server),
 	} {
 		root.AddCommand(family...)

@@ -106,7 +106,13 @@ func (s *server) firstStart(ctx context.Context) error {
 	if err := bootstrap(ctx, s.cfg, client, s.plan, s.identity.issuer); err != nil {
 		return err
 	}
-	return s.awaitClusters(ctx)
+	if err := s.awaitClusters(ctx); err != nil {
+		return err
+	}
+	if s.plane.Health() != nil {
+		return nil // it is told where it is asked for
+	}
+	return s.restored.finish()
 }
 
 const clustersTimeout = 2 * time.Minute

@@ -34,6 +34,7 @@ type parameters struct {
 	ClientID     string
 	ClientSecret string
 	Audience     string
+	Scope        string
 }
 
 func (p *parameters) field(name string) *string {
@@ -46,8 +47,30 @@ func (p *parameters) field(name string) *string {
 		return &p.ClientSecret
 	case "audience":
 		return &p.Audience
+	case "scope":
+		return &p.Scope
 	}
 	return nil
+}
+
+// audience returns what the token is asked to be good for. Clients of the stream
+// protocol have no parameter for it: they name the instance in the scope
+// (docs/spec/resources.md#token-endpoint).
+func (p *parameters) audience() (string, error) {
+	if p.Audience != "" {
+		return p.Audience, nil
+	}
+	found := ""
+	for word := range strings.FieldsSeq(p.Scope) {
+		if _, _, ok := identity.ParseInstanceAudience(word); !ok || word == found {
+			continue
+		}
+		if found != "" {
+			return "", invalidRequest("parameter scope names several instances; ask for a token for each")
+		}
+		found = word
+	}
+	return found, nil
 }
 
 func parseRequest(r *http.Request) (*request, error) {
@@ -59,16 +82,20 @@ func parseRequest(r *http.Request) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, value := range []string{params.GrantType, params.ClientID, params.ClientSecret, params.Audience} {
+	for _, value := range []string{params.GrantType, params.ClientID, params.ClientSecret, params.Audience, params.Scope} {
 		if len(value) > maxParameter {
 			return nil, invalidRequest(fmt.Sprintf("a parameter is longer than %d bytes", maxParameter))
 		}
+	}
+	audience, err := params.audience()
+	if err != nil {
+		return nil, err
 	}
 	req := &request{
 		grantType:    params.GrantType,
 		clientID:     params.ClientID,
 		clientSecret: identity.NewSecret(params.ClientSecret),
-		audience:     params.Audience,
+		audience:     audience,
 	}
 	return req, req.useHeader(r)
 }
@@ -133,7 +160,7 @@ func parseForm(body string) (*parameters, error) {
 		return nil, invalidRequest("the body is neither a JSON object nor a well-formed form")
 	}
 	params := &parameters{}
-	for _, name := range []string{"grant_type", "client_id", "client_secret", "audience"} {
+	for _, name := range []string{"grant_type", "client_id", "client_secret", "audience", "scope"} {
 		switch list := values[name]; len(list) {
 		case 0:
 		case 1:

@@ -24,7 +24,7 @@ type documented struct {
 }
 
 // Folder of what the examples need, by command: NAME.sh is run before them, in the
-// same directory. not-run.txt, own-server.txt and endless.txt say what is special.
+// same directory, and can read what several need from $EXAMPLES. not-run.txt, own-server.txt and endless.txt say what is special.
 const preparations = "testdata/examples"
 
 // TestExamples runs every example of every help text. It finds the commands by
@@ -152,8 +152,13 @@ func runExamples(t *testing.T, c documented, s *testserver.Server, endless map[s
 
 // bash runs a script in dir, and interrupts it when the context ends.
 func bash(ctx context.Context, dir string, s *testserver.Server, script string) (string, error) {
+	folder, err := filepath.Abs(preparations)
+	if err != nil {
+		return "", err
+	}
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir, cmd.Env = dir, append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "FRESHET_") }), environment(dir, s)...)
+	cmd.Env = append(cmd.Env, "EXAMPLES="+folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second

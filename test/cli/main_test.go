@@ -63,7 +63,9 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, server.Stop(time.Minute)) }()
-	own = func() (*testserver.Server, error) { return testserver.Start(ctx, binary, dir, testserver.Options{}) }
+	own = func() (*testserver.Server, error) {
+		return testserver.Start(ctx, binary, dir, testserver.Options{Stream: true})
+	}
 	return m.Run(), nil
 }
 
