@@ -53,6 +53,15 @@ test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, 
 	FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
 	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
 
+.PHONY: test-java
+test-java: build ## Run the Java clients, Kafka's tools, Connect and Streams against the server
+	@hack/need.sh python3 python3 python3-venv || echo "no Python: its part in test-java is NOT TESTED" >&2
+	@if hack/java-libs.sh client-3.9 client-4 platform; then \
+		FRESHET_TEST_JAVA=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -timeout 15m ./test/clients/java; \
+	else \
+		echo "NOT TESTED: Java clients of Kafka, its command line tools, Connect, Streams, Avro from Java: no JDK, no Maven or no libraries" >&2; \
+	fi
+
 .PHONY: test-attack
 test-attack: build ## Attack a running system for some minutes: attempts and successes
 	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh attack
@@ -95,8 +104,13 @@ generate: $(BIN)/.generators ## Regenerate checked-in code
 	@hack/need.sh protoc protobuf-compiler || true
 	hack/update-codegen.sh
 
+.PHONY: cli-reference
+cli-reference: build ## Write docs/reference/cli from what the commands say of themselves
+	rm -f docs/reference/cli/*.md
+	bin/freshet docs markdown docs/reference/cli
+
 .PHONY: verify
-verify: $(BIN)/.generators ## Regenerate and fail if anything differs from what is checked in
+verify: build $(BIN)/.generators ## Regenerate and fail if anything differs from what is checked in
 	@hack/need.sh protoc protobuf-compiler || true
 	hack/verify.sh
 
