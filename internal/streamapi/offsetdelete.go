@@ -9,6 +9,7 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/groups"
 	"freshet/internal/messaging"
+	"freshet/internal/names"
 )
 
 // errSubscribed is the answer to a deletion of offsets that members still use.
