@@ -17,19 +17,9 @@ func TestStreams(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")
 	s := start(t)
-	out, all, err := run(t, compile(t, "platform", "programs"), nil, nil, "WordCount", s.file("login.properties", s.login()), filepath.Join(s.dir, "state"))
+	out, all, err := run(t, compile(t, "platform", "programs"), nil, nil, "WordCount",
+		s.settings("client.properties"), s.settings("streams.properties"), filepath.Join(s.dir, "state"))
 	report(t, out, all, err)
-}
-
-// prefixed returns properties whose names begin with a prefix.
-func prefixed(prefix, properties string) string {
-	lines := strings.Split(strings.ReplaceAll(properties, "\\\n", ""), "\n")
-	for i, line := range lines {
-		if line != "" {
-			lines[i] = prefix + line
-		}
-	}
-	return strings.Join(lines, "\n")
 }
 
 // TestConnect: Connect in standalone mode reads a file into a topic, and the topic
@@ -39,26 +29,7 @@ func TestConnect(t *testing.T) {
 	need(t, "platform")
 	s := start(t)
 	in, out := s.file("in.txt", "one\ntwo\n"), filepath.Join(s.dir, "out.txt")
-	worker := s.file("worker.properties", s.login()+prefixed("producer.", s.login())+prefixed("consumer.", s.login())+prefixed("admin.", s.login())+`
-key.converter=org.apache.kafka.connect.storage.StringConverter
-value.converter=org.apache.kafka.connect.storage.StringConverter
-offset.storage.file.filename=`+filepath.Join(s.dir, "offsets")+`
-offset.flush.interval.ms=1000
-listeners=http://127.0.0.1:0
-plugin.discovery=service_load
-`)
-	source := s.file("source.properties", `
-name=lines-in
-connector.class=org.apache.kafka.connect.file.FileStreamSourceConnector
-file=`+in+`
-topic=lines
-`)
-	sink := s.file("sink.properties", `
-name=lines-out
-connector.class=org.apache.kafka.connect.file.FileStreamSinkConnector
-file=`+out+`
-topics=lines
-`)
+	worker, source, sink := s.settings("worker.properties"), s.settings("source.properties"), s.settings("sink.properties")
 	libs, err := filepath.Abs(filepath.Join(libraries, "platform"))
 	if err != nil {
 		t.Fatal(err)
