@@ -86,6 +86,7 @@ func run(m *testing.M) int {
 	if err := seed(ctx); err != nil {
 		return fail(err)
 	}
+	go traffic(ctx)
 	allocator, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"))...)
 	defer stop()
 	var end context.CancelFunc
