@@ -86,6 +86,7 @@ func run(m *testing.M) int {
 	if err := seed(ctx); err != nil {
 		return fail(err)
 	}
+	go traffic(ctx)
 	allocator, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"))...)
 	defer stop()
 	var end context.CancelFunc
@@ -300,6 +301,8 @@ func (b *tab) look(width int64, theme string) {
 	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 	})
+	// what follows from it is drawn in the next frames
+	eval[any](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(null))))))`)
 }
 
 // before has a script run before any of the page's own.

@@ -36,7 +36,7 @@ export const frame = (ctl, title, body, foot, o = {}) => html`
   <form class="modal" method="dialog" @submit=${e => { e.preventDefault(); o.submit?.(e) }}>
     <header><h2>${title}</h2><button type="button" class="ghost square" aria-label="Close" @click=${() => ctl.close()}>${icon('x')}</button></header>
     <div class="modal-body">${body}</div>
-    ${foot ? html`<footer>${foot}</footer>` : nothing}
+    ${foot && foot !== nothing ? html`<footer>${foot}</footer>` : nothing}
   </form>`
 
 /** Asks for a yes, by typing the name where it cannot be undone. */
