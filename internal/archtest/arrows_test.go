@@ -29,7 +29,7 @@ var (
 
 // surfaces speak HTTP for the domains; the resource API and its kinds stand
 // beside them and know none.
-var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/...", "freshet/internal/streamapi/..."}
+var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/...", "freshet/internal/signinapi/...", "freshet/internal/streamapi/..."}
 
 // rules is the table of arrows. A package of ours that no rule names fails the
 // test, so that a new one has to find its place.
@@ -39,6 +39,7 @@ var rules = []rule{
 	// Leaves.
 	{[]string{"internal/errs", "internal/names", "internal/newest", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version", "internal/lru", "internal/cleanclose"}, nil, []string{"*"}},
+	{[]string{"internal/throttle"}, []string{"internal/lru"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/records"}, nil, join(http, kube, engines, cobra)},
 	{[]string{"internal/quota"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
@@ -59,6 +60,9 @@ var rules = []rule{
 
 	// Domains: no HTTP, no engine implementation, no API machinery.
 	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names", "internal/newest"}, join(http, apiserver, engines, cobra)},
+	{[]string{"internal/signin"}, []string{"internal/errs", "internal/identity", "internal/newest"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/signin/etcdstore"}, []string{"internal/errs", "internal/signin"}, join(kube, engines, cobra)},
+	{[]string{"internal/openid"}, []string{"internal/errs", "internal/identity"}, join(kube, engines, cobra)},
 	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names", "internal/newest"}, join(apiserver, engines, cobra)},
 	{[]string{"internal/schemas/jsontree"}, nil, []string{"*"}},
 	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names", "internal/schemas/jsontree"}, join(kube, engines, cobra)},
@@ -88,7 +92,8 @@ var rules = []rule{
 	{[]string{"internal/streamapi/..."}, surface("internal/engine", "internal/groups", "internal/messaging", "internal/records", "internal/replica"), join(apiserver, engines, cobra)},
 	{[]string{"internal/adminapi/..."}, surface("internal/brokerhttp", "internal/groups", "internal/messaging"), join(apiserver, engines, cobra)},
 	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
-	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru"), join(apiserver, engines, cobra)},
+	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru", "internal/signin", "internal/throttle"), join(apiserver, engines, cobra)},
+	{[]string{"internal/signinapi/..."}, surface("internal/signinapi/...", "internal/lru", "internal/openid", "internal/signin", "internal/throttle"), join(apiserver, engines, cobra)},
 	{[]string{"internal/auditapi/..."}, surface("internal/auditapi/..."), join(apiserver, engines, cobra)},
 	{[]string{"internal/placement"}, []string{"api/..."}, join(apiserver, engines, cobra)},
 	{
@@ -105,7 +110,7 @@ var rules = []rule{
 	// The kinds: each knows no other, and only the list knows them all.
 	{
 		[]string{"internal/kinds/..."},
-		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/..."},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/...", "internal/signin"},
 		join(engines, surfaces, []string{"freshet/internal/kinds/..."}),
 	},
 	{ // the list
@@ -138,7 +143,7 @@ var exclusive = []struct {
 	holders []string
 }{
 	{"net/http", []string{
-		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/auditapi/...", "internal/resources/...",
+		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/resources/...",
 		"internal/telemetry", "internal/server/...", "internal/cli", "api/generated/...", "console/...", "test/...", "bench/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/..."}},

@@ -25,6 +25,7 @@ type collector struct {
 	messages *messagingMetrics
 	quotas   quotaMetrics
 	store    storeMetrics
+	signIns  signInMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -47,6 +48,7 @@ func newCollector(s *server) *collector {
 		messages: newMessagingMetrics(),
 		quotas:   newQuotaMetrics(),
 		store:    newStoreMetrics(),
+		signIns:  newSignInMetrics(),
 	}
 }
 
@@ -72,6 +74,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.clusters, float64(healthy), "true")
 	gauge(c.clusters, float64(failing), "false")
 	c.quotas.collect(ch, c.server.quotas)
+	c.signIns.collect(ch, &c.server.signIns, c.server.identity.directory.Sessions())
 	accounts, keys := c.server.identity.directory.Len()
 	gauge(c.accounts, float64(accounts))
 	gauge(c.keys, float64(keys))
