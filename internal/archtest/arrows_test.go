@@ -62,6 +62,7 @@ var rules = []rule{
 	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names", "internal/newest"}, join(http, apiserver, engines, cobra)},
 	{[]string{"internal/signin"}, []string{"internal/errs", "internal/identity", "internal/newest"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/signin/etcdstore"}, []string{"internal/errs", "internal/signin"}, join(kube, engines, cobra)},
+	{[]string{"internal/signin/signintest"}, []string{"internal/identity/...", "internal/resources/etcd", "internal/signin/..."}, nil},
 	{[]string{"internal/openid"}, []string{"internal/errs", "internal/identity"}, join(kube, engines, cobra)},
 	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names", "internal/newest"}, join(apiserver, engines, cobra)},
 	{[]string{"internal/schemas/jsontree"}, nil, []string{"*"}},

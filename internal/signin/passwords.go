@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
@@ -60,6 +61,7 @@ type hasher struct {
 	working chan struct{}
 	waiting chan struct{}
 	decoy   string // of no password, for people who have none
+	hashed  atomic.Int64
 }
 
 // waitingPerCore is how many may wait for each that is at work: about two seconds.
@@ -82,6 +84,7 @@ func (h *hasher) enter(ctx context.Context) (leave func(), err error) {
 	defer func() { <-h.waiting }()
 	select {
 	case h.working <- struct{}{}:
+		h.hashed.Add(1)
 		return func() { <-h.working }, nil
 	case <-ctx.Done():
 		return nil, errs.Newf(errs.Unavailable, "waiting to look at a password: %w", context.Cause(ctx))
