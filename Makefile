@@ -94,8 +94,13 @@ generate: $(BIN)/.generators ## Regenerate checked-in code
 	@hack/need.sh protoc protobuf-compiler || true
 	hack/update-codegen.sh
 
+.PHONY: cli-reference
+cli-reference: build ## Write docs/reference/cli from what the commands say of themselves
+	rm -f docs/reference/cli/*.md
+	bin/freshet docs markdown docs/reference/cli
+
 .PHONY: verify
-verify: $(BIN)/.generators ## Regenerate and fail if anything differs from what is checked in
+verify: build $(BIN)/.generators ## Regenerate and fail if anything differs from what is checked in
 	@hack/need.sh protoc protobuf-compiler || true
 	hack/verify.sh
 
@@ -112,6 +117,10 @@ bench: build ## Measure start-up, idle memory and the surfaces' speed; PEER= as 
 .PHONY: bench-cost
 bench-cost: build ## Processor time of resource calls; beside PEER=https://HOST:PORT PEER_TOKEN=FILE PEER_PID=PID,PID (kube-apiserver, etcd) or BEFORE=BINARY
 	FRESHET_BIN=$(CURDIR)/bin/freshet $(PEER_ENV) go test -run '^$$' -bench Cost -benchtime 1x -timeout 60m ./bench/resources
+
+.PHONY: bench-messages
+bench-messages: build ## Processor time of the server for calls of the message interface, beside a bare handler
+	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench ServerCost -benchtime 1x -timeout 30m ./bench/messages
 
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)

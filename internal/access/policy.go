@@ -23,6 +23,7 @@ type Policy struct {
 	shards [policyShards]atomic.Pointer[map[subjectKey][]*grant] // written under mu, read without
 
 	clusters ClusterGrants // nil: they grant nothing; set before the policy is used
+	revision atomic.Uint64 // see Revision
 
 	mu       sync.Mutex // one writer
 	bindings *newest.Map[bindingKey, *compiled]
@@ -183,7 +184,12 @@ func (p *Policy) replaceLocked(old, next *compiled) {
 		}
 		shard.Store(&grants)
 	}
+	p.revision.Add(1)
 }
+
+// Revision moves when what bindings and roles grant has changed: who keeps a
+// decision asks for it before deciding, and decides again once it has moved.
+func (p *Policy) Revision() uint64 { return p.revision.Load() }
 
 func (p *Policy) shard(s subjectKey) *atomic.Pointer[map[subjectKey][]*grant] {
 	return &p.shards[maphash.String(p.seed, s.name)%policyShards]

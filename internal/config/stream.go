@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,12 @@ type Stream struct {
 	// Empty: what each client used itself.
 	Advertised    string `json:"advertised"`
 	AdvertisedTLS string `json:"advertisedTLS"`
+	// Anonymous is organization/account: what clients of this machine are that come
+	// to Plain without credentials. Empty: nobody comes in without.
+	Anonymous string `json:"anonymous"`
+	// ListAll shows topics of other namespaces, as tenant.namespace.topic, to
+	// clients that ask for all topics.
+	ListAll bool `json:"listAll"`
 	// InitialDelay is how long the first member of a consumer group waits for
 	// company.
 	InitialDelay Duration `json:"initialDelay"`
@@ -72,6 +79,15 @@ func (c *Config) validateStream(p *problems) {
 	if s.Plain != Off && s.Plain != Auto && !s.InsecurePlain && !isLoopback(s.Plain) {
 		p.addf("stream.plain", "%s can be reached from other machines, and it would show them tokens; "+
 			"use stream.tls, or allow it with stream.insecurePlain: true", s.Plain)
+	}
+	if s.Anonymous != "" {
+		organization, account, ok := strings.Cut(s.Anonymous, "/")
+		switch {
+		case !ok || organization == "" || account == "" || strings.Contains(account, "/"):
+			p.addf("stream.anonymous", "%q must be organization/serviceaccount", s.Anonymous)
+		case s.Plain != Auto && s.Plain != Off && !isLoopback(s.Plain):
+			p.addf("stream.anonymous", "other machines can reach stream.plain, %s, and would need no credentials; use a loopback address", s.Plain)
+		}
 	}
 	if s.InitialDelay.Std() < 0 || s.InitialDelay.Std() > time.Minute {
 		p.addf("stream.initialDelay", "%s is not between 0s and 1m0s", s.InitialDelay)

@@ -3,6 +3,7 @@ package groups
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"freshet/internal/engine"
@@ -26,6 +27,9 @@ type consumers struct {
 	changed         map[string]bool // members that were put or removed since the last write
 	writing         chan struct{}   // closed when the write under way ends
 	failed          error
+
+	bytes int           // of what the members say of themselves
+	all   *atomic.Int64 // and those of all groups
 }
 
 // stage is how far a member is on its way to its target.
@@ -57,8 +61,24 @@ type consumer struct {
 	revokeBy time.Time // end of its time to let partitions go
 }
 
-func newConsumers() *consumers {
+// size is how many bytes a member says of itself, and is assigned.
+func (m *consumer) size() (n int) {
+	for _, name := range m.names {
+		n += len(name)
+	}
+	return n + len(m.pattern)*64 + 64*(len(m.has)+len(m.loses)+len(m.target)) + 16*len(m.topics)
+}
+
+// charge counts a member in or out.
+func (cs *consumers) charge(m *consumer, by int) {
+	n := by * m.size()
+	cs.bytes += n
+	cs.all.Add(int64(n))
+}
+
+func newConsumers(all *atomic.Int64) *consumers {
 	return &consumers{
+		all:      all,
 		assignor: assignorUniform,
 		members:  make(map[string]*consumer), static: make(map[string]string), holders: make(map[Partition]string),
 		counts: make(map[engine.TopicID]int32), changed: make(map[string]bool),
@@ -73,7 +93,7 @@ func (g *group) becomeConsumersLocked(join bool) error {
 	if !join || len(g.members) > 0 || len(g.pending) > 0 {
 		return ErrNotConsumers
 	}
-	g.consumers = newConsumers()
+	g.consumers = newConsumers(&g.shard.c.bytes)
 	g.consumers.assigned = g.number
 	g.phase = empty
 	return nil
@@ -105,12 +125,14 @@ func (g *group) occupiedLocked() bool {
 // put adds a member, or replaces it by its next state.
 func (cs *consumers) put(m *consumer) {
 	if old := cs.members[m.id]; old != nil {
+		cs.charge(old, -1)
 		cs.release(old)
 		if cs.static[old.instance] == old.id {
 			delete(cs.static, old.instance)
 		}
 	}
 	cs.members[m.id] = m
+	cs.charge(m, 1)
 	if m.instance != "" {
 		cs.static[m.instance] = m.id
 	}
@@ -124,6 +146,7 @@ func (cs *consumers) put(m *consumer) {
 
 // remove takes a member out.
 func (cs *consumers) remove(m *consumer) {
+	cs.charge(m, -1)
 	cs.release(m)
 	delete(cs.members, m.id)
 	if cs.static[m.instance] == m.id {

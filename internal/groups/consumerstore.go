@@ -133,7 +133,7 @@ func grants(set map[Partition]int32) []grant {
 // members have a whole session to be heard of, and those that have to let
 // partitions go their whole time for it.
 func (g *group) restoreConsumersLocked(stored *generation, members []*storedConsumer) {
-	cs := newConsumers()
+	cs := newConsumers(&g.shard.c.bytes)
 	g.consumers = cs
 	g.number, cs.assigned, cs.assignor = stored.number, stored.consumers.assigned, stored.consumers.assignor
 	now := time.Now()

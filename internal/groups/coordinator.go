@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"freshet/internal/engine"
@@ -35,6 +36,7 @@ type Coordinator struct {
 	producers producerIDs
 	opts      Options
 	log       *slog.Logger
+	bytes     atomic.Int64 // of what members of all groups say of themselves
 
 	ctx    context.Context // the life of the coordinator, ended by Close
 	cancel context.CancelFunc

@@ -43,6 +43,7 @@ type group struct {
 	pending      map[string]time.Time // ids given out for a join that has not come yet, and their ends
 	support      map[string]int       // members by protocol name
 	joined       uint64               // members so far, to number them
+	bytes        int                  // of the protocols of all members
 
 	deadline time.Time // end of preparing or completing
 	// initial says that the first members wait for company: deadline is moved
@@ -168,6 +169,8 @@ func (g *group) removeLocked(m *member, why error) {
 
 // supportLocked counts the protocols of a member in or out.
 func (g *group) supportLocked(m *member, by int) {
+	g.bytes += by * size(m.protocols)
+	g.shard.c.bytes.Add(int64(by * size(m.protocols)))
 	for i, p := range m.protocols {
 		if slices.ContainsFunc(m.protocols[:i], func(q Protocol) bool { return q.Name == p.Name }) {
 			continue // named twice

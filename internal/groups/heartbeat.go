@@ -24,6 +24,9 @@ func (g *group) heartbeatLocked(req *ConsumerRequest, wanted *subscription, foun
 	isNew := before == nil && replaced == nil
 	bump := isNew || before != nil && !slices.Equal(before.topics, m.topics) || replaced != nil && !slices.Equal(replaced.topics, m.topics)
 
+	if bump && (cs.bytes+m.size() > maxGroupBytes || cs.all.Load()+int64(m.size()) > maxBytes) {
+		return ConsumerResult{}, ErrGroupFull
+	}
 	assignor := cs.vote(m, replaced)
 	counts := cs.counts
 	if revision := req.Topics.Revision(); bump || revision != cs.revision || g.number > cs.assigned {

@@ -23,7 +23,7 @@ type JoinRequest struct {
 	ClientID   string
 	ClientHost string
 	Session    time.Duration
-	Rebalance  time.Duration // how long the member may take to join again
+	Rebalance  time.Duration // how long the member may take to join again; 0 as long as the session
 	Type       string        // such as "consumer"
 	Protocols  []Protocol    // the preferred one first
 	// NeedsID makes a new member without an instance id come twice, so that one
@@ -68,6 +68,9 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	if err == nil && len(g.members) > 0 && !g.supportsLocked(req) {
 		err = ErrProtocol
 	}
+	if err == nil {
+		err = g.roomLocked(req)
+	}
 	if err != nil {
 		g.unlock()
 		return JoinResult{}, err
@@ -82,22 +85,54 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	return w.wait(ctx, func() { g.leftJoin(m, w) })
 }
 
-func (r *JoinRequest) check() error {
-	size := 0
-	for _, p := range r.Protocols {
-		size += len(p.Name) + len(p.Metadata)
+// size is how many bytes of protocols a member brings.
+func size(protocols []Protocol) (n int) {
+	for i := range protocols {
+		n += len(protocols[i].Name) + len(protocols[i].Metadata)
 	}
+	return n
+}
+
+// roomLocked says whether there is room for what a member brings, beside the
+// others.
+func (g *group) roomLocked(req *JoinRequest) error {
+	more := size(req.Protocols)
+	id := req.MemberID
+	if id == "" && req.InstanceID != "" {
+		id = g.static[req.InstanceID] // whose place it gets
+	}
+	if old := g.members[id]; old != nil {
+		more -= size(old.protocols)
+	}
+	if more > 0 && (g.bytes+more > maxGroupBytes || g.shard.c.bytes.Load()+int64(more) > maxBytes) {
+		return ErrGroupFull
+	}
+	return nil
+}
+
+// check looks at a request by itself. Any rebalance timeout is taken: it is for the
+// members of the group to say how long they work on what they have.
+func (r *JoinRequest) check() error {
+	size := size(r.Protocols)
 	switch {
+	case len(r.InstanceID) > maxName:
+		return fmt.Errorf("%w: the instance id has %d bytes, at most %d are allowed", ErrTooLarge, len(r.InstanceID), maxName)
 	case r.Session < minSession || r.Session > maxSession:
 		return fmt.Errorf("%w: %s", ErrSessionTimeout, r.Session)
-	case r.Rebalance < 0 || r.Rebalance > maxRebalance:
-		return fmt.Errorf("%w: %s", ErrRebalanceTimeout, r.Rebalance)
 	case r.Type == "" || len(r.Protocols) == 0:
 		return fmt.Errorf("%w: the member names none", ErrProtocol)
 	case len(r.Protocols) > maxProtocols || size > maxMemberBytes:
 		return fmt.Errorf("%w: %d protocols with %d bytes, at most %d with %d are allowed", ErrTooLarge, len(r.Protocols), size, maxProtocols, maxMemberBytes)
 	}
 	return nil
+}
+
+// rebalance is how long the group really waits for the member.
+func (r *JoinRequest) rebalance() time.Duration {
+	if r.Rebalance <= 0 {
+		return r.Session
+	}
+	return min(r.Rebalance, maxRebalance)
 }
 
 // supportsLocked says whether a member could take part beside those that are
@@ -195,7 +230,7 @@ func (g *group) admitLocked(req *JoinRequest, id string) (*waiter[JoinResult], J
 // describe takes over what a member says of itself.
 func (m *member) describe(req *JoinRequest) {
 	m.client, m.host = req.ClientID, req.ClientHost
-	m.session, m.rebalance = req.Session, req.Rebalance
+	m.session, m.rebalance = req.Session, req.rebalance()
 	m.protocols = req.Protocols
 }
 

@@ -14,9 +14,14 @@ const (
 	minSession        = 6 * time.Second
 	maxSession        = 30 * time.Minute
 	maxRebalance      = 30 * time.Minute
+	maxName           = 249 // bytes of an instance id
+
+	maxGroupBytes = 32 << 20  // metadata of all members of a group
+	maxBytes      = 256 << 20 // and of all groups of a cluster
 
 	maxSubscribed      = 10_000  // topics that a member names
 	maxPattern         = 1024    // bytes of a regular expression
+	maxPatternSteps    = 4096    // instructions of its program
 	maxGroupPartitions = 100_000 // of all topics that a group of the consumer protocol subscribes to
 
 	// consumerSession is how long a member of the consumer protocol may be silent.

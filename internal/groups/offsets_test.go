@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,7 +89,7 @@ func TestBadRequests(t *testing.T) {
 		}{
 			{"short session", func(r *groups.JoinRequest) { r.Session = time.Second }, groups.ErrSessionTimeout},
 			{"long session", func(r *groups.JoinRequest) { r.Session = time.Hour }, groups.ErrSessionTimeout},
-			{"long rebalance", func(r *groups.JoinRequest) { r.Rebalance = time.Hour }, groups.ErrRebalanceTimeout},
+			{"long instance id", func(r *groups.JoinRequest) { r.InstanceID = strings.Repeat("x", 250) }, groups.ErrTooLarge},
 			{"no protocol", func(r *groups.JoinRequest) { r.Protocols = nil }, groups.ErrProtocol},
 			{"no type", func(r *groups.JoinRequest) { r.Type = "" }, groups.ErrProtocol},
 			{"much metadata", func(r *groups.JoinRequest) { r.Protocols[0].Metadata = make([]byte, 300<<10) }, groups.ErrTooLarge},

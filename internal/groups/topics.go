@@ -3,6 +3,7 @@ package groups
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"time"
 
@@ -48,9 +49,18 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrPattern, len(pattern), maxPattern)
 	}
-	// By itself first: parentheses that do not match must not close ours.
-	if _, err := regexp.Compile(pattern); err != nil {
+	// By itself first: parentheses that do not match must not close ours. A few
+	// bytes can stand for a program of megabytes.
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPattern, err)
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPattern, err)
+	}
+	if len(program.Inst) > maxPatternSteps {
+		return nil, fmt.Errorf("%w: it is too complex; use fewer repetitions", ErrPattern)
 	}
 	whole, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
 	if err != nil {

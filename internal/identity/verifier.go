@@ -182,8 +182,19 @@ func (e *entry) admit(audiences []string) (*Principal, error) {
 		if e.orgPrefix != "" && (wanted == AnyOrganization || strings.HasPrefix(wanted, e.orgPrefix)) {
 			return e.at(audiences)
 		}
+		if organization, instance, ok := ParseInstanceAudience(wanted); ok && instance == anyInstance && e.isFor(organization) {
+			return e.at(audiences)
+		}
 	}
 	return nil, ErrWrongAudience
+}
+
+// isFor says whether a token is good at some data plane of an organization.
+func (e *entry) isFor(organization string) bool {
+	return slices.ContainsFunc(e.audience, func(audience string) bool {
+		of, _, ok := ParseInstanceAudience(audience)
+		return ok && of == organization
+	})
 }
 
 // at is the principal at a surface with these audiences. An organization's key

@@ -111,7 +111,7 @@ func (b *Broker) DeleteNamespace(ctx context.Context, name names.Namespace, forc
 			return err
 		}
 	}
-	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := b.catalogue.Free(ctx, func(c *catalogue) ([][]byte, error) {
 		ns, err := existingNamespace(c, name)
 		if err != nil {
 			return nil, err

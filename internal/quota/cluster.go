@@ -211,6 +211,27 @@ func (c *Cluster) Charge(n int64) {
 	c.organization.Charge(n)
 }
 
+// Delay counts a request that has been served and its bytes, and says how long its
+// sender has to wait with the next one. It is for protocols that slow callers down
+// instead of refusing them.
+func (c *Cluster) Delay(bytes int64) time.Duration {
+	if c == nil {
+		return 0
+	}
+	c.Charge(bytes)
+	o, at := c.organization, c.organization.now()
+	c.requests.spend(at, 1)
+	o.requests.spend(at, 1)
+	byBytes, byRequests := max(c.bytes.debt(at), o.bytes.debt(at)), max(c.requests.debt(at), o.requests.debt(at))
+	switch {
+	case byBytes > 0 && byBytes >= byRequests:
+		o.refused[BytesPerSecond].Add(1)
+	case byRequests > 0:
+		o.refused[RequestsPerSecond].Add(1)
+	}
+	return max(byBytes, byRequests)
+}
+
 // Pause is how long a stream waits before it sends more.
 func (c *Cluster) Pause() time.Duration {
 	if c == nil {

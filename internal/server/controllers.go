@@ -122,7 +122,13 @@ func (s *server) firstStart(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.awaitClusters(ctx)
+	if err := s.awaitClusters(ctx); err != nil {
+		return err
+	}
+	if s.plane.Health() != nil {
+		return nil // it is told where it is asked for
+	}
+	return s.restored.finish()
 }
 
 const clustersTimeout = 2 * time.Minute

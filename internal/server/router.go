@@ -3,9 +3,11 @@ package server
 import (
 	"net/http"
 
+	"freshet/console"
 	"freshet/internal/auditapi"
 	"freshet/internal/messageapi"
 	"freshet/internal/signinapi"
+	"freshet/internal/systemapi"
 	"freshet/internal/tokenapi"
 	"freshet/internal/web"
 )
@@ -16,7 +18,9 @@ type handlers struct {
 	// of a cluster; the registry at the root and under /stream
 	messages, admin, registry, streamRegistry http.Handler
 	// of the server; root is the registry, and a page for browsers
-	root, audit, tokens, pages, resources, health http.Handler
+	root, audit, system, tokens, pages, resources, health http.Handler
+	// the pages for people, which need nothing of the server to be sent
+	console http.Handler
 }
 
 // mounts says which paths belong to which surface; each surface owns its unknown
@@ -25,6 +29,8 @@ func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 	list := append(clusterMounts(h, h.root),
 		at(clusterPattern, "clusters", clusterPath{newRouter(clusterMounts(h, h.registry), cors)}),
 		at(auditapi.Root+"/...", "audit", h.audit),
+		at(systemapi.Root+"/...", "system", h.system),
+		at(console.Root+"/...", "console", h.console),
 	)
 	for _, pattern := range tokenapi.Patterns() {
 		list = append(list, at(pattern, "token", h.tokens))

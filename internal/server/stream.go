@@ -2,16 +2,17 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/errs"
 	"freshet/internal/groups"
+	"freshet/internal/identity"
 	"freshet/internal/streamapi"
 )
 
@@ -68,7 +69,8 @@ func (s *server) openStream(context.Context) error {
 		return nil
 	}
 	s.stream.server = streamapi.NewServer(streamapi.Options{
-		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Clusters: streamClusters{s},
+		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision,
+		Clusters: streamClusters{s}, ListAll: s.cfg.Stream.ListAll,
 		Limits: streamapi.Limits{
 			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory), Connections: s.cfg.Stream.Connections,
 			WriteStall: s.cfg.Timeouts.WriteBody.Std(),
@@ -76,15 +78,34 @@ func (s *server) openStream(context.Context) error {
 		Logger: s.log,
 	})
 	if s.stream.plain != nil {
-		s.serveStream(streamapi.Listener{Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised})
+		s.serveStream(streamapi.Listener{Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
 	}
 	if s.stream.tls != nil {
 		secured := s.tlsConfig.Clone()
 		secured.NextProtos = nil
-		secured.GetCertificate = s.streamCertificate(secured.GetCertificate)
 		s.serveStream(streamapi.Listener{Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
 	}
 	return nil
+}
+
+// anonymous makes tokens of the account that clients without credentials are; nil
+// when there is none. They are for a connection, and never leave the process.
+func (s *server) anonymous() func(*streamapi.Cluster) (string, error) {
+	organization, name, ok := strings.Cut(s.cfg.Stream.Anonymous, "/")
+	if !ok {
+		return nil
+	}
+	return func(c *streamapi.Cluster) (string, error) {
+		account, ok := s.identity.directory.Account(organization, name)
+		switch {
+		case !ok:
+			return "", fmt.Errorf("service account %s of stream.anonymous does not exist; create it, or take the setting out", s.cfg.Stream.Anonymous)
+		case account.Admin || account.System:
+			return "", fmt.Errorf("service account %s of stream.anonymous is an administrator; name one that is not", s.cfg.Stream.Anonymous)
+		}
+		token, _, err := s.identity.issuer.AccessToken(account, identity.MaxTokenLifetime, c.Audiences[0])
+		return token.Reveal(), err
+	}
 }
 
 // stopStream answers what was taken of clients, beside the other requests.
@@ -110,17 +131,6 @@ func (s *server) serveStream(l streamapi.Listener) {
 	}()
 }
 
-// streamCertificate shows none for a name beneath the domain that is no cluster's:
-// the client is told that the name is not known.
-func (s *server) streamCertificate(next func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if _, err := s.plane.Find(hello.ServerName); hello.ServerName != "" && errors.Is(err, dataplane.ErrNoCluster) {
-			return nil, nil //nolint:nilnil // as the TLS library wants it
-		}
-		return next(hello)
-	}
-}
-
 // streamClusters finds clusters for the stream protocol.
 type streamClusters struct{ s *server }
 
@@ -128,15 +138,17 @@ var errNoStream = errs.New(errs.NotFound, "cluster does not have the stream prot
 
 // AtHost implements streamapi.Clusters.
 func (c streamClusters) AtHost(name string) (*streamapi.Cluster, error) {
-	return c.serves(c.s.plane.Find(name))
+	found, err := findAtHost(c.s.plane, name)
+	return c.serves(found, err)
 }
 
 // Default implements streamapi.Clusters.
-func (c streamClusters) Default() (*streamapi.Cluster, error) { return c.serves(c.s.plane.Find("")) }
+func (c streamClusters) Default() (*streamapi.Cluster, error) { return c.AtHost("") }
 
 // Named implements streamapi.Clusters.
 func (c streamClusters) Named(organization, name string) (*streamapi.Cluster, error) {
-	return c.serves(c.s.plane.FindNamed(organization, name))
+	found, err := c.s.plane.FindNamed(organization, name)
+	return c.serves(found, undisclosed(organization, err))
 }
 
 func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.Cluster, error) {
@@ -144,15 +156,15 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.
 		return nil, err
 	}
 	if !found.Stream {
-		return nil, errNoStream
+		return nil, undisclosed(found.Organization, errNoStream)
 	}
 	coordinator, err := c.s.groupsOf(found)
 	if err != nil {
-		return nil, err
+		return nil, undisclosed(found.Organization, err)
 	}
 	return &streamapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
-		Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator,
+		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator, Quota: found.Quota,
 		Serves: func() bool { return c.s.plane.ServesStream(found.UID) },
 	}, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/pprof"
@@ -16,6 +17,7 @@ import (
 	"freshet/internal/messaging"
 	"freshet/internal/registryapi"
 	"freshet/internal/surface"
+	"freshet/internal/systemapi"
 	"freshet/internal/telemetry"
 	"freshet/internal/tokenapi"
 	"freshet/internal/web"
@@ -53,15 +55,12 @@ func (s *server) surfaces() (*handlers, error) {
 		return nil, err
 	}
 	rootRegistry := registry(true)
-	root, err := frontPage(s.cfg, rootRegistry)
-	if err != nil {
-		return nil, err
-	}
 	return &handlers{
 		messages: messages, admin: admin,
-		root: root, registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
-		audit: s.auditTrail(options), tokens: tokens, pages: pages,
+		root: frontPage(rootRegistry), registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
+		audit: s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
 		resources: s.room.keepRoom(s.api.Handler()), health: s.api.Handler(),
+		console: consolePages(),
 	}, nil
 }
 
@@ -76,6 +75,18 @@ func (s *server) surfaceOptions() surface.Options {
 		Auditor:       s,
 		Limiter:       s.limiter,
 	}
+}
+
+// system tells callers about the server.
+func (s *server) system(options surface.Options) http.Handler {
+	return systemapi.New(systemapi.Options{
+		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics,
+		Configuration: func() ([]byte, error) {
+			var text bytes.Buffer
+			err := config.Print(&text, s.settings())
+			return text.Bytes(), err
+		},
+	})
 }
 
 func (s *server) tokens(options surface.Options) (*tokenapi.API, error) {
@@ -156,7 +167,7 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 		return registryapi.Target{}, err
 	}
 	if c.RegistryAtRoot != g.atRoot && !g.plane.IsDefault(c) {
-		return registryapi.Target{}, errNotHere
+		return registryapi.Target{}, undisclosed(c.Organization, errNotHere)
 	}
 	return registryapi.Target{
 		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker, Quota: c.Quota,

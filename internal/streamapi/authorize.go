@@ -51,23 +51,25 @@ func (s *session) insider() bool {
 
 // mayTopic asks for permissions on a topic; any one will do.
 func (c *call) mayTopic(ctx context.Context, topic names.Topic, wanted ...access.Permission) error {
+	ok, err := c.decide(decision{topic: topic}, wanted, func(p access.Permission) (bool, error) {
+		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, p, c.topicScope(topic))
+		if err == nil || errs.KindOf(err) != errs.Denied {
+			return err == nil, err
+		}
+		return c.session.insider() && c.session.cluster.Broker.Granted(c.session.role(), p, topic), nil
+	})
+	if ok || err != nil {
+		return err
+	}
+	c.denied(wanted[0], c.topicScope(topic))
+	return errTopicDenied
+}
+
+func (c *call) topicScope(topic names.Topic) access.Scope {
 	scope := c.session.cluster.Scope
 	scope.Tenant, scope.Namespace = topic.Namespace.Tenant, topic.Namespace.Name
 	scope.TopicDomain, scope.Topic = string(names.Persistent), topic.Local
-	for _, p := range wanted {
-		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, p, scope)
-		if err == nil {
-			return nil
-		}
-		if errs.KindOf(err) != errs.Denied {
-			return err
-		}
-		if c.session.insider() && c.session.cluster.Broker.Granted(c.session.role(), p, topic) {
-			return nil
-		}
-	}
-	c.denied(wanted[0], scope)
-	return errTopicDenied
+	return scope
 }
 
 // mayGroup asks for a permission on something of the tenant that a group with
@@ -75,13 +77,14 @@ func (c *call) mayTopic(ctx context.Context, topic names.Topic, wanted ...access
 func (c *call) mayGroup(group string, wanted ...access.Permission) error {
 	scope := c.session.cluster.Scope
 	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
-	for _, p := range wanted {
+	ok, _ := c.decide(decision{tenant: scope.Tenant, group: group}, wanted, func(p access.Permission) (bool, error) {
 		if filter := c.conn.server.opts.Filter(c.session.who, p, scope); !filter.None() {
-			return nil
+			return true, nil
 		}
-		if c.session.insider() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, scope.Tenant) {
-			return nil
-		}
+		return c.session.insider() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, scope.Tenant), nil
+	})
+	if ok {
+		return nil
 	}
 	c.denied(wanted[0], scope)
 	return errGroupDenied

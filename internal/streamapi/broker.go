@@ -64,3 +64,14 @@ func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.
 		})
 	}
 }
+
+// describe is handle for answers that may be large: a few are made at a time.
+func describe[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request, response Response) error) func(context.Context, *call) answer {
+	return handle(func(ctx context.Context, c *call, request Request, response Response) error {
+		if err := c.conn.server.making.Acquire(ctx, 1); err != nil {
+			return err
+		}
+		defer c.conn.server.making.Release(1)
+		return fill(ctx, c, request, response)
+	})
+}

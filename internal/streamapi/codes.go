@@ -57,6 +57,8 @@ const (
 	codeAuthentication    code = 58
 	codeNotEmpty          code = 68
 	codeNoGroup           code = 69
+	codeSessionID         code = 70
+	codeSessionEpoch      code = 71
 	codeFencedEpoch       code = 74
 	codeUnknownEpoch      code = 75
 	codeCompression       code = 76
@@ -66,6 +68,7 @@ const (
 	codeSubscribed        code = 86
 	codeInvalidRecord     code = 87
 	codeUnknownTopicID    code = 100
+	codeSessionTopicID    code = 106
 	codeFencedMemberEpoch code = 110
 	codeUnreleased        code = 111
 	codeAssignor          code = 112
@@ -147,7 +150,6 @@ var table = []struct {
 	{groups.ErrRequest, codeInvalidRequest},
 	{groups.ErrGroupID, codeInvalidGroup},
 	{groups.ErrSessionTimeout, codeSessionTimeout},
-	{groups.ErrRebalanceTimeout, codeSessionTimeout},
 	{groups.ErrUnknownMember, codeUnknownMember},
 	{groups.ErrGeneration, codeIllegalGeneration},
 	{groups.ErrProtocol, codeProtocol},
@@ -175,6 +177,9 @@ var table = []struct {
 	{errClusterDenied, codeClusterDenied},
 	{errTopicID, codeUnknownTopicID},
 	{errInvalid, codeInvalidRequest},
+	{errSessionID, codeSessionID},
+	{errSessionEpoch, codeSessionEpoch},
+	{errSessionTopic, codeSessionTopicID},
 	{errReadOnly, codePolicy},
 	{errCompacted, codePolicy},
 	{errSubscribed, codeSubscribed},
@@ -188,6 +193,14 @@ const (
 	maxTopics     = 10_000
 	maxPartitions = 100_000
 )
+
+// partitionsIn adds up the partitions of a request's topics.
+func partitionsIn[T any](topics []T, of func(*T) int) (n int) {
+	for i := range topics {
+		n += of(&topics[i])
+	}
+	return n
+}
 
 // within says whether a request asks for no more than it may.
 func within(topics, partitions int) error {

@@ -3,6 +3,7 @@ package streamapi
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 
@@ -52,7 +53,7 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamCo
 		return topic.StreamConfigs(), nil
 	case kmsg.ConfigResourceTypeBroker:
 		if at.name != "" && at.name != strconv.Itoa(nodeID) {
-			return nil, fmt.Errorf("%w: there is no broker %q; the one there is has the id %d", errInvalid, at.name, nodeID)
+			return nil, fmt.Errorf("%w: there is no broker %q; the one there is has the id %d", errInvalid, cut(at.name, 64), nodeID)
 		}
 		return c.brokerConfigs(), nil
 	}
@@ -66,7 +67,13 @@ func unknownResource(kind kmsg.ConfigResourceType) error {
 // brokerConfigs is what clients look for in a broker. None of it can be changed
 // over this protocol.
 func (c *call) brokerConfigs() []messaging.StreamConfig {
+	host, port := c.conn.advertised()
+	protocol := "SASL_PLAINTEXT"
+	if c.conn.listener.TLS != nil {
+		protocol = "SASL_SSL"
+	}
 	all := []messaging.StreamConfig{
+		{Name: "advertised.listeners", Value: protocol + "://" + net.JoinHostPort(host, strconv.Itoa(int(port))), Kind: messaging.ConfigString, Doc: "Where clients of this listener are sent."},
 		{Name: "auto.create.topics.enable", Value: strconv.FormatBool(c.session.cluster.Broker.MayCreateTopics(c.session.namespace)), Kind: messaging.ConfigBoolean, Doc: "Whether topics of the connection's namespace come into being when a client asks for them."},
 		{Name: "broker.id", Value: strconv.Itoa(nodeID), Kind: messaging.ConfigInt, Doc: "The id of this broker."},
 		{Name: "compression.type", Value: "producer", Kind: messaging.ConfigString, Doc: "Batches are stored as producers compress them."},

@@ -1,6 +1,7 @@
 package streamapi_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -78,8 +79,8 @@ func TestDescribeConfigs(t *testing.T) {
 		t.Errorf("routing of a topic made over HTTP: got %s, want murmur3", *http["freshet.routing"].Value)
 	}
 	for _, name := range []string{"", "1"} {
-		if _, broker := w.described(client, kmsg.ConfigResourceTypeBroker, name); broker["broker.id"].Value == nil || !broker["broker.id"].ReadOnly {
-			t.Errorf("broker %q: got %v, want a list to read", name, broker)
+		if _, broker := w.described(client, kmsg.ConfigResourceTypeBroker, name); broker["broker.id"].Value == nil || !broker["broker.id"].ReadOnly || *broker["advertised.listeners"].Value != "SASL_PLAINTEXT://"+w.address {
+			t.Errorf("broker %q: got %v, want a list to read, with the listener", name, broker)
 		}
 	}
 	for _, tc := range []struct {
@@ -221,5 +222,19 @@ func TestListConfigResources(t *testing.T) {
 	}
 	if code, got := list(w.clientAs(as(w.account("nobody"))), 2); code != 0 || got != "" {
 		t.Errorf("without a role: got code %d and %q, want no topics", code, got)
+	}
+}
+
+// TestCreateTopicWithoutValue: a configuration without a value makes no topic.
+func TestCreateTopicWithoutValue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin := kadm.NewClient(w.client())
+	_, err := admin.CreateTopic(short(t), 1, 1, map[string]*string{"retention.bytes": nil, "compression.type": str("lz4")}, "orders")
+	if !errors.Is(err, kerr.InvalidConfig) {
+		t.Errorf("got %v, want %v", err, kerr.InvalidConfig)
+	}
+	if topics, err := admin.ListTopics(short(t)); err != nil || len(topics) != 0 {
+		t.Errorf("got topics %v, %v; want none", topics.Names(), err)
 	}
 }

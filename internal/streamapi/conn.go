@@ -2,6 +2,7 @@ package streamapi
 
 import (
 	"bufio"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -22,6 +23,7 @@ import (
 type conn struct {
 	server   *Server
 	listener Listener
+	accepted net.Conn // below TLS
 	socket   net.Conn
 	in       *bufio.Reader
 	address  string // of the client, without the port
@@ -34,18 +36,30 @@ type conn struct {
 	closing atomic.Bool
 
 	auth auth // the reader's
+
+	waiting *list.Element // among the server's strangers; Server.mu guards it
+	fetches *fetchSession // the writer's; nil for none
+	muted   atomic.Int64  // until when nothing is read, nanoseconds since the epoch
 }
 
 // answer is a response that is due. It is made when those before it are sent.
 type answer struct {
 	header
-	flexible bool // the response's header has tags
-	held     int64
+	flexible bool     // the response's header has tags
+	size     int      // of the request
+	held     holding  // of it
+	decoded  holding  // of what it was decoded into
 	session  *session // that the request was taken in; nil before there is one
 	make     func(ctx context.Context) (kmsg.Response, error)
-	reserved *int64        // memory that making it took, to go back when it is sent; may be nil
+	reserved *holding      // memory that making it took, to go back when it is sent; may be nil
 	raw      func() []byte // instead of make: a bare frame
 	last     bool          // the connection ends behind it
+}
+
+// done gives back what the request held.
+func (a *answer) done() {
+	a.held.release()
+	a.decoded.release()
 }
 
 // errSilent is what an answer's make returns when nothing is to be sent.
@@ -57,8 +71,8 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 		address = socket.RemoteAddr().String()
 	}
 	return &conn{
-		server: s, listener: l, socket: socket, address: address,
-		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4),
+		server: s, listener: l, accepted: socket, socket: socket, address: address,
+		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4), // of requests
 		answers: make(chan answer, pendingAnswers),
 	}
 }
@@ -74,7 +88,7 @@ func (c *conn) serve() {
 		log.Debug("TLS handshake of a stream connection failed", slog.String("error", err.Error()))
 		return
 	}
-	c.in = bufio.NewReaderSize(c.socket, 16<<10)
+	c.in = bufio.NewReaderSize(c.socket, bufferBeforeAuth)
 	written := make(chan error, 1)
 	go func() { written <- c.write(ctx) }()
 	err := c.read(ctx)
@@ -124,6 +138,9 @@ func (c *conn) read(ctx context.Context) error {
 		if c.auth.session == nil {
 			limit, patience = frameBeforeAuth, time.Until(started.Add(authTimeout))
 		}
+		if err := c.mute(ctx); err != nil {
+			return err
+		}
 		frame, held, err := c.readFrame(ctx, limit, patience)
 		if c.closing.Load() {
 			return io.EOF
@@ -135,15 +152,15 @@ func (c *conn) read(ctx context.Context) error {
 			return err
 		}
 		a, err := c.take(ctx, frame)
-		a.held = held
+		a.held, a.size = held, len(frame)
 		if err != nil {
-			c.release(held)
+			held.release()
 			return err
 		}
 		select {
 		case c.answers <- a:
 		case <-ctx.Done():
-			c.release(held)
+			a.done()
 			return ctx.Err()
 		}
 		if a.last {
@@ -177,31 +194,62 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 			return answer{}, err
 		}
 	}
-	if err := decode(request, body); err != nil {
-		return answer{}, fmt.Errorf("request %s version %d: %w", api.name, h.version, err)
-	}
-	if err := c.auth.admits(c, &h); err != nil {
+	if err := c.auth.admits(ctx, c, &h); err != nil {
 		return answer{}, err
+	}
+	decoded, err := c.decode(ctx, request, body)
+	if err != nil {
+		return answer{}, fmt.Errorf("request %s version %d: %w", api.name, h.version, err)
 	}
 	call := &call{conn: c, session: c.auth.session, header: h, request: request}
 	a := api.take(ctx, call)
-	a.header, a.session, a.reserved = h, c.auth.session, &call.reserved
+	a.header, a.session, a.reserved, a.decoded = h, c.auth.session, &call.reserved, decoded
 	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
 	return a, nil
 }
 
 var errLeftOver = errors.New("bytes follow its last field")
 
-// decode reads a body, all of it.
-func decode(request kmsg.Request, body []byte) (err error) {
+// decode reads a body, all of it, once there is room for what it stands for.
+func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (holding, error) {
+	body, memory, err := weigh(request, body)
+	if err != nil {
+		return holding{}, err
+	}
+	var held holding
+	if memory > smallFrame {
+		if c.auth.session == nil {
+			return holding{}, errDecoded // what strangers send has no arrays
+		}
+		if held, err = c.hold(ctx, c.server.decoded, int64(memory)); err != nil {
+			return holding{}, err
+		}
+	}
+	if err := read(request, body); err != nil {
+		held.release()
+		return holding{}, err
+	}
+	return held, nil
+}
+
+// weigh returns a body as the codec has to see it, and what it takes in memory.
+func weigh(request kmsg.Request, body []byte) (exact []byte, memory int, err error) {
+	shape := shapeOf(request.Key(), request.GetVersion())
+	memory, err = skim(shape, body)
+	if shorter, ok := unpadded(request, body); ok && errors.Is(err, errLeftOver) {
+		body = shorter
+		memory, err = skim(shape, body)
+	}
+	return body, memory, err
+}
+
+// read has the codec read a body that was looked at.
+func read(request kmsg.Request, body []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("body cannot be read: %v", p)
 		}
 	}()
-	if err := skim(shapeOf(request.Key(), request.GetVersion()), body); err != nil {
-		return err
-	}
 	if err := request.ReadFrom(body); err != nil {
 		return fmt.Errorf("body cannot be read: %w", err)
 	}
@@ -210,6 +258,7 @@ func decode(request kmsg.Request, body []byte) (err error) {
 
 // write sends answers in the order of their requests.
 func (c *conn) write(ctx context.Context) error {
+	defer c.endFetchSession()
 	var failed error
 	for a := range c.answers {
 		if failed == nil {
@@ -218,7 +267,7 @@ func (c *conn) write(ctx context.Context) error {
 				_ = c.socket.SetReadDeadline(time.Unix(1, 0))
 			}
 		}
-		c.release(a.held)
+		a.done()
 	}
 	return failed
 }
@@ -237,9 +286,10 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 	} else {
 		response, err := a.make(ctx)
 		if a.reserved != nil {
-			defer func() { c.release(*a.reserved) }()
+			defer func() { a.reserved.release() }()
 		}
 		if errors.Is(err, errSilent) {
+			c.throttle(a, 0)
 			return nil
 		}
 		if err != nil {
@@ -249,15 +299,18 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 			return errRevoked
 		}
 		out = encode(a, response)
-	}
-	var held int64
-	if len(out) > smallFrame && (a.reserved == nil || *a.reserved == 0) {
-		var err error
-		if held, err = c.hold(ctx, int64(len(out))); err != nil {
-			return err
+		if delay := c.throttle(a, len(out)); delay > 0 {
+			setThrottle(response, delay)
+			out = encode(a, response)
 		}
 	}
-	defer c.release(held)
+	if len(out) > smallFrame && (a.reserved == nil || a.reserved.bytes == 0) {
+		held, err := c.hold(ctx, c.server.answers, int64(len(out)))
+		if err != nil {
+			return err
+		}
+		defer held.release()
+	}
 	return c.writeAll(out)
 }
 
@@ -275,9 +328,14 @@ func encode(a *answer, response kmsg.Response) []byte {
 
 // writeAll writes in parts, so that a slow reader has to show progress.
 func (c *conn) writeAll(out []byte) error {
+	ends := c.enough(len(out))
 	for len(out) > 0 {
 		part := out[:min(len(out), smallFrame)]
-		if err := c.socket.SetWriteDeadline(time.Now().Add(c.server.opts.Limits.WriteStall)); err != nil {
+		deadline := time.Now().Add(c.server.opts.Limits.WriteStall)
+		if ends.Before(deadline) {
+			deadline = ends
+		}
+		if err := c.socket.SetWriteDeadline(deadline); err != nil {
 			return err
 		}
 		if _, err := c.socket.Write(part); err != nil {

@@ -14,10 +14,14 @@ import (
 const memberUsesConsumer = 1
 
 func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerGroupDescribeRequest, response *kmsg.ConsumerGroupDescribeResponse) error {
+	limit, room := within(len(request.Groups), 0), maxDescribed
 	for _, name := range request.Groups {
 		row := kmsg.NewConsumerGroupDescribeResponseGroup()
 		row.Group, row.AuthorizedOperations = name, notAsked
-		err := c.mayGroup(name, permitConsume, permitSubscriptions)
+		err := limit
+		if err == nil {
+			err = c.mayGroup(name, permitConsume, permitSubscriptions)
+		}
 		var d groups.Description
 		if err == nil {
 			d, err = c.coordinator().Describe(c.group(name))
@@ -26,11 +30,21 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 			err = groups.ErrNotConsumers
 		}
 		if err == nil {
+			if room -= described(&d); room < 0 {
+				err = errDescribed
+			}
+		}
+		if err == nil {
 			err = c.fillConsumers(ctx, &row, &d)
+			if request.IncludeAuthorizedOperations {
+				row.AuthorizedOperations = c.operationsOnGroup(name)
+			}
 		}
 		if err != nil {
 			row.ErrorCode, row.ErrorMessage = c.fail(err)
 			row.State, row.Members = "Dead", nil
+		} else if request.IncludeAuthorizedOperations {
+			row.AuthorizedOperations = c.operationsOnGroup(name)
 		}
 		response.Groups = append(response.Groups, row)
 	}

@@ -16,7 +16,10 @@ import (
 )
 
 func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.ConsumerGroupHeartbeatRequest, response *kmsg.ConsumerGroupHeartbeatResponse) error {
-	err := c.mayGroup(request.Group, permitConsume)
+	err := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.ConsumerGroupHeartbeatRequestTopic) int { return len(t.Partitions) }))
+	if err == nil {
+		err = c.mayGroup(request.Group, permitConsume)
+	}
 	if err == nil {
 		err = c.maySubscribe(ctx, request.SubscribedTopicNames)
 	}
@@ -122,8 +125,8 @@ func (t *callTopics) Partitions(topic engine.TopicID) int32 {
 	return t.call.session.cluster.Broker.PartitionsOf(topic)
 }
 
-// Resolve implements groups.Topics. A pattern is for the names of the default
-// namespace, as a list of all topics is.
+// Resolve implements groups.Topics. A pattern is for the names that a list of all
+// topics has.
 func (t *callTopics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.TopicID, error) {
 	c := t.call
 	var found []engine.TopicID
@@ -150,18 +153,12 @@ func (t *callTopics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.T
 	if pattern == nil {
 		return found, nil
 	}
-	var matching []*messaging.StreamTopic
-	err := c.session.cluster.Broker.StreamTopics(t.ctx, c.session.namespace, func(topic *messaging.StreamTopic) bool {
-		if local := topic.Name().Local; legal(local) && pattern.MatchString(local) {
-			matching = append(matching, topic)
-		}
-		return true
-	})
+	listed, err := c.listed(t.ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, topic := range matching {
-		if c.sees(t.ctx, topic.Name()) {
+	for _, topic := range listed {
+		if pattern.MatchString(c.printed(topic.Name())) {
 			found = append(found, engine.TopicID(topic.ID()))
 		}
 	}

@@ -9,16 +9,12 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/messaging"
-	"freshet/internal/records"
 )
 
 const (
-	maxFetchBytes    = 55 << 20
-	fetchesAtOnce    = 8
-	maxFetchWait     = 60 * time.Second
-	maxBuiltRecords  = 1000 // of single messages in one batch
-	maxBuiltBytes    = 256 << 10
-	maxPartitionsAll = 100_000 // in one request
+	maxFetchBytes = 55 << 20
+	fetchesAtOnce = 8
+	maxFetchWait  = 60 * time.Second
 )
 
 // fetching is a Fetch request on its way.
@@ -26,11 +22,26 @@ type fetching struct {
 	c        *call
 	request  *kmsg.FetchRequest
 	response *kmsg.FetchResponse
-	left     int  // bytes that the response may still take
-	any      bool // some batch is in it
-	failed   bool // some partition has an error, which is not waited with
-	bytes    int
-	marks    []engine.Mark // the ends of partitions that gave nothing
+	// wanted is what to read, in this order; of a session or of this request alone.
+	wanted []*wantedPartition
+	// onlyNews leaves partitions out of which the client knows everything.
+	onlyNews bool
+
+	topics map[topicKey]*fetchedTopic
+	left   int  // bytes that the response may still take
+	any    bool // some batch is in it
+	failed bool // some partition has an error, which is not waited with
+	bytes  int
+	marks  []engine.Mark // the ends of partitions that gave nothing
+}
+
+// fetchedTopic is a topic of a request, looked up once.
+type fetchedTopic struct {
+	*messaging.StreamTopic
+	err error
+	row int // in the response, -1 as long as it is not there
+
+	messages, bytes int // that are in the response
 }
 
 func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *kmsg.FetchResponse) error {
@@ -38,28 +49,79 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *k
 		response.ErrorCode = codeInvalidRequest // nobody replicates from here
 		return nil
 	}
-	wait := min(time.Duration(request.MaxWaitMillis)*time.Millisecond, maxFetchWait)
-	deadline := time.Now().Add(wait)
-	for {
-		*response = kmsg.FetchResponse{Version: response.Version}
-		f := fetching{c: c, request: request, response: response, left: min(int(request.MaxBytes), maxFetchBytes)}
-		if c.version < 3 || f.left <= 0 {
+	partitions := partitionsIn(request.Topics, func(t *kmsg.FetchRequestTopic) int { return len(t.Partitions) })
+	if err := within(len(request.Topics), partitions); err != nil {
+		c.refuseFetch(request, response, err)
+		return nil
+	}
+	f := fetching{c: c, request: request, response: response}
+	if err := f.plan(); err != nil {
+		c.refuseFetch(request, response, err)
+		return nil
+	}
+	if err := f.run(ctx); err != nil {
+		return err
+	}
+	for _, topic := range f.topics {
+		if topic.bytes > 0 {
+			topic.Delivered(topic.messages, topic.bytes)
+		}
+	}
+	f.told()
+	return nil
+}
+
+// refuseFetch refuses a request as a whole.
+func (c *call) refuseFetch(request *kmsg.FetchRequest, response *kmsg.FetchResponse, err error) {
+	response.ErrorCode = c.fetchCode(err)
+	if c.version >= 7 {
+		return
+	}
+	for i := range request.Topics { // there was no code for the whole yet
+		row := kmsg.NewFetchResponseTopic()
+		row.Topic = request.Topics[i].Topic
+		for j := range request.Topics[i].Partitions {
+			part := newFetchedPartition(request.Topics[i].Partitions[j].Partition)
+			part.ErrorCode = response.ErrorCode
+			row.Partitions = append(row.Partitions, part)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+}
+
+// run reads, and waits as long as there is less than the client wants.
+func (f *fetching) run(ctx context.Context) error {
+	c, request := f.c, f.request
+	deadline := time.Now().Add(min(time.Duration(request.MaxWaitMillis)*time.Millisecond, maxFetchWait))
+	for over := false; ; {
+		f.response.Topics, f.topics, f.marks = nil, make(map[topicKey]*fetchedTopic), nil
+		f.any, f.failed, f.bytes = false, false, 0
+		if f.left = min(int(request.MaxBytes), maxFetchBytes); f.left <= 0 {
 			f.left = maxFetchBytes
 		}
 		if err := f.readWithRoom(ctx); err != nil {
 			return err
 		}
-		if f.bytes >= int(request.MinBytes) || f.failed || len(f.marks) == 0 || time.Until(deadline) <= 0 {
+		if f.bytes >= int(request.MinBytes) || f.failed || len(f.marks) == 0 || over || time.Until(deadline) <= 0 {
 			return nil
 		}
-		if more, err := f.await(ctx, deadline); err != nil || !more {
-			return err
+		// What was read is little, or it is given up for as long as this waits.
+		given := c.reserved.bytes > 0
+		if given {
+			f.response.Topics, f.topics = nil, nil
+			c.reserved.release()
+			c.reserved = holding{}
 		}
-		if !c.session.who.Live() {
+		more, err := f.await(ctx, deadline)
+		switch {
+		case err != nil:
+			return err
+		case !more && !given:
+			return nil
+		case !c.session.who.Live():
 			return errRevoked
 		}
-		c.conn.release(c.reserved)
-		c.reserved = 0
+		over = !more
 	}
 }
 
@@ -74,7 +136,7 @@ func (f *fetching) readWithRoom(ctx context.Context) error {
 	if err := f.read(ctx); err != nil || f.bytes <= smallFrame {
 		return err
 	}
-	held, err := c.conn.hold(ctx, int64(f.bytes))
+	held, err := c.conn.hold(ctx, c.conn.server.answers, int64(f.bytes))
 	c.reserved = held
 	return err
 }
@@ -96,36 +158,52 @@ func (f *fetching) await(ctx context.Context, deadline time.Time) (bool, error) 
 
 // read fills the response with what there is.
 func (f *fetching) read(ctx context.Context) error {
-	partitions := 0
-	for i := range f.request.Topics {
-		asked := &f.request.Topics[i]
-		if partitions += len(asked.Partitions); partitions > maxPartitionsAll || len(f.request.Topics) > maxTopics {
-			return errors.New("client fetches from more topics or partitions than the limit allows")
+	for _, w := range f.wanted {
+		topic := f.topic(ctx, w.topicKey)
+		part := newFetchedPartition(w.partition)
+		failure := topic.err
+		if failure == nil {
+			failure = f.readPartition(ctx, topic, w, &part)
 		}
-		topic, err := f.c.topicBy(ctx, asked.Topic, asked.TopicID, permitConsume)
-		row := kmsg.NewFetchResponseTopic()
-		row.Topic, row.TopicID = asked.Topic, asked.TopicID
-		for j := range asked.Partitions {
-			part := kmsg.NewFetchResponseTopicPartition()
-			part.Partition = asked.Partitions[j].Partition
-			part.HighWatermark, part.LastStableOffset, part.LogStartOffset = -1, -1, -1
-			part.RecordBatches = []byte{}
-			failure := err
-			if failure == nil {
-				failure = f.readPartition(ctx, topic, &asked.Partitions[j], &part)
+		if failure != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
-			if failure != nil {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				f.failed = true
-				part.ErrorCode = f.c.fetchCode(failure)
-			}
-			row.Partitions = append(row.Partitions, part)
+			f.failed = true
+			part.ErrorCode = f.c.fetchCode(failure)
 		}
-		f.response.Topics = append(f.response.Topics, row)
+		if f.onlyNews && !w.news(&part) {
+			continue
+		}
+		if topic.row < 0 {
+			row := kmsg.NewFetchResponseTopic()
+			row.Topic, row.TopicID = w.topic, w.id
+			topic.row = len(f.response.Topics)
+			f.response.Topics = append(f.response.Topics, row)
+		}
+		row := &f.response.Topics[topic.row]
+		row.Partitions = append(row.Partitions, part)
 	}
 	return nil
+}
+
+// topic finds a topic, once for all of its partitions.
+func (f *fetching) topic(ctx context.Context, key topicKey) *fetchedTopic {
+	found := f.topics[key]
+	if found == nil {
+		found = &fetchedTopic{row: -1}
+		found.StreamTopic, found.err = f.c.topicBy(ctx, key.topic, key.id, permitConsume)
+		f.topics[key] = found
+	}
+	return found
+}
+
+func newFetchedPartition(index int32) kmsg.FetchResponseTopicPartition {
+	part := kmsg.NewFetchResponseTopicPartition()
+	part.Partition = index
+	part.HighWatermark, part.LastStableOffset, part.LogStartOffset = -1, -1, -1
+	part.RecordBatches = []byte{}
+	return part
 }
 
 var (
@@ -155,19 +233,19 @@ func checkEpoch(epoch int32) error {
 }
 
 // readPartition reads from one partition.
-func (f *fetching) readPartition(ctx context.Context, topic *messaging.StreamTopic, asked *kmsg.FetchRequestTopicPartition, part *kmsg.FetchResponseTopicPartition) error {
-	if err := checkEpoch(asked.CurrentLeaderEpoch); err != nil {
+func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked *wantedPartition, part *kmsg.FetchResponseTopicPartition) error {
+	if err := checkEpoch(asked.leaderEpoch); err != nil {
 		return err
 	}
-	if asked.Partition < 0 || asked.Partition >= topic.Partitions() {
+	if asked.partition < 0 || asked.partition >= topic.Partitions() {
 		return engine.ErrNoPartition
 	}
-	if asked.FetchOffset < 0 {
+	if asked.offset < 0 {
 		return errOffset
 	}
-	from := uint64(asked.FetchOffset)
-	b := batches{limit: min(f.left, max(int(asked.PartitionMaxBytes), 0)), first: !f.any}
-	extent, err := topic.Read(ctx, asked.Partition, from, b.add)
+	from := uint64(asked.offset)
+	b := batches{limit: min(f.left, max(int(asked.maxBytes), 0)), first: !f.any}
+	extent, err := topic.Read(ctx, asked.partition, from, b.add)
 	if err != nil && b.size() == 0 {
 		return err
 	}
@@ -180,103 +258,14 @@ func (f *fetching) readPartition(ctx context.Context, topic *messaging.StreamTop
 	n := len(part.RecordBatches)
 	if n == 0 {
 		if from == extent.Next {
-			f.marks = append(f.marks, topic.Mark(asked.Partition, from))
+			f.marks = append(f.marks, topic.Mark(asked.partition, from))
 		}
 		return nil
 	}
 	f.any = true
 	f.bytes += n
 	f.left = max(f.left-n, 0)
-	topic.Delivered(b.messages, n)
+	topic.messages += b.messages
+	topic.bytes += n
 	return nil
-}
-
-// batches gathers what is stored into the bytes that a client gets.
-type batches struct {
-	limit    int
-	first    bool // the first batch is taken whatever its size
-	out      []byte
-	building *records.Builder
-	base     uint64 // first offset of what is being built
-	messages int
-}
-
-func (b *batches) size() int {
-	if b.building != nil {
-		return b.building.Size() + len(b.out)
-	}
-	return len(b.out)
-}
-
-// add takes one more run or message, and says whether there is room for more.
-func (b *batches) add(s *engine.Stored) (bool, error) {
-	if s.Run.Count == 0 {
-		return b.addMessage(s), nil
-	}
-	b.flush()
-	if len(b.out)+len(s.Run.Body) > b.limit && (len(b.out) > 0 || !b.first) {
-		return false, nil
-	}
-	at := len(b.out)
-	b.out = append(b.out, s.Run.Body...)
-	records.Place(b.out[at:], int64(s.First), 0) //nolint:gosec // entries are far below
-	b.messages += int(s.Run.Count)
-	return len(b.out) < b.limit, nil
-}
-
-// addMessage puts a message that came without a batch into one with its
-// neighbours.
-func (b *batches) addMessage(s *engine.Stored) bool {
-	if b.building != nil && (b.building.Count() >= maxBuiltRecords || b.building.Size() >= maxBuiltBytes) {
-		b.flush()
-	}
-	if b.size()+len(s.Record.Payload) > b.limit && (b.size() > 0 || !b.first) {
-		return false
-	}
-	if b.building == nil {
-		b.building, b.base = records.NewBuilder(nil, int64(s.First)), s.First //nolint:gosec // entries are far below
-	}
-	b.building.Add(recordOf(s, int32(s.First-b.base))) //nolint:gosec // at most a thousand
-	b.messages++
-	return b.size() < b.limit
-}
-
-// flush ends the batch that is being built.
-func (b *batches) flush() {
-	if b.building != nil {
-		b.out = append(b.out, b.building.Finish()...)
-		b.building = nil
-	}
-}
-
-func (b *batches) finish() []byte {
-	b.flush()
-	if b.out == nil {
-		return []byte{}
-	}
-	return b.out
-}
-
-// recordOf is a message as clients of the stream protocol see it
-// (docs/spec/stream.md#mapping).
-func recordOf(s *engine.Stored, delta int32) *records.Record {
-	m := &s.Record.Message
-	r := &records.Record{Delta: delta, Time: m.Timestamp(s.PublishTime), Value: m.Payload}
-	if m.Payload == nil {
-		r.Value = []byte{}
-	}
-	if m.NullPayload {
-		r.Value = nil
-	}
-	if m.Key != "" || m.EmptyKey {
-		r.Key = []byte(m.Key)
-	}
-	for i := range m.Properties {
-		h := records.Header{Key: []byte(m.Properties[i].Key), Value: []byte(m.Properties[i].Value)}
-		if m.Properties[i].Null {
-			h.Value = nil
-		}
-		r.Headers = append(r.Headers, h)
-	}
-	return r
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Errors that end a connection; the log shows them.
@@ -18,50 +20,67 @@ var (
 
 // readFrame reads the next frame. held goes back to the server's memory when the
 // frame is not needed any more.
-func (c *conn) readFrame(ctx context.Context, limit int, patience time.Duration) (frame []byte, held int64, err error) {
-	if err := c.socket.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return nil, 0, err
+func (c *conn) readFrame(ctx context.Context, limit int, patience time.Duration) (frame []byte, held holding, err error) {
+	ends := time.Now().Add(patience)
+	if err := c.socket.SetReadDeadline(ends); err != nil {
+		return nil, held, err
 	}
 	var head [4]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
-		return nil, 0, err
+		return nil, held, err
 	}
 	size := int32(binary.BigEndian.Uint32(head[:])) //nolint:gosec // the wire's numbers are signed
 	if size < 0 || int(size) > limit {
-		return nil, 0, fmt.Errorf("%w: %w", guess(head), fmt.Errorf("%w: %d bytes, the limit is %d", errFrameSize, size, limit))
+		return nil, held, fmt.Errorf("%w: %w", guess(head), fmt.Errorf("%w: %d bytes, the limit is %d", errFrameSize, size, limit))
 	}
 	// A large frame gets room when some of it is there: clients that announce
 	// much and send nothing take none.
-	small := smallFrame
+	small, pool := smallFrame, c.server.frames
 	if c.auth.session == nil {
-		small = smallBeforeAuth // strangers have many connections
+		small, pool = smallBeforeAuth, c.server.beforeAuth // they have many connections
+	} else {
+		ends = c.enough(int(size))
 	}
 	frame = make([]byte, min(int(size), small))
-	if err := c.readPart(frame); err != nil {
-		return nil, 0, err
+	if err := c.readPart(frame, ends); err != nil {
+		return nil, held, err
 	}
 	if int(size) <= small {
-		return frame, 0, nil
+		return frame, held, nil
 	}
-	if held, err = c.hold(ctx, int64(size)); err != nil {
-		return nil, 0, err
+	if held, err = c.hold(ctx, pool, int64(size)); err != nil {
+		return nil, held, err
+	}
+	if c.auth.session != nil {
+		ends = c.enough(int(size)) // waiting for room is not the client's fault
 	}
 	whole := make([]byte, size)
 	for rest := whole[copy(whole, frame):]; len(rest) > 0; {
 		part := rest[:min(len(rest), smallFrame)]
-		if err := c.readPart(part); err != nil {
-			c.release(held)
-			return nil, 0, err
+		if err := c.readPart(part, ends); err != nil {
+			held.release()
+			return nil, holding{}, err
 		}
 		rest = rest[len(part):]
 	}
 	return whole, held, nil
 }
 
+// enough is when a client must have sent or taken so many bytes: one that shows
+// little progress again and again must not keep the room of others for hours.
+func (c *conn) enough(bytes int) time.Time {
+	return time.Now().Add(c.server.opts.Limits.WriteStall + time.Duration(bytes)*time.Second/slowestClient)
+}
+
 // readPart reads one part of a frame, for which there is as much time as a slow
-// writer gets.
-func (c *conn) readPart(part []byte) error {
-	if err := c.socket.SetReadDeadline(time.Now().Add(c.server.opts.Limits.WriteStall)); err != nil {
+// writer gets, but not longer than the whole has. Strangers have no more than they
+// have to authenticate.
+func (c *conn) readPart(part []byte, ends time.Time) error {
+	deadline := time.Now().Add(c.server.opts.Limits.WriteStall)
+	if ends.Before(deadline) {
+		deadline = ends
+	}
+	if err := c.socket.SetReadDeadline(deadline); err != nil {
 		return err
 	}
 	_, err := io.ReadFull(c.in, part)
@@ -81,25 +100,39 @@ func guess(head [4]byte) error {
 
 var errFrame = errors.New("frame is not of the stream protocol")
 
-// hold waits for room for n bytes; a connection has a quarter of it at most.
-func (c *conn) hold(ctx context.Context, n int64) (int64, error) {
-	n = min(n, c.server.opts.Limits.Memory/4)
-	if err := c.room.Acquire(ctx, n); err != nil {
-		return 0, err
-	}
-	if err := c.server.memory.Acquire(ctx, n); err != nil {
-		c.room.Release(n)
-		return 0, err
-	}
-	return n, nil
+// holding is memory that was taken from a pool.
+type holding struct {
+	pools []*semaphore.Weighted
+	bytes int64
 }
 
-// release gives back what hold took.
-func (c *conn) release(n int64) {
-	if n > 0 {
-		c.server.memory.Release(n)
-		c.room.Release(n)
+func (h holding) release() {
+	for _, pool := range h.pools {
+		pool.Release(h.bytes)
 	}
+}
+
+// hold waits for room for n bytes in the pools; nobody has more than a quarter.
+//
+// What was read waits in one pool, what is to be sent in another: the answer that
+// is due next never waits for requests behind it, which wait for the answer.
+func (c *conn) hold(ctx context.Context, pool *semaphore.Weighted, n int64) (holding, error) {
+	held := holding{bytes: min(n, c.server.opts.Limits.Memory/4)}
+	pools := []*semaphore.Weighted{pool}
+	switch pool {
+	case c.server.frames:
+		pools = []*semaphore.Weighted{c.room, pool}
+	case c.server.beforeAuth:
+		held.bytes = n
+	}
+	for _, pool := range pools {
+		if err := pool.Acquire(ctx, held.bytes); err != nil {
+			held.release()
+			return holding{}, err
+		}
+		held.pools = append(held.pools, pool)
+	}
+	return held, nil
 }
 
 // header is what stands before the body of a request.
@@ -108,6 +141,9 @@ type header struct {
 	correlation  int32
 	client       string
 }
+
+// maxClientID is how much of a client's id is kept: it becomes part of member ids.
+const maxClientID = 249
 
 var errShortHeader = errors.New("frame ends inside its header")
 
@@ -126,7 +162,7 @@ func readHeader(frame []byte) (h header, body []byte, err error) {
 		return h, nil, errShortHeader
 	}
 	if size > 0 { // -1 is null
-		h.client = string(body[:size])
+		h.client = string(body[:min(size, maxClientID)])
 		body = body[size:]
 	}
 	return h, body, nil

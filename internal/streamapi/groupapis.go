@@ -31,12 +31,17 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 	if c.version < 4 {
 		keys = []string{request.CoordinatorKey}
 	}
+	limit := within(len(keys), 0)
 	for _, key := range keys {
 		row := kmsg.NewFindCoordinatorResponseCoordinator()
 		row.Key, row.NodeID, row.Port = key, -1, -1
 		switch request.CoordinatorType {
 		case coordinatesGroup:
-			if err := c.mayGroup(key, permitConsume, permitSubscriptions); err != nil {
+			err := limit
+			if err == nil {
+				err = c.mayGroup(key, permitConsume, permitSubscriptions)
+			}
+			if err != nil {
 				row.ErrorCode, row.ErrorMessage = c.fail(err)
 				break
 			}
@@ -115,9 +120,6 @@ func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
 		Rebalance: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Type:      request.ProtocolType, NeedsID: c.version >= 4, MaySkip: c.version >= 9,
 	}
-	if c.version == 0 { // it had one timeout for both
-		join.Rebalance = join.Session
-	}
 	for i := range request.Protocols {
 		join.Protocols = append(join.Protocols, groups.Protocol{Name: request.Protocols[i].Name, Metadata: request.Protocols[i].Metadata})
 	}
@@ -187,7 +189,11 @@ func heartbeat(_ context.Context, c *call, request *kmsg.HeartbeatRequest, respo
 }
 
 func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, response *kmsg.LeaveGroupResponse) error {
-	if err := c.mayGroup(request.Group, permitConsume); err != nil {
+	err := within(len(request.Members), 0)
+	if err == nil {
+		err = c.mayGroup(request.Group, permitConsume)
+	}
+	if err != nil {
 		response.ErrorCode = c.codeOf(err)
 		return nil
 	}
@@ -215,7 +221,7 @@ func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, res
 }
 
 func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequest, response *kmsg.DescribeGroupsResponse) error {
-	limit := within(len(request.Groups), 0)
+	limit, room := within(len(request.Groups), 0), maxDescribed
 	for _, name := range request.Groups {
 		row := kmsg.NewDescribeGroupsResponseGroup()
 		row.Group, row.AuthorizedOperations = name, notAsked
@@ -229,6 +235,10 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 			case err == nil && d.Type != groups.TypeClassic:
 				err = fmt.Errorf("%w with the classic protocol; describe it with ConsumerGroupDescribe", groups.ErrNoGroup)
 			case err == nil:
+				if room -= described(&d); room < 0 {
+					err = errDescribed
+					break
+				}
 				fillDescription(&row, &d)
 				if request.IncludeAuthorizedOperations {
 					row.AuthorizedOperations = c.operationsOnGroup(name)
@@ -245,6 +255,27 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 		response.Groups = append(response.Groups, row)
 	}
 	return nil
+}
+
+// maxDescribed bounds the answer to a description of groups, of which each may be
+// large and named more than once.
+const maxDescribed = 64 << 20
+
+var errDescribed = fmt.Errorf("%w: description of all these groups is too large; describe fewer at once", errInvalid)
+
+// described is about how many bytes the description of a group has.
+func described(d *groups.Description) (n int) {
+	for i := range d.Members {
+		m := &d.Members[i]
+		n += 128 + len(m.ID) + len(m.ClientID) + len(m.Metadata) + len(m.Assignment)
+		if m.Consumer != nil {
+			for _, name := range m.Consumer.Names {
+				n += len(name) + 8
+			}
+			n += 64*len(m.Consumer.Topics) + 8*(len(m.Consumer.Assigned)+len(m.Consumer.Target))
+		}
+	}
+	return n
 }
 
 func fillDescription(row *kmsg.DescribeGroupsResponseGroup, d *groups.Description) {
@@ -267,22 +298,24 @@ func orEmpty(b []byte) []byte {
 	return b
 }
 
+// wordsOf makes a set of words, whatever their case.
+func wordsOf(list []string) map[string]bool {
+	set := make(map[string]bool)
+	for _, word := range list {
+		set[strings.ToLower(cut(word, 64))] = true
+	}
+	return set
+}
+
 func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, response *kmsg.ListGroupsResponse) error {
-	wants := func(filter []string, value string) bool {
-		if len(filter) == 0 {
-			return true
-		}
-		for _, f := range filter {
-			if strings.EqualFold(f, value) {
-				return true
-			}
-		}
-		return false
+	states, types := wordsOf(request.StatesFilter), wordsOf(request.TypesFilter)
+	wants := func(filter map[string]bool, value string) bool {
+		return len(filter) == 0 || filter[strings.ToLower(value)]
 	}
 	quiet := *c
 	quiet.unaudited = true
 	for _, g := range c.coordinator().List(c.session.namespace.Tenant) {
-		if !wants(request.StatesFilter, g.State) || !wants(request.TypesFilter, g.Type) || quiet.mayGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
+		if !wants(states, g.State) || !wants(types, g.Type) || quiet.mayGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
 			continue
 		}
 		row := kmsg.NewListGroupsResponseGroup()

@@ -2,6 +2,7 @@ package streamapi
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -19,15 +20,29 @@ const (
 )
 
 func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest, response *kmsg.ListOffsetsResponse) error {
+	limit := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.ListOffsetsRequestTopic) int { return len(t.Partitions) }))
+	seen := make(map[wantedKey]bool)
 	for i := range request.Topics {
 		asked := &request.Topics[i]
-		topic, err := c.topic(ctx, asked.Topic, describing...)
+		var topic *messaging.StreamTopic
+		err := limit
+		if err == nil {
+			topic, err = c.topic(ctx, asked.Topic, describing...)
+		}
 		row := kmsg.NewListOffsetsResponseTopic()
 		row.Topic = asked.Topic
 		for j := range asked.Partitions {
 			part := kmsg.NewListOffsetsResponseTopicPartition()
 			part.Partition, part.Timestamp, part.Offset, part.LeaderEpoch = asked.Partitions[j].Partition, -1, -1, -1
 			failure := err
+			key := wantedKey{topicKey{topic: asked.Topic}, part.Partition}
+			if failure == nil && seen[key] {
+				failure = fmt.Errorf("%w: partition %d is named twice", errInvalid, part.Partition)
+			}
+			seen[key] = true
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if failure == nil {
 				failure = offsetAt(ctx, topic, &asked.Partitions[j], &part)
 			}
@@ -79,9 +94,14 @@ func offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked *kmsg.Lis
 // offsetForLeaderEpoch: there was never another leader, so what a client has read
 // in the only epoch it may keep.
 func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForLeaderEpochRequest, response *kmsg.OffsetForLeaderEpochResponse) error {
+	limit := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.OffsetForLeaderEpochRequestTopic) int { return len(t.Partitions) }))
 	for i := range request.Topics {
 		asked := &request.Topics[i]
-		topic, err := c.topic(ctx, asked.Topic, describing...)
+		var topic *messaging.StreamTopic
+		err := limit
+		if err == nil {
+			topic, err = c.topic(ctx, asked.Topic, describing...)
+		}
 		row := kmsg.NewOffsetForLeaderEpochResponseTopic()
 		row.Topic = asked.Topic
 		for j := range asked.Partitions {

@@ -25,6 +25,11 @@ func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirs
 	}
 	if err != nil {
 		response.ErrorCode = c.codeOf(err)
+		if c.version < 3 { // there was no code for the whole yet
+			dir := kmsg.NewDescribeLogDirsResponseDir()
+			dir.Dir, dir.ErrorCode = logDir, response.ErrorCode
+			response.Dirs = append(response.Dirs, dir)
+		}
 		return nil
 	}
 	dir := kmsg.NewDescribeLogDirsResponseDir()

@@ -10,6 +10,9 @@ import (
 	"freshet/internal/names"
 )
 
+// onlyReplica is where each partition is. Nobody changes it.
+var onlyReplica = []int32{nodeID}
+
 func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
 	host, port := c.conn.advertised()
 	response.Brokers = []kmsg.MetadataResponseBroker{{NodeID: nodeID, Host: host, Port: port, Rack: c.rack()}}
@@ -18,19 +21,18 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 	if request.IncludeClusterAuthorizedOperations {
 		response.AuthorizedOperations = c.operationsOnCluster()
 	}
-	if len(request.Topics) > maxTopics {
-		return errors.New("client asks for the metadata of more topics than the limit allows")
-	}
 	if request.Topics == nil || c.version == 0 && len(request.Topics) == 0 {
 		return c.allTopics(ctx, request, response)
 	}
+	limit := within(len(request.Topics), 0)
 	for i := range request.Topics {
 		asked := &request.Topics[i]
-		said := ""
-		if asked.Topic != nil {
-			said = *asked.Topic
+		said := deref(asked.Topic)
+		var topic *messaging.StreamTopic
+		err := limit
+		if err == nil {
+			topic, err = c.topicBy(ctx, said, asked.TopicID, describing...)
 		}
-		topic, err := c.topicBy(ctx, said, asked.TopicID, describing...)
 		if errors.Is(err, messaging.ErrNoTopic) && request.AllowAutoTopicCreation {
 			topic, err = c.autoCreate(ctx, said, err)
 		}
@@ -39,7 +41,7 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		row.AuthorizedOperations = notAsked
 		if row.ErrorCode = c.codeOf(err); err == nil {
 			c.describeTopic(ctx, request, &row, topic)
-			if asked.Topic == nil {
+			if said == "" { // it was asked for by its id
 				row.Topic = text(c.printed(topic.Name()))
 			}
 		}
@@ -94,10 +96,11 @@ func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest,
 	if request.IncludeTopicAuthorizedOperations {
 		row.AuthorizedOperations = c.operationsOnTopic(ctx, topic.Name())
 	}
+	row.Partitions = make([]kmsg.MetadataResponseTopicPartition, 0, topic.Partitions())
 	for i := range topic.Partitions() {
 		p := kmsg.NewMetadataResponseTopicPartition()
 		p.Partition, p.Leader, p.LeaderEpoch = i, nodeID, 0
-		p.Replicas, p.ISR = []int32{nodeID}, []int32{nodeID}
+		p.Replicas, p.ISR = onlyReplica, onlyReplica
 		row.Partitions = append(row.Partitions, p)
 	}
 }

@@ -8,10 +8,14 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/groups"
+	"freshet/internal/messaging"
 )
 
 func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse) error {
-	err := c.mayGroup(request.Group, permitConsume)
+	err := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.OffsetCommitRequestTopic) int { return len(t.Partitions) }))
+	if err == nil {
+		err = c.mayGroup(request.Group, permitConsume)
+	}
 	commit := &groups.CommitRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
 		MemberEpochs: c.version >= 9,
@@ -21,7 +25,11 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 		asked := &request.Topics[i]
 		row := kmsg.NewOffsetCommitResponseTopic()
 		row.Topic, row.TopicID = asked.Topic, asked.TopicID
-		topic, topicErr := c.topicBy(ctx, asked.Topic, asked.TopicID, permitConsume)
+		var topic *messaging.StreamTopic
+		var topicErr error
+		if err == nil {
+			topic, topicErr = c.topicBy(ctx, asked.Topic, asked.TopicID, permitConsume)
+		}
 		for j := range asked.Partitions {
 			p := &asked.Partitions[j]
 			part := kmsg.NewOffsetCommitResponseTopicPartition()
@@ -74,18 +82,33 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 		}
 		asked = []kmsg.OffsetFetchRequestGroup{one}
 	}
+	topics, partitions := 0, 0
+	for i := range asked {
+		topics += len(asked[i].Topics)
+		partitions += partitionsIn(asked[i].Topics, func(t *kmsg.OffsetFetchRequestGroupTopic) int { return len(t.Partitions) })
+	}
+	limit, left := within(max(len(asked), topics), partitions), maxPartitions
 	for i := range asked {
 		row := kmsg.NewOffsetFetchResponseGroup()
 		row.Group = asked[i].Group
-		err := c.mayGroup(row.Group, permitConsume, permitSubscriptions)
+		err := limit
+		if err == nil {
+			err = c.mayGroup(row.Group, permitConsume, permitSubscriptions)
+		}
 		if err == nil && asked[i].MemberID != nil && asked[i].MemberEpoch >= 0 {
 			err = c.coordinator().CheckMember(c.group(row.Group), *asked[i].MemberID, asked[i].MemberEpoch)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			row.ErrorCode = c.codeOf(err)
-		} else if asked[i].Topics == nil {
-			c.allOffsets(ctx, &row)
-		} else {
+			if c.version < 2 { // there was no code for the whole yet
+				refuseOffsets(&row, asked[i].Topics)
+			}
+		case asked[i].Topics == nil:
+			if left -= c.allOffsets(ctx, &row); left < 0 {
+				limit = within(0, maxPartitions+1) // the rest has to be asked for apart
+			}
+		default:
 			c.someOffsets(ctx, &row, asked[i].Topics)
 		}
 		response.Groups = append(response.Groups, row)
@@ -109,6 +132,20 @@ func flatten(response *kmsg.OffsetFetchResponse) {
 			row.Partitions = append(row.Partitions, part)
 		}
 		response.Topics = append(response.Topics, row)
+	}
+}
+
+// refuseOffsets gives the code of a group to each of its partitions.
+func refuseOffsets(row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic) {
+	for i := range asked {
+		t := kmsg.NewOffsetFetchResponseGroupTopic()
+		t.Topic = asked[i].Topic
+		for _, index := range asked[i].Partitions {
+			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+			p.Partition, p.Offset, p.Metadata, p.ErrorCode = index, -1, text(""), row.ErrorCode
+			t.Partitions = append(t.Partitions, p)
+		}
+		row.Topics = append(row.Topics, t)
 	}
 }
 
@@ -136,8 +173,8 @@ func (c *call) someOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGro
 }
 
 // allOffsets answers for everything that a group committed of topics that the
-// caller may see.
-func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup) {
+// caller may see, and returns how many partitions that is.
+func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup) (rows int) {
 	byTopic := make(map[engine.TopicID]int) // where in row, -1 for those that are left out
 	c.coordinator().Offsets(c.group(row.Group), func(at groups.Partition, o groups.Offset) {
 		index, known := byTopic[at.Topic]
@@ -156,6 +193,8 @@ func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGrou
 			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
 			p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = at.Partition, o.Offset, o.LeaderEpoch, text(o.Metadata)
 			row.Topics[index].Partitions = append(row.Topics[index].Partitions, p)
+			rows++
 		}
 	})
+	return rows
 }

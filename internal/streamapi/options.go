@@ -8,6 +8,7 @@ import (
 	"freshet/internal/groups"
 	"freshet/internal/identity"
 	"freshet/internal/messaging"
+	"freshet/internal/quota"
 	"freshet/internal/surface"
 )
 
@@ -24,6 +25,7 @@ type Cluster struct {
 	Audiences    []string
 	Broker       *messaging.Broker
 	Groups       *groups.Coordinator
+	Quota        *quota.Cluster // nil: no limits
 	// Serves says whether the cluster still has the protocol; nil: always.
 	Serves func() bool
 }
@@ -52,10 +54,15 @@ type Options struct {
 	surface.Options
 	// Filter says which of the things in a scope a principal has a permission on.
 	// access.Policy has one.
-	Filter   func(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+	Filter func(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+	// Revision moves when decisions of Authorizer and Filter may have changed. nil:
+	// none are remembered. access.Policy has one.
+	Revision func() uint64
 	Clusters Clusters
 	Limits   Limits
-	Logger   *slog.Logger // nil discards
+	// ListAll shows topics of other namespaces to clients that ask for all.
+	ListAll bool
+	Logger  *slog.Logger // nil discards
 }
 
 // Fixed bounds (docs/spec/stream.md#limits).
@@ -63,12 +70,24 @@ const (
 	frameBeforeAuth      = 512 << 10
 	pendingAnswers       = 64
 	connectionsByAddress = 1000
+	strangersByAddress   = 100
+	leastStrangers       = 16
+	strangersShare       = 10 // of the connections of a listener, at most
 	idleTimeout          = 10 * time.Minute
 	authTimeout          = 10 * time.Second
 	failureDelay         = 100 * time.Millisecond
 	smallFrame           = 64 << 10
+	answersAtOnce        = 8
 	smallBeforeAuth      = 4 << 10
+	bufferBeforeAuth     = 1 << 10
+	buffer               = 16 << 10
+	memoryBeforeAuth     = 16 << 20 // of all clients together
+	slowestClient        = 64 << 10 // bytes a second of a large request or answer
 )
+
+// strangers is how many connections may wait to be authenticated, of all listeners.
+// They are far fewer than those that have; memoryBeforeAuth bounds what they send.
+func (l *Limits) strangers() int { return max(leastStrangers, l.Connections/strangersShare) }
 
 func (o *Options) complete() {
 	o.Complete("streamapi")

@@ -2,6 +2,7 @@ package streamapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"freshet/internal/messaging"
+	"freshet/internal/names"
 )
 
 // createPartitions gives topics more partitions. Assignments are accepted and
@@ -131,17 +133,56 @@ func describedPartition(index int32) kmsg.DescribeTopicPartitionsResponseTopicPa
 	p := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
 	p.Partition, p.LeaderID, p.LeaderEpoch = index, nodeID, 0
 	p.Replicas, p.ISR, p.OfflineReplicas = []int32{nodeID}, []int32{nodeID}, []int32{}
+	// These may be null, but the Java client does not expect it.
+	p.EligibleLeaderReplicas, p.LastKnownELR = []int32{}, []int32{}
 	return p
 }
 
-// listed returns the topics of the connection's namespace that the caller may see.
+// listed returns the topics that a list of all has for the caller: those of the
+// connection's namespace, and of others where the server is told to.
 func (c *call) listed(ctx context.Context) ([]*messaging.StreamTopic, error) {
-	var found []*messaging.StreamTopic
-	err := c.session.cluster.Broker.StreamTopics(ctx, c.session.namespace, func(t *messaging.StreamTopic) bool {
-		if legal(t.Name().Local) {
-			found = append(found, t)
+	spaces := []names.Namespace{c.session.namespace}
+	if c.conn.server.opts.ListAll {
+		others, err := c.otherNamespaces(ctx)
+		if err != nil {
+			return nil, err
 		}
-		return true
-	})
-	return slices.DeleteFunc(found, func(t *messaging.StreamTopic) bool { return !c.sees(ctx, t.Name()) }), err
+		spaces = append(spaces, others...)
+	}
+	var found []*messaging.StreamTopic
+	for _, ns := range spaces {
+		err := c.session.cluster.Broker.StreamTopics(ctx, ns, func(t *messaging.StreamTopic) bool {
+			if legal(c.printed(t.Name())) {
+				found = append(found, t)
+			}
+			return true
+		})
+		if err != nil && (ns == c.session.namespace || !errors.Is(err, messaging.ErrNoNamespace)) {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(found, func(t *messaging.StreamTopic) bool { return !c.sees(ctx, t.Name()) }), nil
+}
+
+// otherNamespaces returns the namespaces whose topics can be reached by a dotted
+// name.
+func (c *call) otherNamespaces(ctx context.Context) ([]names.Namespace, error) {
+	broker := c.session.cluster.Broker
+	tenants, err := broker.Tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []names.Namespace
+	for _, tenant := range tenants {
+		spaces, err := broker.Namespaces(ctx, tenant)
+		if err != nil && !errors.Is(err, messaging.ErrNoTenant) {
+			return nil, err
+		}
+		for _, ns := range spaces {
+			if ns != c.session.namespace && !strings.Contains(ns.Tenant, ".") && !strings.Contains(ns.Name, ".") {
+				found = append(found, ns)
+			}
+		}
+	}
+	return found, nil
 }

@@ -12,6 +12,9 @@ import (
 	"freshet/internal/records"
 )
 
+// zstdFrom is the first version of Produce whose clients may use zstd.
+const zstdFrom = 7
+
 // placed is a batch of a Produce request on its way.
 type placed struct {
 	batch *messaging.PlacedBatch
@@ -23,15 +26,23 @@ type placed struct {
 func takeProduce(ctx context.Context, c *call) answer {
 	request, _ := c.request.(*kmsg.ProduceRequest)
 	response, _ := request.ResponseKind().(*kmsg.ProduceResponse)
+	limit := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.ProduceRequestTopic) int { return len(t.Partitions) }))
 	var waiting []placed
 	for i := range request.Topics {
 		asked := &request.Topics[i]
-		topic, err := c.produceTopic(ctx, request, asked)
+		var topic *messaging.StreamTopic
+		err := limit
+		if err == nil {
+			topic, err = c.produceTopic(ctx, request, asked)
+		}
 		row := kmsg.NewProduceResponseTopic()
 		row.Topic, row.TopicID = asked.Topic, asked.TopicID
 		for j := range asked.Partitions {
 			p := placed{err: err}
-			if err == nil {
+			if err == nil && c.version < zstdFrom && isZstd(asked.Partitions[j].Records) {
+				p.err = fmt.Errorf("%w: zstd needs version %d of Produce", records.ErrCodec, zstdFrom)
+			}
+			if p.err == nil {
 				p.batch, p.err = topic.Append(ctx, asked.Partitions[j].Partition, asked.Partitions[j].Records)
 			}
 			waiting = append(waiting, p)
@@ -51,6 +62,11 @@ func takeProduce(ctx context.Context, c *call) answer {
 		}
 		return response, nil
 	})
+}
+
+func isZstd(batch []byte) bool {
+	head, err := records.ReadHead(batch)
+	return err == nil && head.Codec() == records.Zstd
 }
 
 // produceTopic finds the topic of batches, if the request as a whole can be

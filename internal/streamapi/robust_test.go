@@ -31,13 +31,27 @@ type wire struct {
 	answered map[int16]int // requests that were answered, by key
 }
 
+// dial connects.
+func (r *wire) dial(address string) {
+	r.Helper()
+	conn, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", address)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.conn, r.in = conn, bufio.NewReader(conn)
+	r.Cleanup(func() { _ = conn.Close() })
+}
+
 // open connects and authenticates.
 func (r *wire) open() {
 	r.Helper()
-	var err error
-	if r.conn, err = (&net.Dialer{}).DialContext(r.Context(), "tcp", r.address); err != nil {
-		r.Fatal(err)
-	}
+	r.dial(r.address)
+	r.login()
+}
+
+// login brings the token.
+func (r *wire) login() {
+	r.Helper()
 	r.in = bufio.NewReader(r.conn)
 	handshake := kmsg.NewPtrSASLHandshakeRequest()
 	handshake.Version, handshake.Mechanism = 1, "PLAIN"

@@ -1,9 +1,11 @@
 package streamapi
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/names"
+	"freshet/internal/surface"
 )
 
 // The mechanisms, in the order in which clients are told of them.
@@ -31,6 +34,7 @@ type session struct {
 	cluster   *Cluster
 	namespace names.Namespace // of topics whose names have no other
 	mechanism string
+	decided   *decisions
 }
 
 // auth is how far the authentication of a connection is.
@@ -41,12 +45,18 @@ type auth struct {
 }
 
 // admits says whether a request may come now; an error ends the connection.
-func (a *auth) admits(c *conn, h *header) error {
+func (a *auth) admits(ctx context.Context, c *conn, h *header) error {
 	switch h.key {
 	case keyAPIVersions, keySASLHandshake:
 		return nil
 	case keySASLAuthenticate:
 		return nil // its own answer says when it came too early
+	}
+	if a.session == nil && c.listener.Anonymous != nil && isLoopback(c.address) {
+		if err := a.admitAnonymous(ctx, c); err != nil {
+			c.audit(nil, err.Error())
+			return err
+		}
 	}
 	if a.session == nil {
 		c.audit(nil, "request before authentication")
@@ -62,6 +72,26 @@ func (a *auth) admits(c *conn, h *header) error {
 		return errors.New("cluster no longer has the stream protocol")
 	}
 	return nil
+}
+
+// admitAnonymous begins the session of a client that does not authenticate, as the
+// account that the server has for such.
+func (a *auth) admitAnonymous(ctx context.Context, c *conn) error {
+	cluster, err := c.server.opts.Clusters.Default()
+	if err != nil {
+		return err
+	}
+	token, err := c.listener.Anonymous(cluster)
+	if err != nil {
+		return fmt.Errorf("client without credentials: %w", err)
+	}
+	a.session, err = c.begin(ctx, credentials{token: token})
+	return err
+}
+
+func isLoopback(address string) bool {
+	ip := net.ParseIP(address)
+	return ip != nil && ip.IsLoopback()
 }
 
 func takeSASLHandshake(_ context.Context, c *call) answer {
@@ -96,7 +126,7 @@ func takeSASLAuthenticate(ctx context.Context, c *call) answer {
 			return response, nil
 		}, last: true}
 	}
-	auth.session = next
+	auth.accept(c.conn, next)
 	if end := next.who.ExpiresAt; !end.IsZero() {
 		response.SessionLifetimeMillis = max(time.Until(end).Milliseconds(), 1)
 	}
@@ -111,8 +141,17 @@ func (a *auth) takeRaw(ctx context.Context, c *conn, frame []byte) (answer, erro
 		pause(ctx)
 		return answer{}, err
 	}
-	a.session = next
+	a.accept(c, next)
 	return answer{raw: func() []byte { return []byte{} }}, nil
+}
+
+// accept goes on in a session.
+func (a *auth) accept(c *conn, next *session) {
+	if a.session == nil {
+		c.server.recognize(c)
+		c.in = bufio.NewReaderSize(c.in, buffer) // with what was read already
+	}
+	a.session = next
 }
 
 // pause makes guessing slow.
@@ -131,19 +170,24 @@ func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, erro
 		return nil, err
 	}
 	next, err := c.begin(ctx, given)
-	if err == nil && a.session != nil {
-		err = a.session.same(next)
+	if err == nil {
+		next.mechanism = a.mechanism
+		if a.session != nil {
+			err = a.session.same(next)
+		}
 	}
 	if err != nil {
 		c.audit(nil, err.Error())
 		return nil, err
 	}
-	next.mechanism = a.mechanism
 	return next, nil
 }
 
 // same says whether a client that authenticates again is who it was.
 func (s *session) same(next *session) error {
+	if s.mechanism != next.mechanism {
+		return errors.New("authenticating again must be with the same mechanism; open another connection for another")
+	}
 	if s.who.Name != next.who.Name || s.cluster.UID != next.cluster.UID || s.namespace != next.namespace {
 		return errors.New("authenticating again must be for the same account, cluster and namespace; open another connection for others")
 	}
@@ -154,14 +198,15 @@ func (s *session) same(next *session) error {
 func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
 	cluster, err := c.cluster(given)
 	if err != nil {
-		return nil, err
+		told := surface.Disclose(ctx, c.server.opts.Authenticator, given.token, err)
+		if errors.Is(told, err) {
+			return nil, err
+		}
+		return nil, checked(told)
 	}
 	who, err := c.server.opts.Authenticator.Authenticate(ctx, given.token, cluster.Audiences...)
 	if err != nil {
-		if errs.KindOf(err) != errs.Unauthenticated {
-			return nil, errors.New("credentials cannot be checked at the moment; try again")
-		}
-		return nil, err
+		return nil, checked(err)
 	}
 	ns := names.Namespace{Tenant: "public", Name: "default"}
 	if given.namespace != (names.Namespace{}) {
@@ -174,7 +219,16 @@ func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
 			return nil, fmt.Errorf("namespace %s does not exist", ns)
 		}
 	}
-	return &session{who: who, cluster: cluster, namespace: ns}, nil
+	return &session{who: who, cluster: cluster, namespace: ns, decided: &decisions{}}, nil
+}
+
+// checked is what a client is told whose credentials are not good: why, unless they
+// could not be looked at.
+func checked(err error) error {
+	if errs.KindOf(err) != errs.Unauthenticated {
+		return errors.New("credentials cannot be checked at the moment; try again")
+	}
+	return err
 }
 
 // cluster finds the cluster that a client means: by the name it sent with TLS, by
@@ -204,7 +258,8 @@ func (c *conn) cluster(given credentials) (*Cluster, error) {
 		if fallback, err := clusters.Default(); err == nil && fallback.UID == byHost.UID {
 			return byName, nil
 		}
-		return nil, fmt.Errorf("address %s belongs to another cluster than %s/%s", c.sni, given.organization, given.cluster)
+		err := errs.Newf(errs.Invalid, "address %s belongs to another cluster than %s/%s", c.sni, given.organization, given.cluster)
+		return nil, &surface.Undisclosed{Organization: given.organization, Err: err}
 	}
 	return byHost, nil
 }

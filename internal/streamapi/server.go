@@ -14,12 +14,16 @@ import (
 
 // Server serves the stream protocol on any number of listeners.
 type Server struct {
-	opts   Options
-	apis   map[int16]api
-	memory *semaphore.Weighted
+	opts Options
+	apis map[int16]api
+	// frames is room for requests, decoded for what they are decoded into, answers
+	// for what is sent, beforeAuth for requests of clients that have not
+	// authenticated. Who has room in one of them waits for those behind it only.
+	frames, decoded, answers, beforeAuth *semaphore.Weighted
 	// reading bounds how many answers are made at once of which nobody knows yet
 	// how large they will be.
 	reading *semaphore.Weighted
+	making  *semaphore.Weighted // the same for descriptions
 
 	ctx    context.Context // the life of all connections
 	cancel context.CancelFunc
@@ -33,14 +37,22 @@ type Server struct {
 	listeners map[net.Listener]int // and how many connections it has
 	conns     map[*conn]struct{}
 	addresses map[string]int // connections by the client's address
+	strangers strangers
+
+	fetchSessions int // that connections have
+	sessionBytes  int // that they take
 }
 
 // NewServer makes a server that listens nowhere yet.
 func NewServer(opts Options) *Server {
 	opts.complete()
 	s := &Server{
-		opts: opts, apis: allAPIs(), memory: semaphore.NewWeighted(opts.Limits.Memory), reading: semaphore.NewWeighted(fetchesAtOnce),
+		opts: opts, apis: allAPIs(), reading: semaphore.NewWeighted(fetchesAtOnce),
+		frames: semaphore.NewWeighted(opts.Limits.Memory / 2), answers: semaphore.NewWeighted(opts.Limits.Memory / 2),
+		decoded: semaphore.NewWeighted(opts.Limits.Memory / 4), beforeAuth: semaphore.NewWeighted(memoryBeforeAuth),
+		making:    semaphore.NewWeighted(answersAtOnce),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
+		strangers: newStrangers(opts.Limits.strangers()),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.draining, s.drain = context.WithCancel(s.ctx)
@@ -56,6 +68,9 @@ type Listener struct {
 	net.Listener
 	TLS        *tls.Config // nil for plain text
 	Advertised string      // host[:port] that clients are sent to; "" for the address they came to
+	// Anonymous returns a token for clients of this machine that bring none; nil:
+	// everybody authenticates.
+	Anonymous func(*Cluster) (string, error)
 }
 
 // Serve takes connections until the server is shut down.
@@ -104,6 +119,13 @@ func (s *Server) admit(c *conn) bool {
 	if s.closed || s.listeners[c.listener.Listener] >= s.opts.Limits.Connections || s.addresses[c.address] >= connectionsByAddress {
 		return false
 	}
+	gone, ok := s.strangers.addLocked(c)
+	if !ok {
+		return false
+	}
+	if gone != nil {
+		_ = gone.accepted.Close() // its own goroutine does the rest
+	}
 	s.listeners[c.listener.Listener]++
 	s.addresses[c.address]++
 	s.conns[c] = struct{}{}
@@ -114,6 +136,7 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	s.strangers.removeLocked(c)
 	s.listeners[c.listener.Listener]--
 	if s.addresses[c.address]--; s.addresses[c.address] == 0 {
 		delete(s.addresses, c.address)

@@ -47,6 +47,15 @@ func scatter(r *rand.Rand, v reflect.Value) {
 	}
 }
 
+// decode reads a body as a connection does.
+func decode(request kmsg.Request, body []byte) error {
+	body, _, err := weigh(request, body)
+	if err != nil {
+		return err
+	}
+	return read(request, body)
+}
+
 // TestSkimKnowsEveryRequest: what the codec writes, of every API and version, is
 // walked over to its last byte, and refused with one byte more or less.
 func TestSkimKnowsEveryRequest(t *testing.T) {

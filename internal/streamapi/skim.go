@@ -11,8 +11,11 @@ import (
 // a few bytes could keep it busy for seconds, or have it take gigabytes. Before it
 // gets a body, skim walks over it and refuses what it could not hold.
 
-// maxDecoded bounds the memory of the arrays of one request.
-const maxDecoded = 64 << 20
+// Bounds of one request.
+const (
+	maxDecoded = 64 << 20 // memory of its arrays
+	tagMemory  = 128      // of a tagged field
+)
 
 var (
 	errShape   = errors.New("body cannot be read: a field reaches over its end")
@@ -26,16 +29,17 @@ type skimmer struct {
 	room int // memory that arrays may still take
 }
 
-// skim says whether the codec may have a body.
-func skim(s *shape, body []byte) error {
+// skim says whether the codec may have a body, and how much memory it will take
+// for its arrays.
+func skim(s *shape, body []byte) (memory int, err error) {
 	r := skimmer{rest: body, room: maxDecoded}
 	if err := r.structure(s); err != nil {
-		return err
+		return 0, err
 	}
 	if len(r.rest) > 0 {
-		return errLeftOver
+		return 0, errLeftOver
 	}
-	return nil
+	return maxDecoded - r.room, nil
 }
 
 func (r *skimmer) structure(s *shape) error {
@@ -45,7 +49,7 @@ func (r *skimmer) structure(s *shape) error {
 		}
 	}
 	if s.flexible {
-		return r.tags(s)
+		return r.tagged(s)
 	}
 	return nil
 }
@@ -134,8 +138,8 @@ func (r *skimmer) skip(n int) error {
 	return nil
 }
 
-// tags walks over tagged fields.
-func (r *skimmer) tags(s *shape) error {
+// tagged walks over tagged fields.
+func (r *skimmer) tagged(s *shape) error {
 	count, err := r.uvarint()
 	if err != nil {
 		return err
@@ -151,7 +155,7 @@ func (r *skimmer) tags(s *shape) error {
 		if err != nil {
 			return err
 		}
-		if r.room -= 64; r.room < 0 {
+		if r.room -= tagMemory; r.room < 0 {
 			return errDecoded
 		}
 		if err := r.skip(int(size)); err != nil {

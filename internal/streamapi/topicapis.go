@@ -46,7 +46,7 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestTopic, dryRun bool) (*messaging.StreamTopic, error) {
 	name, err := c.topicName(ctx, asked.Topic)
 	if err == nil && !legal(asked.Topic) {
-		err = fmt.Errorf("%w: %q", messaging.ErrName, asked.Topic)
+		err = fmt.Errorf("%w: %q", messaging.ErrName, cut(asked.Topic, maxTopicName))
 	}
 	if err != nil {
 		return nil, err
@@ -56,9 +56,10 @@ func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestT
 	}
 	config := make(map[string]string)
 	for i := range asked.Configs {
-		if asked.Configs[i].Value != nil {
-			config[asked.Configs[i].Name] = *asked.Configs[i].Value
+		if asked.Configs[i].Value == nil {
+			return nil, fmt.Errorf("%w: %s needs a value; leave it out for the default", messaging.ErrConfig, asked.Configs[i].Name)
 		}
+		config[asked.Configs[i].Name] = *asked.Configs[i].Value
 	}
 	partitions := asked.NumPartitions
 	switch {

@@ -37,14 +37,14 @@ func legal(name string) bool {
 // topic need not exist.
 func (c *call) topicName(ctx context.Context, said string) (names.Topic, error) {
 	if strings.Contains(said, "/") {
-		topic, err := names.ParseTopic(said)
+		topic, err := names.ParseTopic(cut(said, 4*maxTopicName)) // what is longer is no name either way
 		if err != nil {
 			return names.Topic{}, fmt.Errorf("%w: %w", messaging.ErrName, err)
 		}
 		return topic, nil
 	}
 	if !legal(said) {
-		return names.Topic{}, fmt.Errorf("%w: %q; use letters, digits, dots, dashes and underscores, at most %d", messaging.ErrName, said, maxTopicName)
+		return names.Topic{}, fmt.Errorf("%w: %q; use letters, digits, dots, dashes and underscores, at most %d", messaging.ErrName, cut(said, maxTopicName), maxTopicName)
 	}
 	local := names.Topic{Namespace: c.session.namespace, Local: said}
 	parts := strings.SplitN(said, ".", 3)

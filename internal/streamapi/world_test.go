@@ -67,7 +67,7 @@ func (a *trail) count(resource, verb string, decision audit.Decision) (n int) {
 	return n
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, edit ...func(*streamapi.Options)) *world {
 	t.Helper()
 	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
 	if err != nil {
@@ -92,30 +92,41 @@ func newWorld(t *testing.T) *world {
 		Audiences: []string{identity.InstanceAudience(organization, instance)},
 		Broker:    broker, Groups: coordinator,
 	}
-	w.server = streamapi.NewServer(streamapi.Options{
+	opts := streamapi.Options{
 		Options:  surface.Options{Authenticator: w.identity.Verifier, Authorizer: w.policy, Auditor: &w.trail},
 		Filter:   w.policy.Filter,
 		Clusters: w,
-	})
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
 	}
-	w.address = listener.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- w.server.Serve(streamapi.Listener{Listener: listener}) }()
+	for _, e := range edit {
+		e(&opts)
+	}
+	w.server = streamapi.NewServer(opts)
+	w.T = t
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := w.server.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: got %v, want all connections to end", err)
 		}
-		if err := <-served; !errors.Is(err, streamapi.ErrServerClosed) {
-			t.Errorf("serve: got %v, want %v", err, streamapi.ErrServerClosed)
-		}
 	})
+	w.address = w.listen(nil)
 	w.token = w.account("boss", func(a *identity.Account) { a.Admin = true })
 	return w
+}
+
+// listen serves on one more port.
+func (w *world) listen(anonymous func(*streamapi.Cluster) (string, error)) (address string) {
+	w.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(w.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+	go func() {
+		if err := w.server.Serve(streamapi.Listener{Listener: listener, Anonymous: anonymous}); !errors.Is(err, streamapi.ErrServerClosed) {
+			w.Errorf("serve: got %v, want %v", err, streamapi.ErrServerClosed)
+		}
+	}()
+	return listener.Addr().String()
 }
 
 // AtHost implements streamapi.Clusters.
@@ -129,7 +140,7 @@ func (w *world) Named(org, name string) (*streamapi.Cluster, error) {
 	if org == organization && name == "prod" {
 		return w.cluster, nil
 	}
-	return nil, errors.New("no such cluster")
+	return nil, &surface.Undisclosed{Organization: org, Err: errors.New("no such cluster")}
 }
 
 // account makes a service account and returns a token of it.

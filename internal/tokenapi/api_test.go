@@ -288,7 +288,13 @@ func TestRefusals(t *testing.T) {
 		"unknown instance":       {f.post("application/json", jsonBody(f.fields("urn:vendor:messaging:acme:none"))), 403, "access_denied", false},
 		"foreign instance":       {f.post("application/json", jsonBody(f.fields("urn:vendor:messaging:other:prod"))), 403, "access_denied", false},
 		"whole organization":     {f.post("application/json", jsonBody(f.fields("urn:vendor:messaging:acme"))), 403, "access_denied", false},
-		"any organization":       {f.post("application/json", jsonBody(f.fields(identity.AnyOrganization))), 403, "access_denied", false},
+		"foreign instance in the scope": {f.post(form, formBody(map[string]string{
+			"grant_type": "client_credentials", "client_id": id, "client_secret": secret, "scope": "urn:vendor:messaging:other:prod",
+		})), 403, "access_denied", false},
+		"two instances in the scope": {f.post(form, formBody(map[string]string{
+			"grant_type": "client_credentials", "client_id": id, "client_secret": secret, "scope": plane + " urn:vendor:messaging:acme:plain",
+		})), 400, "invalid_request", false},
+		"any organization": {f.post("application/json", jsonBody(f.fields(identity.AnyOrganization))), 403, "access_denied", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -380,6 +386,22 @@ func TestAudiences(t *testing.T) {
 				t.Errorf("expires_in = %d, want %d", r.ExpiresIn, tc.lifetime)
 			}
 			if _, err := f.Verifier.Authenticate(context.Background(), r.AccessToken, tc.bad); err == nil {
+				t.Errorf("the token works for %s too", tc.bad)
+			}
+		})
+	}
+	for name, tc := range map[string]struct{ audience, scope, good, bad string }{
+		"instance in the scope":           {"", plane, plane, base},
+		"instance among other scopes":     {"", "openid  " + plane + " " + plane + " x", plane, base},
+		"no instance in the scope":        {"", "openid urn:vendor:messaging:acme", base, plane},
+		"the audience before the scope":   {base, plane, base, plane},
+		"an address in the scope is none": {"", "https://elsewhere.example.com", base, plane},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := formBody(map[string]string{"grant_type": "client_credentials", "scope": tc.scope, "audience": tc.audience})
+			w := f.post("application/x-www-form-urlencoded", body, basic(f.credentials.ClientID, f.credentials.ClientSecret.Reveal()))
+			f.token(t, w, tc.good)
+			if _, err := f.Verifier.Authenticate(context.Background(), decode(t, w).AccessToken, tc.bad); err == nil {
 				t.Errorf("the token works for %s too", tc.bad)
 			}
 		})

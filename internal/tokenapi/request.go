@@ -34,12 +34,32 @@ type request struct {
 
 // parameterNames are the fields that matter; all others are ignored (RFC 6749 §3.2).
 var parameterNames = []string{
-	"grant_type", "client_id", "client_secret", "audience",
+	"grant_type", "client_id", "client_secret", "audience", "scope",
 	"code", "redirect_uri", "code_verifier", "refresh_token", "device_code", "token",
 }
 
 // parameters are those that were given.
 type parameters map[string]string
+
+// audience returns what the token is asked to be good for. Clients of the stream
+// protocol have no parameter for it: they name the instance in the scope
+// (docs/spec/resources.md#token-endpoint).
+func (p parameters) audience() (string, error) {
+	if p["audience"] != "" {
+		return p["audience"], nil
+	}
+	found := ""
+	for word := range strings.FieldsSeq(p["scope"]) {
+		if _, _, ok := identity.ParseInstanceAudience(word); !ok || word == found {
+			continue
+		}
+		if found != "" {
+			return "", invalidRequest("parameter scope names several instances; ask for a token for each")
+		}
+		found = word
+	}
+	return found, nil
+}
 
 func parseRequest(r *http.Request) (*request, error) {
 	body, err := web.ReadBody(r, maxBody)
@@ -55,11 +75,15 @@ func parseRequest(r *http.Request) (*request, error) {
 			return nil, invalidRequest(fmt.Sprintf("a parameter is longer than %d bytes", maxParameter))
 		}
 	}
+	audience, err := params.audience()
+	if err != nil {
+		return nil, err
+	}
 	req := &request{
 		grantType:    params["grant_type"],
 		clientID:     params["client_id"],
 		clientSecret: identity.NewSecret(params["client_secret"]),
-		audience:     params["audience"],
+		audience:     audience,
 		code:         params["code"], redirect: params["redirect_uri"], verifier: params["code_verifier"],
 		refresh: params["refresh_token"], device: params["device_code"], token: params["token"],
 	}

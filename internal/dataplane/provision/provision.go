@@ -16,6 +16,7 @@ type Spec struct {
 	Name         string
 	Host         string // the name it answers at
 	Engine       string
+	Location     string // where it is, as its pool member says
 	// RegistryAtRoot says where the registry answers: at the root, or under
 	// /stream (docs/spec/registry.md#address).
 	RegistryAtRoot bool

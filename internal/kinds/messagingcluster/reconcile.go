@@ -154,7 +154,7 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 	}
 	return provision.Spec{
 		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
-		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, RegistryAtRoot: registryAtRoot(instance),
+		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, Location: member.Location, RegistryAtRoot: registryAtRoot(instance),
 		Existing: cluster.Status.Storage != nil, Stream: servesStream(cluster), Custom: knownCustom(cluster),
 	}, nil
 }
