@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -74,9 +74,14 @@ func startKafka(b *testing.B, script, name string, settings ...string) *broker {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGKILL)
+	ended := make(chan struct{})
+	go func() {
 		_ = cmd.Wait()
+		close(ended)
+	}()
+	b.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
 		_ = log.Close()
 	})
 	k := &broker{name: name, pid: cmd.Process.Pid, opts: []kgo.Opt{kgo.SeedBrokers(fmt.Sprintf("127.0.0.1:%d", port))}}
@@ -87,25 +92,26 @@ func startKafka(b *testing.B, script, name string, settings ...string) *broker {
 		if err = c.Ping(ctx); err == nil {
 			return k
 		}
-		if ctx.Err() != nil {
-			text, _ := os.ReadFile(log.Name())
-			b.Fatalf("%s did not start: %v\n%s", name, err, text)
-		}
 		select {
-		case <-ctx.Done():
 		case <-time.After(500 * time.Millisecond):
+			continue
+		case <-ctx.Done():
+		case <-ended:
 		}
+		text, _ := os.ReadFile(log.Name())
+		b.Fatalf("%s did not start: %v\n%s", name, err, text)
 	}
 }
 
-// freePort finds one of which the next is free too.
+// freePort finds one of which the next is free too, below those that the system
+// gives to outgoing connections.
 func freePort() (int, error) {
-	for range 20 {
-		first, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 100 {
+		port := 20_000 + rand.IntN(10_000)
+		first, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			return 0, err
+			continue
 		}
-		port := first.Addr().(*net.TCPAddr).Port
 		second, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
 		_ = first.Close()
 		if err == nil {
