@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 generated() {
-  find api internal -name 'zz_generated.*' -o -path 'api/generated/*' -type f -o -name 'generated.p*' | LC_ALL=C sort
+  find api internal docs/reference/cli -name 'zz_generated.*' -o -path 'api/generated/*' -type f -o -name 'generated.p*' -o -path 'docs/reference/cli/*.md' | LC_ALL=C sort
 }
 
 before=$(mktemp -d)
@@ -13,6 +13,8 @@ trap 'rm -rf "$before"' EXIT
 generated | tar -cf - -T - | tar -xf - -C "$before"
 
 hack/update-codegen.sh
+rm -f docs/reference/cli/*.md
+bin/freshet docs markdown docs/reference/cli
 
 if ! command -v protoc >/dev/null; then
   echo "verify: the protobuf part was SKIPPED: protoc is missing and could not be installed" >&2

@@ -14,6 +14,8 @@ const (
 	ReadCredentials Permission = "cloud.credentials.describe"
 	// ReadAudit lets a caller read audit records of the organization.
 	ReadAudit Permission = "cloud.auditrecords.list"
+	// ReadMetrics lets a caller read the metrics of the organization.
+	ReadMetrics Permission = "cloud.metrics.describe"
 )
 
 // group is a set of permissions: one resource and its verbs.
@@ -112,6 +114,9 @@ func ForVerb(resource, subresource, verb string) (Permission, bool) {
 	}
 	if resource == "serviceaccounts" && subresource == "rotate" && verb == "create" {
 		return "cloud.serviceaccounts.update", true
+	}
+	if resource == "users" && subresource == "invite" && verb == "create" {
+		return "cloud.users.update", true
 	}
 	if subresource != "" && v != "describe" && v != "list" {
 		v = "manage"

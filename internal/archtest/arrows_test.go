@@ -25,11 +25,13 @@ var (
 	apiserver = []string{"k8s.io/apiserver/..."}
 	engines   = []string{"github.com/cockroachdb/pebble/...", "github.com/nats-io/..."}
 	cobra     = []string{"github.com/spf13/cobra"}
+	// commandLine is what the command line does not link but is handed.
+	commandLine = []string{"k8s.io/apiserver/...", "github.com/cockroachdb/pebble/...", "freshet/internal/server/..."}
 )
 
 // surfaces speak HTTP for the domains; the resource API and its kinds stand
 // beside them and know none.
-var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/...", "freshet/internal/streamapi/..."}
+var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/...", "freshet/internal/signinapi/...", "freshet/internal/systemapi/...", "freshet/internal/streamapi/..."}
 
 // rules is the table of arrows. A package of ours that no rule names fails the
 // test, so that a new one has to find its place.
@@ -39,6 +41,10 @@ var rules = []rule{
 	// Leaves.
 	{[]string{"internal/errs", "internal/names", "internal/newest", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version", "internal/lru", "internal/cleanclose"}, nil, []string{"*"}},
+	{[]string{"internal/throttle"}, []string{"internal/lru"}, join(http, kube, engines, cobra)},
+
+	// What others import: nothing of internal.
+	{[]string{"client/..."}, []string{"client/..."}, join(kube, engines, cobra, []string{"freshet/internal/...", "freshet/api/..."})},
 	{[]string{"internal/records"}, nil, join(http, kube, engines, cobra)},
 	{[]string{"internal/quota"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/audit"}, []string{"internal/errs"}, join(kube, engines, cobra)},
@@ -59,6 +65,10 @@ var rules = []rule{
 
 	// Domains: no HTTP, no engine implementation, no API machinery.
 	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names", "internal/newest"}, join(http, apiserver, engines, cobra)},
+	{[]string{"internal/signin"}, []string{"internal/errs", "internal/identity", "internal/newest"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/signin/etcdstore"}, []string{"internal/errs", "internal/signin"}, join(kube, engines, cobra)},
+	{[]string{"internal/signin/signintest"}, []string{"internal/identity/...", "internal/resources/etcd", "internal/signin/..."}, nil},
+	{[]string{"internal/openid"}, []string{"internal/errs", "internal/identity"}, join(kube, engines, cobra)},
 	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names", "internal/newest"}, join(apiserver, engines, cobra)},
 	{[]string{"internal/schemas/jsontree"}, nil, []string{"*"}},
 	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names", "internal/schemas/jsontree"}, join(kube, engines, cobra)},
@@ -88,8 +98,10 @@ var rules = []rule{
 	{[]string{"internal/streamapi/..."}, surface("internal/engine", "internal/groups", "internal/messaging", "internal/records", "internal/replica"), join(apiserver, engines, cobra)},
 	{[]string{"internal/adminapi/..."}, surface("internal/brokerhttp", "internal/groups", "internal/messaging"), join(apiserver, engines, cobra)},
 	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
-	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru"), join(apiserver, engines, cobra)},
+	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru", "internal/signin", "internal/throttle"), join(apiserver, engines, cobra)},
+	{[]string{"internal/signinapi/..."}, surface("internal/signinapi/...", "internal/lru", "internal/openid", "internal/signin", "internal/throttle"), join(apiserver, engines, cobra)},
 	{[]string{"internal/auditapi/..."}, surface("internal/auditapi/..."), join(apiserver, engines, cobra)},
+	{[]string{"internal/systemapi/..."}, surface("internal/systemapi/..."), join(apiserver, engines, cobra)},
 	{[]string{"internal/placement"}, []string{"api/..."}, join(apiserver, engines, cobra)},
 	{
 		[]string{"internal/resources/..."},
@@ -105,7 +117,7 @@ var rules = []rule{
 	// The kinds: each knows no other, and only the list knows them all.
 	{
 		[]string{"internal/kinds/..."},
-		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/..."},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/...", "internal/signin"},
 		join(engines, surfaces, []string{"freshet/internal/kinds/..."}),
 	},
 	{ // the list
@@ -117,12 +129,29 @@ var rules = []rule{
 
 	// Composition.
 	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli"}},
-	{[]string{"internal/cli"}, []string{"api/...", "internal/backup", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/kubeconfig", "internal/server", "internal/version"}, nil},
+	{[]string{"internal/cli"}, []string{"client/...", "internal/cli/...", "internal/errs", "internal/version"}, commandLine},
+	{[]string{"internal/cli/reference"}, []string{"internal/cli/command"}, join(kube, engines)},
+	{[]string{"internal/cli/hint"}, nil, []string{"*"}},
+	{[]string{"internal/cli/output"}, nil, join(http, kube, engines, cobra)},
+	{[]string{"internal/cli/contexts"}, []string{"internal/cli/hint", "internal/errs", "internal/kubeconfig"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/cli/tokencache"}, []string{"client", "internal/cli/contexts"}, join(kube, engines, cobra)},
+	{[]string{"internal/cli/command"}, []string{"client/...", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/config", "internal/errs", "internal/version"}, join(kube, engines)},
+	{ // what speaks to a server does so through the client, as anybody's program does
+		[]string{"internal/cli/authcmd", "internal/cli/resourcecmd", "internal/cli/identitycmd", "internal/cli/apikeycmd"},
+		[]string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/errs", "internal/kubeconfig", "internal/version"},
+		join(kube, engines),
+	},
+	{
+		[]string{"internal/cli/messagecmd", "internal/cli/schemacmd"},
+		[]string{"client/...", "internal/cli/command", "internal/cli/hint", "internal/cli/output", "internal/errs"},
+		join(kube, engines),
+	},
+	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.
 	{[]string{"internal/archtest", "console/...", "api/openapi", "hack/..."}, nil, nil},
-	{[]string{"test/...", "bench/..."}, []string{"api/...", "internal/...", "test/...", "bench/..."}, nil},
+	{[]string{"test/...", "bench/..."}, []string{"api/...", "client/...", "internal/...", "test/...", "bench/..."}, nil},
 }
 
 func join(lists ...[]string) []string { return slices.Concat(lists...) }
@@ -138,10 +167,10 @@ var exclusive = []struct {
 	holders []string
 }{
 	{"net/http", []string{
-		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/auditapi/...", "internal/resources/...",
-		"internal/telemetry", "internal/server/...", "internal/cli", "api/generated/...", "console/...", "test/...", "bench/...",
+		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/resources/...",
+		"internal/telemetry", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},
-	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/..."}},
+	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
 	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "test/..."}},
 	{"github.com/twmb/franz-go/pkg/kmsg", []string{"internal/streamapi/...", "test/..."}},

@@ -77,10 +77,17 @@ func (c *Call) Enter(resolver Resolver) error {
 	return c.Identify()
 }
 
-// Resolve finds the cluster.
+// Resolve finds the cluster. Callers who do not belong to its organization are not
+// told whether there is one.
 func (c *Call) Resolve(resolver Resolver) (err error) {
-	c.Cluster, err = resolver.Resolve(c.R)
-	return err
+	if c.Cluster, err = resolver.Resolve(c.R); err == nil {
+		return nil
+	}
+	token, wrong := credentials(c.R)
+	if wrong != nil {
+		return wrong
+	}
+	return surface.Disclose(c.R.Context(), c.Options.Authenticator, token, err)
 }
 
 // Identify finds the caller by its token.

@@ -7,27 +7,32 @@ import (
 	"strings"
 	"testing"
 
+	"freshet/internal/cli/servercmd"
 	"freshet/internal/config"
 )
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		do   func(report CheckReport) error
+		do   func(report servercmd.CheckReport) error
 		code int
 		out  string
 		err  string
 	}{
 		"whole": {
-			func(r CheckReport) error { r.Progress("etcd", 1, 2); r.Part("etcd", "all of it"); return nil },
+			func(r servercmd.CheckReport) error { r.Progress("etcd", 1, 2); r.Part("etcd", "all of it"); return nil },
 			ExitOK, "ok       etcd: all of it\nthe-dir is whole\n", "",
 		},
 		"damaged": {
-			func(r CheckReport) error { r.Part("etcd", "all"); r.Damaged("clusters/x/1.sst", "a block"); return nil },
+			func(r servercmd.CheckReport) error {
+				r.Part("etcd", "all")
+				r.Damaged("clusters/x/1.sst", "a block")
+				return nil
+			},
 			ExitError, "ok       etcd: all\nDAMAGED  clusters/x/1.sst: a block\n", "the data directory is damaged: 1 things in the-dir",
 		},
 		"in use": {
-			func(CheckReport) error { return errors.New("in use: stop it first") },
+			func(servercmd.CheckReport) error { return errors.New("in use: stop it first") },
 			ExitError, "", "in use: stop it first",
 		},
 	}
@@ -36,7 +41,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			var out, errOut bytes.Buffer
 			code := Execute(t.Context(), []string{"check", "the-dir"}, Streams{Out: &out, Err: &errOut}, Server{
-				Check: func(_ context.Context, cfg *config.Config, report CheckReport) error {
+				Check: func(_ context.Context, cfg *config.Config, report servercmd.CheckReport) error {
 					if cfg.DataDir != "the-dir" {
 						t.Errorf("directory: got %q, want the-dir", cfg.DataDir)
 					}

@@ -1,42 +1,39 @@
-// Package cli is the command line: it reads arguments, flags and the
-// configuration file, calls what does the work, and turns the outcome into
-// text and an exit code. Only it and cmd know cobra; it never ends the
-// process itself. The server is handed in, so that the client commands can be
-// tested without one.
+// Package cli is the command line: it puts the families of commands together,
+// runs one command line, and turns the outcome into text and an exit code. Only
+// the packages below it and cmd know cobra; it never ends the process itself.
+//
+// What every command gets is in command, where a connection comes from in
+// contexts, how things are printed in output. Each family of commands is a
+// package of its own: servercmd for who runs a server, authcmd for who speaks to
+// one.
 package cli
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
-	"freshet/internal/backup"
-	"freshet/internal/config"
+	"freshet/client"
+	"freshet/internal/cli/apikeycmd"
+	"freshet/internal/cli/authcmd"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/identitycmd"
+	"freshet/internal/cli/messagecmd"
+	"freshet/internal/cli/resourcecmd"
+	"freshet/internal/cli/schemacmd"
+	"freshet/internal/cli/servercmd"
 	"freshet/internal/errs"
 )
 
-// Server is what the command line needs of the server.
-type Server struct {
-	// Run serves until the context ends; it reports on out. read reads the
-	// configuration again, with the same flags laid over it.
-	Run func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer) error
-	// SealedSecrets counts what is stored under each encryption key.
-	SealedSecrets func(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
-	// Restore makes a data directory of a backup.
-	Restore func(ctx context.Context, r backup.RestoreOptions) (*backup.Manifest, error)
-	// Check verifies the data directory of a stopped server.
-	Check func(ctx context.Context, cfg *config.Config, report CheckReport) error
-}
-
 // Streams are the process's input and output.
-type Streams struct {
-	In  io.Reader
-	Out io.Writer
-	Err io.Writer
-}
+type Streams = command.Streams
+
+// Server is what the command line needs of the server.
+type Server = servercmd.Server
 
 // The exit codes, part of the command line's contract.
 const (
@@ -47,24 +44,33 @@ const (
 	ExitDenied   = 4
 	ExitConflict = 5
 	ExitTimeout  = 6
+	// ExitInterrupted is what shells say of a program that Ctrl-C ended.
+	ExitInterrupted = 130
 )
 
 // Execute runs one command line and returns the exit code.
 func Execute(ctx context.Context, args []string, streams Streams, server Server) int {
-	root := newRoot(streams, server)
+	env := &command.Env{Streams: streams, Getenv: os.Getenv}
+	root := newRoot(env, server)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+	var quiet command.Quiet
+	switch {
+	case err == nil:
 		return ExitOK
+	case errors.As(err, &quiet):
+		return quiet.Code
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return ExitInterrupted // whoever pressed Ctrl-C knows
 	}
 	_, _ = fmt.Fprintln(streams.Err, "freshet:", err) // nothing is left to tell when stderr is gone
-	if hint := hintFor(err); hint != "" {
-		_, _ = fmt.Fprintln(streams.Err, hint)
+	if line := hintFor(err); line != "" {
+		_, _ = fmt.Fprintln(streams.Err, line)
 	}
 	return exitCode(err)
 }
 
-func newRoot(streams Streams, server Server) *cobra.Command {
+func newRoot(env *command.Env, server Server) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "freshet",
 		Short: "A streaming cloud in one binary",
@@ -72,82 +78,99 @@ func newRoot(streams Streams, server Server) *cobra.Command {
 resource API, and for every cluster an HTTP message interface and a schema
 registry.
 
-Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout.`,
+A server that was started in this directory is found by itself. Others are
+named by a context, which 'freshet login' makes.
+
+Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout,
+130 interrupted.`,
 		Example: `  # start everything, with data in ./freshet-data
   freshet serve
 
-  # check a configuration file before using it
-  freshet config check freshet.yaml
+  # what does it have? in another terminal, in the same directory
+  freshet get all
 
-  # point kubectl at the server on this machine
-  freshet kubeconfig > kubeconfig`,
+  # a message in, and out again
+  freshet topic create greetings
+  echo hello | freshet produce greetings
+  freshet tail greetings --from earliest --no-follow
+
+  # another server
+  freshet login credentials.json`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          command.NoArgs,
+		RunE:          command.Help,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return command.RefuseConnection(cmd)
+		},
 	}
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.Err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%w", err) })
-	root.AddCommand(newServe(server), newCheck(server), newConfig(), newHealth(), newKubeconfig(), newAdmin(server),
-		newBackup(), newRestore(server), newVersion())
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return command.Usagef(cmd, "%w", err) })
+	root.SetUsageFunc(usage)
+	root.CompletionOptions.DisableDefaultCmd = true
+	env.AddFlags(root.PersistentFlags())
+	root.AddGroup(
+		&cobra.Group{ID: command.GroupConnect, Title: "Connect:"},
+		&cobra.Group{ID: command.GroupMessages, Title: "Messages and schemas:"},
+		&cobra.Group{ID: command.GroupResources, Title: "Resources and access:"},
+		&cobra.Group{ID: command.GroupServer, Title: "Run a server:"},
+	)
+	for _, family := range [][]*cobra.Command{
+		authcmd.Commands(env),
+		resourcecmd.Commands(env),
+		identitycmd.Commands(env),
+		apikeycmd.Commands(env),
+		messagecmd.Commands(env),
+		schemacmd.Commands(env),
+		servercmd.Commands(server),
+	} {
+		root.AddCommand(family...)
+	}
+	root.AddCommand(command.Offline(newDocs(env), newCompletion(env))...)
+	completeFlags(root, env)
 	return root
 }
 
-// usageError is a command line that makes no sense, as opposed to one that
-// could not be carried out.
-type usageError struct {
-	command string
-	err     error
-}
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-func usagef(cmd *cobra.Command, format string, args ...any) error {
-	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
-}
-
-func noArgs(cmd *cobra.Command, args []string) error { return atMost(0)(cmd, args) }
-
-func atMost(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) <= n:
-			return nil
-		case cmd.HasSubCommands():
-			return usagef(cmd, "unknown command %q", args[0])
-		default:
-			return usagef(cmd, "unexpected argument %q", args[n])
-		}
+// hintFor is what to do about an error: what the command says, else what goes for
+// every error of its sort.
+func hintFor(err error) string {
+	if line := hint.Of(err); line != "" {
+		return line
 	}
+	switch {
+	case errors.Is(err, client.ErrUnauthenticated):
+		return "'freshet context show' says as whom you ask; sign in again with 'freshet login'."
+	case errors.Is(err, client.ErrDenied):
+		return "'freshet auth whoami' says who you are, 'freshet can-i --list' what you may do; an administrator gives roles with 'freshet grant'."
+	case errors.Is(err, client.ErrQuota):
+		return "Delete what is not needed, or ask whoever runs the server for a higher quota."
+	case errors.Is(err, context.DeadlineExceeded):
+		return "Wait longer with --timeout, or see what it waits for with 'freshet describe'."
+	case errors.Is(err, client.ErrUnavailable):
+		return "Does the server run? 'freshet context show' says where commands go, 'freshet health --server URL' whether it answers."
+	}
+	return ""
 }
 
 func exitCode(err error) int {
-	var usage *usageError
+	var usage *command.UsageError
 	switch {
 	case errors.As(err, &usage):
 		return ExitUsage
 	case errors.Is(err, context.DeadlineExceeded):
 		return ExitTimeout
 	}
-	switch errs.KindOf(err) {
-	case errs.NotFound:
+	kind := errs.KindOf(err)
+	switch {
+	case kind == errs.NotFound, errors.Is(err, client.ErrNotFound):
 		return ExitNotFound
-	case errs.Denied, errs.Unauthenticated:
+	case kind == errs.Denied, kind == errs.Unauthenticated, errors.Is(err, client.ErrDenied), errors.Is(err, client.ErrUnauthenticated):
 		return ExitDenied
-	case errs.Conflict, errs.Precondition:
+	case kind == errs.Conflict, kind == errs.Precondition, errors.Is(err, client.ErrConflict):
 		return ExitConflict
 	default:
 		return ExitError
 	}
-}
-
-func hintFor(err error) string {
-	var usage *usageError
-	if errors.As(err, &usage) {
-		return fmt.Sprintf("Run '%s --help' for what it takes.", usage.command)
-	}
-	return ""
 }

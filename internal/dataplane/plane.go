@@ -263,6 +263,18 @@ func (p *Plane) Find(host string) (*Cluster, error) {
 	return nil, ErrNoCluster
 }
 
+// OrganizationAt returns the organization whose cluster a host would name, whether
+// there is one or not; "" for a host that is not of the domain. Such hosts are the
+// default cluster's.
+func (p *Plane) OrganizationAt(host string) string {
+	host = strings.ToLower(strings.TrimSuffix(stripPort(host), "."))
+	name, ok := strings.CutSuffix(host, "."+p.opts.Domain)
+	if !ok || p.opts.Domain == "" {
+		return p.opts.DefaultOrganization
+	}
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
 // answersForAll says whether a cluster is the one for hosts that are nobody's name.
 func (p *Plane) answersForAll(s provision.Spec) bool {
 	return s.Organization == p.opts.DefaultOrganization && s.Name == p.opts.DefaultName

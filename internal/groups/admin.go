@@ -215,7 +215,7 @@ func (c *Coordinator) Delete(ctx context.Context, key Key) error {
 
 // drop removes a stored group unless may refuses.
 func (s *shard) drop(ctx context.Context, key Key, may func(groupItem) error) error {
-	_, err := s.machine.Update(ctx, func(st *state) ([][]byte, error) {
+	_, err := s.machine.Free(ctx, func(st *state) ([][]byte, error) {
 		item, ok := st.groups.Get(key.path())
 		if !ok {
 			return nil, ErrNoGroup

@@ -204,6 +204,30 @@ func TestStaticConsumers(t *testing.T) {
 	})
 }
 
+// TestStaticConsumersAreExpelled: an administrator takes out a static member by its
+// instance id, and it stays out over a restart. Others leave by themselves only.
+func TestStaticConsumersAreExpelled(t *testing.T) {
+	inBubble(t, func(w *world) {
+		ts := newTopics(map[string]int32{"orders": 4})
+		a, b := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders")
+		b.instance = "two"
+		a.join()
+		b.join()
+		w.settle(a, b)
+		failed, err := w.Leave(w.key, []groups.Leaver{
+			{InstanceID: "nobody"}, {MemberID: "a"}, {MemberID: "a", InstanceID: "two"}, {MemberID: "b", InstanceID: "two"}, {InstanceID: "two"},
+		})
+		w.wantError(err, nil)
+		for i, want := range []error{groups.ErrUnknownMember, groups.ErrUnknownMember, groups.ErrFenced, groups.ErrUnknownMember, nil} {
+			w.wantError(failed[i], want)
+		}
+		w.restart()
+		w.wantError(b.send(b.full()), groups.ErrUnknownMember)
+		w.settle(a)
+		a.wantOwned(4)
+	})
+}
+
 func TestConsumersSubscribeByPattern(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"orders-eu": 1, "orders-us": 1, "my-orders-x": 1, "orders-secret": 1})

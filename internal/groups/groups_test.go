@@ -3,6 +3,7 @@ package groups_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -449,4 +450,22 @@ func TestWaitingCallerThatLeaves(t *testing.T) {
 			w.Errorf("joined after %s with %d members, want the session of 10 s and one", waited, len(r[0].Members))
 		}
 	})
+}
+
+// TestRebalanceTimeouts: clients send what they like, such as the largest number
+// for "as long as it takes" and 0 when they know of none. A member with either can
+// be part of a group.
+func TestRebalanceTimeouts(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"none": 0, "negative": -1, "longest": math.MaxInt32 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				req := request("")
+				req.Rebalance = timeout
+				joined := w.joined(w.join(req))
+				time.Sleep(5 * time.Second) // the leader may take some time to assign
+				w.sync(joined...)
+				w.wantError(w.Heartbeat(w.key, joined[0].MemberID, "", joined[0].Generation), nil)
+			})
+		})
+	}
 }

@@ -23,7 +23,7 @@ type JoinRequest struct {
 	ClientID   string
 	ClientHost string
 	Session    time.Duration
-	Rebalance  time.Duration // how long the member may take to join again
+	Rebalance  time.Duration // how long the member may take to join again; 0 as long as the session
 	Type       string        // such as "consumer"
 	Protocols  []Protocol    // the preferred one first
 	// NeedsID makes a new member without an instance id come twice, so that one
@@ -127,6 +127,14 @@ func (r *JoinRequest) check() error {
 	return nil
 }
 
+// rebalance is how long the group really waits for the member.
+func (r *JoinRequest) rebalance() time.Duration {
+	if r.Rebalance <= 0 {
+		return r.Session
+	}
+	return min(r.Rebalance, maxRebalance)
+}
+
 // supportsLocked says whether a member could take part beside those that are
 // there: it has their type, and a protocol that all of them know.
 func (g *group) supportsLocked(req *JoinRequest) bool {
@@ -222,7 +230,7 @@ func (g *group) admitLocked(req *JoinRequest, id string) (*waiter[JoinResult], J
 // describe takes over what a member says of itself.
 func (m *member) describe(req *JoinRequest) {
 	m.client, m.host = req.ClientID, req.ClientHost
-	m.session, m.rebalance = req.Session, max(req.Rebalance, 0)
+	m.session, m.rebalance = req.Session, req.rebalance()
 	m.protocols = req.Protocols
 }
 

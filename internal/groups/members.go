@@ -46,6 +46,12 @@ func (c *Coordinator) Leave(key Key, leavers []Leaver) ([]error, error) {
 	}
 	defer g.unlock()
 	failed := make([]error, len(leavers))
+	if g.consumers != nil {
+		for i, l := range leavers {
+			failed[i] = g.expelConsumerLocked(l)
+		}
+		return failed, g.durableLocked()
+	}
 	changed := false
 	for i, l := range leavers {
 		failed[i] = g.leaveLocked(l)
@@ -77,5 +83,22 @@ func (g *group) leaveLocked(l Leaver) error {
 		return ErrUnknownMember
 	}
 	g.removeLocked(m, ErrUnknownMember)
+	return nil
+}
+
+// expelConsumerLocked takes out a static member of the consumer protocol, as an
+// administrator does, by its instance id alone. Members themselves leave that
+// protocol by a heartbeat.
+func (g *group) expelConsumerLocked(l Leaver) error {
+	cs := g.consumers
+	id, ok := cs.static[l.InstanceID]
+	switch {
+	case l.InstanceID == "" || !ok || l.MemberID == id:
+		return ErrUnknownMember
+	case l.MemberID != "":
+		return ErrFenced
+	}
+	cs.remove(cs.members[id])
+	g.number++
 	return nil
 }

@@ -29,6 +29,7 @@ const (
 	audiencePrefix = "urn:vendor:messaging:"
 	clientsSuffix  = "@clients"
 	apiKeysSuffix  = "/apikeys"
+	anyInstance    = "*"
 )
 
 // AnyOrganization is an audience that, given to Verify, accepts the API keys that
@@ -41,6 +42,10 @@ const AnyOrganization = audiencePrefix + "*"
 func InstanceAudience(organization, instance string) string {
 	return audiencePrefix + organization + ":" + instance
 }
+
+// AnyInstance is an audience that, given to Authenticate, accepts whatever is good at
+// some data plane of an organization. No instance is called so.
+func AnyInstance(organization string) string { return InstanceAudience(organization, anyInstance) }
 
 // OrganizationAudience is the audience of API keys without an instance: every
 // data plane of the organization, and the resource API.
@@ -103,6 +108,7 @@ type claims struct {
 	Scopes    []string          `json:"https://vendor.io/scope,omitempty"`
 	Scope     string            `json:"scope,omitempty"`
 	UID       string            `json:"https://vendor.io/uid"`
+	SessionID string            `json:"sid,omitempty"` // of tokens that people have
 	Metadata  map[string]string `json:"metadata,omitempty"`
 }
 

@@ -5,8 +5,11 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -23,12 +26,26 @@ type Options struct {
 	// of the official clients, that of Python takes a token file's last newline
 	// into the header, and that of JavaScript does not read token files.
 	Token string
+	// Exec is a program that hands out tokens, in place of Token.
+	Exec *Exec
 	// Namespace is the organization of the context.
 	Namespace string
+	// Name is that of the cluster, the user and the context; freshet when empty.
+	Name string
 }
 
-// name is that of the file's one cluster, user and context.
-const name = "freshet"
+// Exec is a program that kubectl and client-go run for a token.
+type Exec struct {
+	Command string
+	Args    []string
+	// Env are variables beside those of the caller.
+	Env map[string]string
+	// InstallHint is what to tell who does not have the program.
+	InstallHint string
+}
+
+// defaultName is that of cluster, user and context unless Options says another.
+const defaultName = "freshet"
 
 type file struct {
 	APIVersion     string    `json:"apiVersion"`
@@ -50,8 +67,24 @@ type cluster struct {
 type user struct {
 	Name string `json:"name"`
 	User struct {
-		Token string `json:"token"`
+		Token string      `json:"token,omitempty"`
+		Exec  *execConfig `json:"exec,omitempty"`
 	} `json:"user"`
+}
+
+type execConfig struct {
+	APIVersion         string    `json:"apiVersion"`
+	Command            string    `json:"command"`
+	Args               []string  `json:"args"`
+	Env                []execEnv `json:"env,omitempty"`
+	InstallHint        string    `json:"installHint,omitempty"`
+	InteractiveMode    string    `json:"interactiveMode"`
+	ProvideClusterInfo bool      `json:"provideClusterInfo"`
+}
+
+type execEnv struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 type context struct {
@@ -63,23 +96,93 @@ type context struct {
 	} `json:"context"`
 }
 
-// Marshal returns the file's text.
-func Marshal(o Options) ([]byte, error) {
-	if o.Server == "" || o.Namespace == "" || o.Token == "" || strings.ContainsAny(o.Token, " \t\r\n") {
-		return nil, errors.New("a kubeconfig needs a server, a namespace and a token without white space")
+// ExecVersion is the form in which the program answers.
+const ExecVersion = "client.authentication.k8s.io/v1"
+
+// entries are the options as the file has them.
+func (o Options) entries() (file, error) {
+	switch {
+	case o.Server == "" || o.Namespace == "":
+		return file{}, errors.New("a kubeconfig needs a server and a namespace")
+	case o.Exec == nil && (o.Token == "" || strings.ContainsAny(o.Token, " \t\r\n")):
+		return file{}, errors.New("a kubeconfig needs a token without white space, or a program that hands out tokens")
 	}
+	name := cmp.Or(o.Name, defaultName)
 	c := cluster{Name: name}
 	c.Cluster.Server, c.Cluster.CA = o.Server, o.CA
 	u := user{Name: name}
-	u.User.Token = o.Token
+	if o.Exec == nil {
+		u.User.Token = o.Token
+	} else {
+		u.User.Exec = &execConfig{
+			APIVersion: ExecVersion, Command: o.Exec.Command, Args: o.Exec.Args,
+			InstallHint: o.Exec.InstallHint, InteractiveMode: "Never",
+		}
+		for _, key := range slices.Sorted(maps.Keys(o.Exec.Env)) {
+			u.User.Exec.Env = append(u.User.Exec.Env, execEnv{key, o.Exec.Env[key]})
+		}
+	}
 	ctx := context{Name: name}
 	ctx.Context.Cluster, ctx.Context.User, ctx.Context.Namespace = name, name, o.Namespace
-	text, err := yaml.Marshal(file{
+	return file{
 		APIVersion: "v1", Kind: "Config", CurrentContext: name,
 		Clusters: []cluster{c}, Users: []user{u}, Contexts: []context{ctx},
-	})
+	}, nil
+}
+
+// Marshal returns the text of a file that holds nothing else.
+func Marshal(o Options) ([]byte, error) {
+	f, err := o.entries()
+	if err != nil {
+		return nil, err
+	}
+	text, err := yaml.Marshal(f)
 	if err != nil {
 		return nil, fmt.Errorf("writing the kubeconfig: %w", err)
 	}
 	return text, nil
+}
+
+// Merge puts the options into a file that exists, in place of what it has under
+// the same name, and makes them current when use says so. Everything else stays,
+// but for comments.
+func Merge(existing []byte, o Options, use bool) ([]byte, error) {
+	added, err := o.entries()
+	if err != nil {
+		return nil, err
+	}
+	text, err := yaml.Marshal(added)
+	if err != nil {
+		return nil, err
+	}
+	var whole, parts map[string]any
+	if err := errors.Join(yaml.Unmarshal(existing, &whole), yaml.Unmarshal(text, &parts)); err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be read: %w", err)
+	}
+	if whole == nil {
+		whole = map[string]any{"apiVersion": "v1", "kind": "Config"}
+	}
+	for _, list := range []string{"clusters", "users", "contexts"} {
+		old, ok := whole[list].([]any)
+		if !ok && whole[list] != nil {
+			return nil, fmt.Errorf("the kubeconfig cannot be read: %s is no list", list)
+		}
+		entry := parts[list].([]any)[0]
+		whole[list] = replaceNamed(old, entry, cmp.Or(o.Name, defaultName))
+	}
+	if current, _ := whole["current-context"].(string); use || current == "" {
+		whole["current-context"] = parts["current-context"]
+	}
+	return yaml.Marshal(whole)
+}
+
+// replaceNamed puts an entry where the one of its name is, or at the end.
+func replaceNamed(list []any, entry any, name string) []any {
+	for i, old := range list {
+		if fields, ok := old.(map[string]any); ok && fields["name"] == name {
+			list[i] = entry
+			return list
+		}
+	}
+	return append(list, entry)
 }

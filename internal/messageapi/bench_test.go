@@ -1,14 +1,11 @@
 package messageapi_test
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/textproto"
 	"strconv"
 	"sync"
 	"syscall"
@@ -25,6 +22,7 @@ import (
 	"freshet/internal/names"
 	"freshet/internal/surface"
 	"freshet/internal/web"
+	"freshet/test/rawhttp"
 )
 
 // The benchmarks measure the surface against a bare net/http handler that reads
@@ -39,68 +37,14 @@ const (
 	benchPayload     = 1024
 )
 
-// connection is a client that costs little: it writes prepared bytes and reads
-// no more of a response than it has to.
-type connection struct {
-	conn net.Conn
-	in   *bufio.Reader
-	text *textproto.Reader
-	body []byte
-}
-
-func dial(tb testing.TB, server *httptest.Server) *connection {
+func dial(tb testing.TB, server *httptest.Server) *rawhttp.Connection {
 	tb.Helper()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	c, err := rawhttp.Dial(server.Listener.Addr().String())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = conn.Close() })
-	in := bufio.NewReaderSize(conn, 8<<10)
-	return &connection{conn: conn, in: in, text: textproto.NewReader(in), body: make([]byte, 8<<10)}
-}
-
-// send makes one request and returns its status, and the value of a header.
-func (c *connection) send(request []byte, header string) (status int, value string, err error) {
-	if _, err := c.conn.Write(request); err != nil {
-		return 0, "", err
-	}
-	line, err := c.text.ReadLineBytes()
-	if err != nil {
-		return 0, "", err
-	}
-	if len(line) < 12 {
-		return 0, "", fmt.Errorf("status line %q", line)
-	}
-	status, err = strconv.Atoi(string(line[9:12]))
-	if err != nil {
-		return 0, "", err
-	}
-	length := 0
-	for {
-		line, err := c.text.ReadLineBytes()
-		if err != nil {
-			return 0, "", err
-		}
-		if len(line) == 0 {
-			break
-		}
-		name, rest, _ := bytes.Cut(line, []byte(": "))
-		switch string(name) {
-		case "Content-Length":
-			if length, err = strconv.Atoi(string(rest)); err != nil {
-				return 0, "", err
-			}
-		case header:
-			value = string(rest)
-		}
-	}
-	_, err = io.ReadFull(c.in, c.body[:length])
-	return status, value, err
-}
-
-func request(method, path, token, body string, headers string) []byte {
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
-		method, path, token, headers, len(body), body)
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // benchWorld is the surface over a store on disk, with its server and 64
@@ -108,7 +52,7 @@ func request(method, path, token, body string, headers string) []byte {
 type benchWorld struct {
 	Broker     *messaging.Broker
 	Token      string
-	real, bare []*connection
+	real, bare []*rawhttp.Connection
 }
 
 func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *benchWorld {
@@ -136,7 +80,7 @@ func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *bench
 		Authenticator: identities.Verifier, Authorizer: access.NewPolicy(),
 	}})
 	w := &benchWorld{Broker: broker, Token: identities.Token(account, audience)}
-	serve := func(h http.Handler) (list []*connection) {
+	serve := func(h http.Handler) (list []*rawhttp.Connection) {
 		server := httptest.NewServer(h)
 		b.Cleanup(server.Close)
 		for range benchConnections {
@@ -164,7 +108,7 @@ func cpuTime() time.Duration {
 }
 
 // slice lets every connection do its share and returns what it cost.
-func slice(b *testing.B, connections []*connection, op func(*connection) error) cost {
+func slice(b *testing.B, connections []*rawhttp.Connection, op func(*rawhttp.Connection) error) cost {
 	b.Helper()
 	var group sync.WaitGroup
 	began, cpu := time.Now(), cpuTime()
@@ -183,13 +127,13 @@ func slice(b *testing.B, connections []*connection, op func(*connection) error) 
 }
 
 // compare runs slices of both in turn and reports what came of it.
-func compare(b *testing.B, w *benchWorld, prepare func(), op func(c *connection, real bool) error) {
+func compare(b *testing.B, w *benchWorld, prepare func(), op func(c *rawhttp.Connection, real bool) error) {
 	b.Helper()
 	var real, bare cost
 	both := func() (cost, cost) {
 		prepare()
-		x := slice(b, w.bare, func(c *connection) error { return op(c, false) })
-		y := slice(b, w.real, func(c *connection) error { return op(c, true) })
+		x := slice(b, w.bare, func(c *rawhttp.Connection) error { return op(c, false) })
+		y := slice(b, w.real, func(c *rawhttp.Connection) error { return op(c, true) })
 		return x, y
 	}
 	both() // warm up
@@ -228,9 +172,9 @@ func bareProduce(w http.ResponseWriter, r *http.Request) {
 func BenchmarkProduce(b *testing.B) {
 	w := newBenchWorld(b, 0, bareProduce)
 	payload := string(bytes.Repeat([]byte("x"), benchPayload))
-	req := request(http.MethodPost, root+"persistent/public/default/bench/message", w.Token, payload, produceHeaders)
-	compare(b, w, func() {}, func(c *connection, _ bool) error {
-		status, _, err := c.send(req, "")
+	req := rawhttp.Request(http.MethodPost, root+"persistent/public/default/bench/message", w.Token, produceHeaders, payload)
+	compare(b, w, func() {}, func(c *rawhttp.Connection, _ bool) error {
+		status, _, err := c.Send(req, "")
 		if err == nil && status != http.StatusCreated {
 			err = fmt.Errorf("status %d", status)
 		}
@@ -265,7 +209,7 @@ func BenchmarkConsumeAck(b *testing.B) {
 	payload := bytes.Repeat([]byte("x"), benchPayload)
 	w := newBenchWorld(b, 0, bareConsume(payload))
 	path := root + "persistent/public/default/bench/s/message"
-	take := request(http.MethodPost, path, w.Token, `{"timeoutMillis":3000}`, "Accept: application/octet-stream\r\nContent-Type: application/json\r\n")
+	take := rawhttp.Request(http.MethodPost, path, w.Token, "Accept: application/octet-stream\r\nContent-Type: application/json\r\n", `{"timeoutMillis":3000}`)
 	batch := make([]messaging.Message, 512)
 	for i := range batch {
 		batch[i] = messaging.Message{Payload: payload, SchemaVersion: messaging.NoSchema}
@@ -277,12 +221,12 @@ func BenchmarkConsumeAck(b *testing.B) {
 			}
 		}
 	}
-	compare(b, w, fill, func(c *connection, _ bool) error {
-		status, id, err := c.send(take, "X-Msg-Message-Id")
+	compare(b, w, fill, func(c *rawhttp.Connection, _ bool) error {
+		status, id, err := c.Send(take, "X-Msg-Message-Id")
 		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("consuming: status %d, %w", status, err)
 		}
-		status, _, err = c.send(request(http.MethodPut, path, w.Token, id, "Accept: application/json\r\nContent-Type: application/json\r\n"), "")
+		status, _, err = c.Send(rawhttp.Request(http.MethodPut, path, w.Token, "Accept: application/json\r\nContent-Type: application/json\r\n", id), "")
 		if err != nil || status != http.StatusNoContent {
 			return fmt.Errorf("acknowledging: status %d, %w", status, err)
 		}

@@ -44,6 +44,9 @@ func (e encoding) decode(raw rawPayload) ([]byte, error) {
 		if len(raw) == 0 {
 			return nil, brokerhttp.BadBody("payload is missing")
 		}
+		if !json.Valid(raw) {
+			return nil, brokerhttp.BadBody("payload is not JSON")
+		}
 		return raw, nil
 	}
 	return nil, brokerhttp.BadBody("encoding %q is unknown; use base64, text or json", e)
@@ -86,7 +89,7 @@ func render(m *messaging.Received, wanted encoding) receivedMessage {
 		NullValue: m.NullPayload, SchemaID: m.SchemaID, PublishTime: m.PublishTime, EventTime: m.EventTime, SequenceID: m.Sequence,
 		ProducerName: m.Producer, RedeliveryCount: m.Redeliveries,
 	}
-	out.MessageID, out.MessageStringID = idForms(m.ID)
+	out.MessageID, out.MessageStringID = m.ID.Base64(), m.ID.String()
 	if m.SchemaVersion >= 0 {
 		out.SchemaVersion = &m.SchemaVersion
 	}

@@ -2,15 +2,16 @@ package messageapi
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 
 	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
 	"freshet/internal/messaging"
-	"freshet/internal/names"
 	"freshet/internal/web"
 	"freshet/internal/workpool"
 )
@@ -141,14 +142,10 @@ type batchMessage struct {
 	IdempotencyKey     string                   `json:"idempotencyKey"`
 }
 
-// batchResult is what became of it.
-type batchResult struct {
-	MessageID       string `json:"messageId,omitempty"`
-	MessageStringID string `json:"messageStringId,omitempty"`
-	SchemaVersion   *int64 `json:"schemaVersion,omitempty"`
-	Duplicate       bool   `json:"duplicate,omitempty"`
-	Status          int    `json:"status"`
-	Reason          string `json:"reason,omitempty"`
+// batchFailure is what became of a message that was not stored.
+type batchFailure struct {
+	Status int    `json:"status"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // produceBatch is POST …/{topic}/messages, an extension. Its answer is 201
@@ -158,16 +155,19 @@ func (c *call) produceBatch() error {
 	var body batchBody
 	// base64 makes payloads a third larger.
 	limit := int64(limits.BatchBytes)*4/3 + int64(limits.Batch*limits.MetadataBytes)/4 + maxSmallBody
-	if ok, err := c.Decode(&body, limit); err != nil {
+	b, err := c.Body(limit)
+	if err != nil {
 		return err
-	} else if !ok || len(body.Messages) == 0 {
-		return brokerhttp.BadBody("it must be an object with messages")
 	}
-	msgs := make([]messaging.Message, len(body.Messages))
-	for i := range body.Messages {
-		if err := body.Messages[i].fill(&msgs[i], &body); err != nil {
-			return brokerhttp.BadBody("message %d: %w", i, err)
+	if !scanBatch(b, &body) {
+		body = batchBody{}
+		if _, err := brokerhttp.DecodeJSON(b, &body); err != nil {
+			return err
 		}
+	}
+	msgs, err := body.unpack()
+	if err != nil {
+		return err
 	}
 	results, err := c.Broker().ProduceBatch(c.Working(), c.Topic, msgs)
 	if err != nil {
@@ -176,12 +176,31 @@ func (c *call) produceBatch() error {
 	return c.batchProduced(results)
 }
 
-func (m *batchMessage) fill(out *messaging.Message, body *batchBody) error {
+// unpack makes messages of it. Their payloads share one piece of memory.
+func (b *batchBody) unpack() ([]messaging.Message, error) {
+	if len(b.Messages) == 0 {
+		return nil, brokerhttp.BadBody("it must be an object with messages")
+	}
+	size := 0
+	for i := range b.Messages {
+		size += base64.StdEncoding.DecodedLen(len(b.Messages[i].Payload))
+	}
+	room := make([]byte, size)
+	msgs := make([]messaging.Message, len(b.Messages))
+	for i := range b.Messages {
+		if err := b.Messages[i].fill(&msgs[i], b, &room); err != nil {
+			return nil, brokerhttp.BadBody("message %d: %w", i, err)
+		}
+	}
+	return msgs, nil
+}
+
+func (m *batchMessage) fill(out *messaging.Message, body *batchBody, room *[]byte) error {
 	enc := m.Encoding
 	if enc == "" {
 		enc = body.Encoding
 	}
-	payload, err := m.payload(enc)
+	payload, err := m.payload(enc, room)
 	if err != nil {
 		return err
 	}
@@ -226,8 +245,13 @@ func (m *batchMessage) fill(out *messaging.Message, body *batchBody) error {
 }
 
 // payload reads the payload; one that is null has none.
-func (m *batchMessage) payload(enc encoding) ([]byte, error) {
+func (m *batchMessage) payload(enc encoding, room *[]byte) ([]byte, error) {
 	if !m.NullValue {
+		if enc == "" || enc == encodeBase64 {
+			if payload, ok := decodeInto(room, m.Payload); ok {
+				return payload, nil
+			}
+		}
 		return enc.decode(m.Payload)
 	}
 	switch string(m.Payload) {
@@ -237,29 +261,51 @@ func (m *batchMessage) payload(enc encoding) ([]byte, error) {
 	return nil, brokerhttp.BadBody("payload must be absent with nullValue")
 }
 
+// batchProduced answers with what became of each message.
 func (c *call) batchProduced(results []messaging.Result) error {
-	out := struct {
-		Results []batchResult `json:"results"`
-	}{make([]batchResult, len(results))}
 	code := http.StatusCreated
+	b := append(make([]byte, 0, 32+96*len(results)), `{"results":[`...)
 	for i := range results {
-		r, o := &results[i], &out.Results[i]
-		if r.Err != nil {
-			code = http.StatusMultiStatus
-			o.Status = brokerhttp.StatusOf(r.Err, brokerhttp.MessageCalls)
-			o.Reason = brokerhttp.PublicReason(r.Err, o.Status)
-			if o.Status == http.StatusInternalServerError {
-				web.RecordOf(c.R.Context()).Fail(r.Err)
-			}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		r := &results[i]
+		if r.Err == nil {
+			b = appendProduced(b, r)
 			continue
 		}
-		o.Status, o.Duplicate = http.StatusCreated, r.Duplicate
-		o.MessageID, o.MessageStringID = idForms(r.ID)
-		if r.SchemaVersion >= 0 {
-			o.SchemaVersion = &r.SchemaVersion
+		code = http.StatusMultiStatus
+		failed := batchFailure{Status: brokerhttp.StatusOf(r.Err, brokerhttp.MessageCalls)}
+		failed.Reason = brokerhttp.PublicReason(r.Err, failed.Status)
+		if failed.Status == http.StatusInternalServerError {
+			web.RecordOf(c.R.Context()).Fail(r.Err)
 		}
+		text, err := web.MarshalJSON(failed)
+		if err != nil {
+			return err
+		}
+		b = append(b, text...)
 	}
-	return web.WriteJSON(c.W, code, contentJSON, out)
+	b = append(b, "]}"...)
+	c.Began = true
+	web.WriteBody(c.W, code, contentJSON, b)
+	return nil
 }
 
-func idForms(id names.MessageID) (encoded, text string) { return id.Base64(), id.String() }
+// appendProduced appends the JSON of a message that was stored; its ids need no
+// escapes.
+func appendProduced(b []byte, r *messaging.Result) []byte {
+	b = append(b, `{"messageId":"`...)
+	b = r.ID.AppendBase64(b)
+	b = append(b, `","messageStringId":"`...)
+	b = r.ID.AppendText(b)
+	b = append(b, '"')
+	if r.SchemaVersion >= 0 {
+		b = strconv.AppendInt(append(b, `,"schemaVersion":`...), r.SchemaVersion, 10)
+	}
+	if r.Duplicate {
+		b = append(b, `,"duplicate":true`...)
+	}
+	b = strconv.AppendInt(append(b, `,"status":`...), http.StatusCreated, 10)
+	return append(b, '}')
+}

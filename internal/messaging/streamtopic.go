@@ -3,7 +3,6 @@ package messaging
 import (
 	"context"
 	"errors"
-	"maps"
 
 	"freshet/internal/engine"
 	"freshet/internal/errs"
@@ -89,9 +88,10 @@ func (b *Broker) CreateStreamTopic(ctx context.Context, name names.Topic, partit
 	if partitions < 0 || partitions > b.limits.Partitions {
 		return nil, errs.Newf(errs.Invalid, "%w: must be between 1 and %d", ErrPartitionCount, b.limits.Partitions)
 	}
-	stream := map[string]string{configRouting: routingMurmur2, configRetentionBytes: "-1"}
-	maps.Copy(stream, config)
-	policies := &Policies{Stream: stream}
+	policies := &Policies{Stream: map[string]string{configRouting: routingMurmur2, configRetentionBytes: "-1"}}
+	for name, value := range config {
+		policies.put(name, value, false)
+	}
 	if err := policies.validate(&b.limits); err != nil {
 		return nil, err
 	}

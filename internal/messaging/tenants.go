@@ -59,6 +59,9 @@ func (b *Broker) CreateTenant(ctx context.Context, t Tenant) error {
 		if _, ok := c.tenants.Get(t.Name); ok {
 			return nil, ErrTenantExists
 		}
+		if c.tenants.Len() >= b.limits.Tenants {
+			return nil, errs.Newf(errs.Precondition, "%w: a cluster may have %d tenants", ErrTopicLimit, b.limits.Tenants)
+		}
 		return [][]byte{record{Op: opTenant, Tenant: &t}.encode()}, nil
 	})
 	return err
@@ -86,7 +89,7 @@ func (b *Broker) UpdateTenant(ctx context.Context, name string, change func(*Ten
 
 // DeleteTenant removes a tenant that has no namespaces.
 func (b *Broker) DeleteTenant(ctx context.Context, name string) error {
-	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := b.catalogue.Free(ctx, func(c *catalogue) ([][]byte, error) {
 		if _, ok := c.tenants.Get(name); !ok {
 			return nil, ErrNoTenant
 		}

@@ -295,7 +295,7 @@ func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) 
 			}
 		}
 	}
-	_, err = b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err = b.catalogue.Free(ctx, func(c *catalogue) ([][]byte, error) {
 		if _, ok := c.byID.Get(t.id); !ok {
 			return nil, ErrNoTopic
 		}

@@ -140,7 +140,7 @@ func (c *call) serve() error {
 	}
 	var err error
 	if c.Target, err = c.api.opts.Resolver.Resolve(c.r); err != nil {
-		return err
+		return c.disclose(err)
 	}
 	c.asked.Scope = c.Scope
 	if err := c.authenticate(); err != nil {
@@ -176,6 +176,15 @@ func (c *call) who() web.Caller {
 		return web.Caller{}
 	}
 	return web.Caller{Organization: c.principal.Organization, Principal: c.principal.Name}
+}
+
+// disclose returns what to tell the caller about a registry that cannot be had.
+func (c *call) disclose(err error) error {
+	token := credentials(c.r)
+	if token == "" {
+		return errNoCredentials
+	}
+	return surface.Disclose(c.r.Context(), c.api.opts.Authenticator, token, err)
 }
 
 func (c *call) authenticate() error {

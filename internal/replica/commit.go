@@ -28,6 +28,8 @@ type update[S any] struct {
 	// dependent says that the decision was taken on top of records of this batch
 	// that are not durable yet, so that it falls with them.
 	dependent bool
+	// frees says that its records make room: the journal takes them on a full disk.
+	frees bool
 	// wrote says that the decision has records of its own.
 	wrote bool
 }
@@ -43,8 +45,18 @@ type update[S any] struct {
 // Update returned nil or decide's own error. An error of decide fails its own
 // caller only.
 func (m *Machine[S]) Update(ctx context.Context, decide func(S) ([][]byte, error)) (S, error) {
+	return m.update(&update[S]{ctx: ctx, decide: decide, done: make(chan struct{})})
+}
+
+// Free is Update for decisions that make room, such as to delete something. They
+// are taken when the disk is full.
+func (m *Machine[S]) Free(ctx context.Context, decide func(S) ([][]byte, error)) (S, error) {
+	return m.update(&update[S]{ctx: ctx, decide: decide, done: make(chan struct{}), frees: true})
+}
+
+func (m *Machine[S]) update(u *update[S]) (S, error) {
 	var none S
-	u := &update[S]{ctx: ctx, decide: decide, done: make(chan struct{})}
+	ctx := u.ctx
 	select {
 	case m.updates <- u:
 	case <-ctx.Done():
@@ -110,7 +122,7 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 		}
 		base := m.current.Load()
 		n, next, records := decideAll(base, batch)
-		last, err := m.append(base.position, records)
+		last, err := m.append(base.position, records, batch[0].frees)
 		if errors.Is(err, engine.ErrConflict) {
 			if err := m.catchUpLocked(m.ctx); err != nil {
 				return failAll(batch, err)
@@ -124,7 +136,7 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 			// Nothing is known of these records: they are not published, and
 			// if they did become durable the tail will bring them.
 			err = fmt.Errorf("appending to the journal: %w", err)
-			if _, stale := m.append(base.position, nil); stale != nil {
+			if _, stale := m.append(base.position, nil, false); stale != nil {
 				return failAll(batch[:n], err)
 			}
 			failWriters(batch[:n], base.state, err)
@@ -142,9 +154,12 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 // sure that the journal ends there: refusals and decisions to write nothing are
 // answers, too, and must not rest on a state that another replica has left
 // behind.
-func (m *Machine[S]) append(after uint64, records [][]byte) (uint64, error) {
+func (m *Machine[S]) append(after uint64, records [][]byte, frees bool) (uint64, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.opts.AppendTimeout)
 	defer cancel()
+	if frees {
+		ctx = engine.Freeing(ctx)
+	}
 	if len(records) == 0 {
 		last, err := m.journal.Last(ctx)
 		if err == nil && last > after {
@@ -157,14 +172,15 @@ func (m *Machine[S]) append(after uint64, records [][]byte) (uint64, error) {
 
 // decideAll lets a prefix of batch decide on a clone of base and applies the
 // records to it. An update whose own records cannot be applied gets that as
-// its error, and the rest starts over without it.
+// its error, and the rest starts over without it. Updates that free something do
+// not share an append with others.
 func decideAll[S State[S]](base *published[S], batch []*update[S]) (n int, next *published[S], records [][]byte) {
 	var failed map[*update[S]]error
 again:
 	next = &published[S]{position: base.position, state: base.state.Clone()}
 	records = records[:0]
 	size := 0
-	for n = 0; n < len(batch) && size < maxBatchBytes; n++ {
+	for n = 0; n < len(batch) && size < maxBatchBytes && batch[n].frees == batch[0].frees; n++ {
 		u := batch[n]
 		u.dependent, u.wrote = len(records) > 0, false
 		if u.err = failed[u]; u.err != nil {

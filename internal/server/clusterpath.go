@@ -8,6 +8,7 @@ import (
 
 	"freshet/internal/dataplane"
 	"freshet/internal/placement"
+	"freshet/internal/surface"
 	"freshet/internal/web"
 )
 
@@ -37,12 +38,29 @@ func (p clusterPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // findCluster returns the cluster that a request is for: the one that its path
-// names, whatever its host, or else the one at its host.
+// names, whatever its host, or else the one at its host. Why there is none is for
+// callers of the organization only.
 func findCluster(plane *dataplane.Plane, r *http.Request) (*dataplane.Cluster, error) {
 	if name, ok := r.Context().Value(clusterNameKey{}).(clusterName); ok {
-		return plane.FindNamed(name.organization, name.cluster)
+		c, err := plane.FindNamed(name.organization, name.cluster)
+		return c, undisclosed(name.organization, err)
 	}
-	return plane.Find(r.Host)
+	return findAtHost(plane, r.Host)
+}
+
+// findAtHost returns the cluster at a host.
+func findAtHost(plane *dataplane.Plane, host string) (*dataplane.Cluster, error) {
+	c, err := plane.Find(host)
+	return c, undisclosed(plane.OrganizationAt(host), err)
+}
+
+// undisclosed keeps an error from those who are not of an organization. Without one
+// there is nothing to keep.
+func undisclosed(organization string, err error) error {
+	if err == nil || organization == "" {
+		return err
+	}
+	return &surface.Undisclosed{Organization: organization, Err: err}
 }
 
 // stripSegments hands requests on without the first segments of their path. It

@@ -39,7 +39,8 @@ func lockDir(dir string) (*lock, error) {
 		}
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
-	if err := errors.Join(file.Truncate(0), writeAt(file, fmt.Sprintf("%d\n", os.Getpid()))); err != nil {
+	err = errors.Join(file.Truncate(0), writeAt(file, fmt.Sprintf("%d\n", os.Getpid())))
+	if err != nil && !errors.Is(err, syscall.ENOSPC) { // the number is a courtesy, and a full disk is no reason not to start
 		_ = file.Close()
 		return nil, fmt.Errorf("writing the data directory's lock: %w", err)
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -15,50 +16,69 @@ import (
 
 	"freshet/internal/errs"
 	"freshet/internal/resources"
+	"freshet/internal/resources/etcd"
 )
 
 // diskRoom keeps the last bytes of the data directory's disk for what must go on
 // when it is full: a start, acknowledgements, deletions. Messages stop long before,
-// at the reserve of their clusters.
+// at the reserve of their clusters (docs/adr/0021-a-reserve-for-the-next-start.md).
 //
 // It holds a file that takes space and has no contents. When the disk runs full,
 // through whatever, the file is removed, and made again when there is room.
-// Meanwhile log, audit trail and resources take nothing new.
+// Meanwhile log, audit trail and resources take nothing new. When the server stops,
+// the file gets what the stores gave back, so that nobody else has it before the
+// next start.
 type diskRoom struct {
 	path  string
-	size  int64
+	size  int64  // of the file while the server runs; 0 when there is none
 	store string // etcd's file, which is larger than the space it has
 	low   atomic.Bool
 	log   atomic.Pointer[slog.Logger]
 
 	mu    sync.Mutex // guards the file
 	stop  context.CancelFunc
-	ended chan struct{}
+	ended chan struct{} // closed when run has ended; nil before own
 }
 
 const (
 	roomFile     = "RESERVE"
 	mostRoom     = 16 << 20
 	roomShare    = 16 // of the disk, at most
+	leastRoom    = 1 << 20
 	roomInterval = time.Second
+	// storeAhead is what etcd's file has behind its end: it grows there, however
+	// full the disk is.
+	storeAhead = 4 << 20
 )
 
-// openRoom looks at the disk for the first time, before anything is written.
+// openRoom looks at the disk for the first time. The directory may be another
+// process' still: nothing is changed before own.
 func openRoom(dir string) *diskRoom {
 	r := &diskRoom{
 		path: filepath.Join(dir, roomFile), store: filepath.Join(dir, "etcd", "member", "snap", "db"),
-		ended: make(chan struct{}),
 	}
 	r.log.Store(slog.Default())
 	var fs syscall.Statfs_t
 	if os.MkdirAll(dir, 0o700) == nil && syscall.Statfs(dir, &fs) == nil {
 		r.size = min(mostRoom, int64(fs.Blocks)*fs.Bsize/roomShare)
-		r.check()
+		r.low.Store(int64(fs.Bavail)*fs.Bsize < r.size/2)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r.stop = cancel
-	go r.run(ctx)
 	return r
+}
+
+// own begins to keep the file, in a directory that is locked. What it had for the
+// start is free from now on.
+func (r *diskRoom) own() error {
+	if info, err := os.Stat(r.path); err == nil && info.Size() > r.size {
+		if err := os.Truncate(r.path, r.size); err != nil {
+			return fmt.Errorf("giving back the reserve of the disk: %w", err)
+		}
+	}
+	r.check()
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop, r.ended = cancel, make(chan struct{})
+	go r.run(ctx)
+	return nil
 }
 
 func (r *diskRoom) run(ctx context.Context) {
@@ -75,10 +95,45 @@ func (r *diskRoom) run(ctx context.Context) {
 	}
 }
 
+// close keeps room for the next start. Every store is closed by now.
 func (r *diskRoom) close() error {
+	if r.ended == nil {
+		return nil
+	}
 	r.stop()
 	<-r.ended
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.size > 0 {
+		r.keep(r.size + etcd.Segment)
+	}
 	return nil
+}
+
+// keep makes the file as large as the disk allows, up to a size.
+func (r *diskRoom) keep(most int64) {
+	var held int64
+	if info, err := os.Stat(r.path); err == nil {
+		held = info.Size()
+	}
+	free, err := r.available()
+	if err != nil {
+		return
+	}
+	for size := min(most, held+free); size > held && size >= leastRoom; size -= leastRoom {
+		if err := r.take(size, held); err == nil || !errors.Is(err, syscall.ENOSPC) {
+			return
+		}
+	}
+}
+
+// available is the free space of the disk.
+func (r *diskRoom) available() (int64, error) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Dir(r.path), &fs); err != nil {
+		return 0, err
+	}
+	return int64(fs.Bavail) * fs.Bsize, nil
 }
 
 // has says whether the disk has room for what is not needed to free some.
@@ -86,22 +141,24 @@ func (r *diskRoom) has() bool { return !r.low.Load() }
 
 // check looks at the disk, and takes or gives back the file.
 func (r *diskRoom) check() {
-	var fs syscall.Statfs_t
-	if r.size == 0 || syscall.Statfs(filepath.Dir(r.path), &fs) != nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	available := int64(fs.Bavail) * fs.Bsize
-	_, err := os.Stat(r.path)
+	if r.size == 0 {
+		return
+	}
+	available, err := r.available()
+	if err != nil {
+		return
+	}
+	info, err := os.Stat(r.path)
 	held := err == nil
 	switch {
 	case available < r.size/2 && held:
 		err = os.Remove(r.path)
-		available += r.size
+		available += info.Size()
 		r.tell(true, available)
 	case available >= 3*r.size && !held:
-		err = r.take()
+		err = r.take(r.size, 0)
 		r.tell(false, available)
 	case !held:
 		r.tell(available < 2*r.size, available)
@@ -111,7 +168,11 @@ func (r *diskRoom) check() {
 	if !r.low.Load() {
 		err = errors.Join(err, r.claimStore())
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	switch {
+	case errors.Is(err, syscall.EOPNOTSUPP):
+		r.log.Load().Warn("the file system gives no space in advance: there is no reserve for a full disk", slog.String("file", r.path))
+		r.size = 0
+	case err != nil && !errors.Is(err, os.ErrNotExist):
 		r.log.Load().Warn("the reserve of the disk could not be changed", slog.String("file", r.path), slog.String("error", err.Error()))
 	}
 }
@@ -128,31 +189,38 @@ func (r *diskRoom) tell(low bool, available int64) {
 	r.log.Load().Warn(text, slog.String("dir", filepath.Dir(r.path)), slog.Int64("available", available))
 }
 
-// claimStore gives etcd's file the space that its size promises. etcd ends when it
-// cannot write there, and with the space it can go on for long without more.
+// claimStore gives etcd's file the space that its size promises, and some to grow.
+// etcd ends when it cannot write there, and with the space it can go on for long
+// without more.
 func (r *diskRoom) claimStore() error {
 	var info syscall.Stat_t
-	if err := syscall.Stat(r.store, &info); err != nil || info.Blocks*512 >= info.Size {
+	ahead := min(storeAhead, r.size)
+	if err := syscall.Stat(r.store, &info); err != nil || info.Blocks*512 >= info.Size+ahead {
 		return err
 	}
 	file, err := os.OpenFile(r.store, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(syscall.Fallocate(int(file.Fd()), 0, 0, info.Size), file.Close())
+	const keepSize = 1 // FALLOC_FL_KEEP_SIZE: the file has space behind its end
+	return errors.Join(syscall.Fallocate(int(file.Fd()), keepSize, 0, info.Size+ahead), file.Close())
 }
 
-// take makes the file, with space of its own.
-func (r *diskRoom) take() error {
+// take makes the file so large, with space of its own. When that fails it has the
+// size that it had.
+func (r *diskRoom) take(size, had int64) error {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	err = syscall.Fallocate(int(file.Fd()), 0, 0, r.size)
-	if err = errors.Join(err, file.Close()); err != nil {
+	err = syscall.Fallocate(int(file.Fd()), 0, 0, size)
+	if err = errors.Join(err, file.Close()); err == nil {
+		return nil
+	}
+	if had == 0 {
 		return errors.Join(err, os.Remove(r.path))
 	}
-	return nil
+	return errors.Join(err, os.Truncate(r.path, had))
 }
 
 var errDiskFull = errs.New(errs.Unavailable, "disk is full: resources can be read and deleted, but not created or changed until space is freed")

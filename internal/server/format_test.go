@@ -79,15 +79,36 @@ func TestFormatInEtcd(t *testing.T) {
 	}
 }
 
-// TestRoom takes space while the disk has some. A disk that runs full is tested
-// with a small one, in test/e2e/faults.
+// TestRoom takes space while the disk has some, and keeps more of it for the next
+// start. A disk that runs full is tested with a small one, in test/e2e/faults.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := openRoom(dir)
-	defer func() { _ = r.close() }() // it has nothing to say
-	info, err := os.Stat(filepath.Join(dir, roomFile))
-	if err != nil || info.Size() != r.size || !r.has() {
-		t.Errorf("got %v, %v, room %v; want a file of %d bytes", info, err, r.has(), r.size)
+	size := func(when string, want int64) {
+		t.Helper()
+		info, err := os.Stat(filepath.Join(dir, roomFile))
+		if err != nil || info.Size() != want {
+			t.Errorf("%s: got %v, %v, want a file of %d bytes", when, info, err, want)
+		}
 	}
+	for range 2 {
+		r := openRoom(dir)
+		if err := r.own(); err != nil {
+			t.Fatal(err)
+		}
+		size("running", r.size)
+		if !r.has() {
+			t.Error("room: got none, want some")
+		}
+		if err := r.close(); err != nil {
+			t.Fatal(err)
+		}
+		size("stopped", r.size+etcd.Segment)
+	}
+	// A directory that is another process' is left as it is.
+	other := openRoom(dir)
+	if err := other.close(); err != nil {
+		t.Fatal(err)
+	}
+	size("not owned", other.size+etcd.Segment)
 }

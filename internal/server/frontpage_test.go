@@ -6,24 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/internal/config"
+	"freshet/internal/web"
 )
 
 func TestFrontPageIsForBrowsersOnly(t *testing.T) {
 	t.Parallel()
-	cfg := config.Default()
-	cfg.BaseURL = "https://stream.example:8443"
-	page, err := frontPage(cfg, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := frontPage(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	for _, tc := range []struct {
 		method, path, accept string
 		want                 int
 	}{
-		{"GET", "/", browser, 200},
-		{"HEAD", "/", browser, 200},
+		{"GET", "/", browser, 302},
+		{"HEAD", "/", browser, 302},
 		{"GET", "/", "", 418},
 		{"GET", "/", "*/*", 418},
 		{"GET", "/", "application/vnd.schemaregistry.v1+json", 418},
@@ -37,20 +32,22 @@ func TestFrontPageIsForBrowsersOnly(t *testing.T) {
 		if w.Code != tc.want {
 			t.Errorf("%s %s, Accept %q: got %d, want %d", tc.method, tc.path, tc.accept, w.Code, tc.want)
 		}
-		if w.Code != http.StatusOK {
-			continue
+		if got := w.Header().Get("Location"); tc.want == http.StatusFound && got != "/console/" {
+			t.Errorf("%s %s leads to %q, want /console/", tc.method, tc.path, got)
 		}
-		if got := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none';") {
-			t.Errorf("the policy is %q, want one that allows nothing", got)
-		}
-		body := w.Body.String()
-		if !strings.Contains(body, "https://stream.example:8443") {
-			t.Errorf("the page does not name the address:\n%s", body)
-		}
-		for _, never := range []string{"<script", "<style", "style=", "<img", "<link", `href="http`, "src="} {
-			if strings.Contains(body, never) {
-				t.Errorf("the page has %s, which its policy forbids", never)
-			}
+	}
+}
+
+// The console is sent while the server starts too: it says that by itself, and a
+// browser that was told "not ready" would stay there.
+func TestConsoleIsThereFromTheStart(t *testing.T) {
+	t.Parallel()
+	router := newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth)), web.CORS{}), web.CORS{})
+	for _, path := range []string{"/console/", "/console/acme/clusters/prod", "/console/a%2Fb"} {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://h"+path, http.NoBody))
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `<div id="app">`) {
+			t.Errorf("GET %s: got %d %.80q, want the page", path, w.Code, w.Body)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"freshet/internal/backup"
 	"freshet/internal/config"
@@ -15,7 +16,7 @@ import (
 // restoredFile lists the clusters whose stores were in the backup that a data
 // directory was restored from. A cluster that was made while the backup ran is in
 // the store of resources and has no store of its own: it may be made anew, where
-// any other cluster without its store is damaged.
+// any other cluster without its store is damaged. The first start removes it.
 const restoredFile = "restored.json"
 
 type restoredClusters struct {
@@ -39,22 +40,48 @@ func writeRestored(into string) error {
 	return writeSecret(filepath.Join(into, restoredFile), text)
 }
 
-// mayLack returns which clusters may have lost their stores; nil for none.
-func mayLack(cfg *config.Config) (func(uid string) bool, error) {
-	text, err := os.ReadFile(cfg.Path(restoredFile))
+// restored knows which clusters may lack their stores: those that were not in the
+// backup, until the first start after the restore is done. From then on every
+// cluster has to have one.
+type restored struct {
+	file string
+	had  map[string]bool // nil when nobody restored the directory
+	done atomic.Bool
+}
+
+func openRestored(cfg *config.Config) (*restored, error) {
+	r := &restored{file: cfg.Path(restoredFile)}
+	text, err := os.ReadFile(r.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // nobody restored this directory
+		return r, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	var list restoredClusters
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", cfg.Path(restoredFile), err)
+		return nil, fmt.Errorf("reading %s: %w", r.file, err)
 	}
-	had := make(map[string]bool, len(list.Clusters))
+	r.had = make(map[string]bool, len(list.Clusters))
 	for _, uid := range list.Clusters {
-		had[uid] = true
+		r.had[uid] = true
 	}
-	return func(uid string) bool { return !had[uid] }, nil
+	return r, nil
+}
+
+// mayLack says whether a cluster may have no store.
+func (r *restored) mayLack(uid string) bool {
+	return r.had != nil && !r.had[uid] && !r.done.Load()
+}
+
+// finish is for a start after which every cluster is open.
+func (r *restored) finish() error {
+	if r.had == nil {
+		return nil
+	}
+	r.done.Store(true)
+	if err := os.Remove(r.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("ending the first start after a restore: %w", err)
+	}
+	return nil
 }

@@ -30,10 +30,12 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/kinds"
+	"freshet/internal/openid"
 	"freshet/internal/placement"
 	"freshet/internal/quota"
 	"freshet/internal/resources"
 	"freshet/internal/resources/etcd"
+	"freshet/internal/signin"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
 	"freshet/internal/web"
@@ -51,6 +53,7 @@ type server struct {
 
 	lock      *lock
 	room      *diskRoom
+	restored  *restored
 	files     files
 	ports     *listeners
 	member    *etcd.Member
@@ -58,6 +61,10 @@ type server struct {
 	limiter   *web.Limiter
 	etcd      *clientv3.Client
 	identity  *identities
+	people    *signin.Service
+	provider  *openid.Provider // nil when there is none
+	signIns   signInCounts
+	link      string       // of the first start, to sign in with; "" later
 	audit     *audit.Trail // nil when there is none
 	quotas    *quota.Book
 	plane     *dataplane.Plane
@@ -93,7 +100,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, Room: room.has,
 	})
 	if err != nil {
-		return errors.Join(err, room.close())
+		return err
 	}
 	room.log.Store(logger.Logger)
 	telemetry.LimitMemory()
@@ -105,7 +112,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		limiter: web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
 		failed:  make(chan error, 4),
 		ended:   make(chan struct{}),
-		closers: []func() error{logger.Close, room.close},
+		closers: []func() error{logger.Close},
 		room:    room,
 	}
 	s.backups = s.newBackups()
@@ -183,7 +190,10 @@ func (s *server) openDirectory(context.Context) (err error) {
 	if s.lock, err = lockDir(s.cfg.DataDir); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, s.lock.release)
+	s.closers = append(s.closers, s.lock.release, s.room.close)
+	if err := s.room.own(); err != nil {
+		return err
+	}
 	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
 		return fmt.Errorf("the data directory %s is not complete, a restore to it did not finish: run freshet restore again", s.cfg.DataDir)
 	}
@@ -259,7 +269,7 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 	if err := s.withdrawer().obey(ctx); err != nil {
 		return fmt.Errorf("withdrawing signing keys: %w", err)
 	}
-	return nil
+	return s.openPeople()
 }
 
 func (s *server) openPlane(context.Context) (err error) {
@@ -267,9 +277,10 @@ func (s *server) openPlane(context.Context) (err error) {
 		return err
 	}
 	opts := s.planeOptions()
-	if opts.MayLack, err = mayLack(s.cfg); err != nil {
+	if s.restored, err = openRestored(s.cfg); err != nil {
 		return err
 	}
+	opts.MayLack = s.restored.mayLack
 	if s.plane, err = dataplane.Open(opts); err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"freshet/internal/brokerhttp"
 	"freshet/internal/registryapi"
 	"freshet/internal/resources"
+	"freshet/internal/signinapi"
+	"freshet/internal/systemapi"
 	"freshet/internal/tokenapi"
 	"freshet/internal/web"
 )
@@ -44,8 +46,8 @@ func (s *server) answer(context.Context) error {
 	return nil
 }
 
-// startingHandlers are the surfaces of a server that starts; only its health can be
-// asked for.
+// startingHandlers are the surfaces of a server that starts; only its health and
+// the console can be asked for.
 func startingHandlers(health http.Handler) *handlers {
 	refuse := func(write web.ErrorWriter) http.Handler {
 		return web.Handle(func(http.ResponseWriter, *http.Request) error { return web.ErrStarting }, write)
@@ -53,7 +55,8 @@ func startingHandlers(health http.Handler) *handlers {
 	registry := refuse(registryapi.Refuse)
 	return &handlers{
 		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry, streamRegistry: registry, root: registry,
-		audit: refuse(auditapi.Refuse), tokens: refuse(tokenapi.Refuse), resources: refuse(resources.Refuse), health: health,
+		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse), pages: refuse(signinapi.Refuse), resources: refuse(resources.Refuse), health: health,
+		console: consolePages(),
 	}
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -84,7 +83,6 @@ func (s *server) openStream(context.Context) error {
 	if s.stream.tls != nil {
 		secured := s.tlsConfig.Clone()
 		secured.NextProtos = nil
-		secured.GetCertificate = s.streamCertificate(secured.GetCertificate)
 		s.serveStream(streamapi.Listener{Name: "tls", Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
 	}
 	return nil
@@ -133,17 +131,6 @@ func (s *server) serveStream(l streamapi.Listener) {
 	}()
 }
 
-// streamCertificate shows none for a name beneath the domain that is no cluster's:
-// the client is told that the name is not known.
-func (s *server) streamCertificate(next func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if _, err := s.plane.Find(hello.ServerName); hello.ServerName != "" && errors.Is(err, dataplane.ErrNoCluster) {
-			return nil, nil //nolint:nilnil // as the TLS library wants it
-		}
-		return next(hello)
-	}
-}
-
 // streamClusters finds clusters for the stream protocol.
 type streamClusters struct{ s *server }
 
@@ -151,15 +138,17 @@ var errNoStream = errs.New(errs.NotFound, "cluster does not have the stream prot
 
 // AtHost implements streamapi.Clusters.
 func (c streamClusters) AtHost(name string) (*streamapi.Cluster, error) {
-	return c.serves(c.s.plane.Find(name))
+	found, err := findAtHost(c.s.plane, name)
+	return c.serves(found, err)
 }
 
 // Default implements streamapi.Clusters.
-func (c streamClusters) Default() (*streamapi.Cluster, error) { return c.serves(c.s.plane.Find("")) }
+func (c streamClusters) Default() (*streamapi.Cluster, error) { return c.AtHost("") }
 
 // Named implements streamapi.Clusters.
 func (c streamClusters) Named(organization, name string) (*streamapi.Cluster, error) {
-	return c.serves(c.s.plane.FindNamed(organization, name))
+	found, err := c.s.plane.FindNamed(organization, name)
+	return c.serves(found, undisclosed(organization, err))
 }
 
 func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.Cluster, error) {
@@ -167,11 +156,11 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.
 		return nil, err
 	}
 	if !found.Stream {
-		return nil, errNoStream
+		return nil, undisclosed(found.Organization, errNoStream)
 	}
 	coordinator, err := c.s.groupsOf(found)
 	if err != nil {
-		return nil, err
+		return nil, undisclosed(found.Organization, err)
 	}
 	return &streamapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/pprof"
@@ -16,6 +17,7 @@ import (
 	"freshet/internal/messaging"
 	"freshet/internal/registryapi"
 	"freshet/internal/surface"
+	"freshet/internal/systemapi"
 	"freshet/internal/telemetry"
 	"freshet/internal/tokenapi"
 	"freshet/internal/web"
@@ -48,16 +50,17 @@ func (s *server) surfaces() (*handlers, error) {
 	if err != nil {
 		return nil, err
 	}
-	rootRegistry := registry(true)
-	root, err := frontPage(s.cfg, rootRegistry)
+	pages, err := s.signInPages(options)
 	if err != nil {
 		return nil, err
 	}
+	rootRegistry := registry(true)
 	return &handlers{
 		messages: messages, admin: admin,
-		root: root, registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
-		audit: s.auditTrail(options), tokens: tokens,
+		root: frontPage(rootRegistry), registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
+		audit: s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
 		resources: s.room.keepRoom(s.api.Handler()), health: s.api.Handler(),
+		console: consolePages(),
 	}, nil
 }
 
@@ -74,12 +77,25 @@ func (s *server) surfaceOptions() surface.Options {
 	}
 }
 
+// system tells callers about the server.
+func (s *server) system(options surface.Options) http.Handler {
+	return systemapi.New(systemapi.Options{
+		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics,
+		Configuration: func() ([]byte, error) {
+			var text bytes.Buffer
+			err := config.Print(&text, s.settings())
+			return text.Bytes(), err
+		},
+	})
+}
+
 func (s *server) tokens(options surface.Options) (*tokenapi.API, error) {
 	return tokenapi.New(tokenapi.Options{
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
 		Audiences: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std(),
 		Limits:  tokenapi.Limits{Client: tokenapi.Rate{PerSecond: s.cfg.Limits.TokenRate, Burst: s.cfg.Limits.TokenBurst}},
 		Auditor: options.Auditor,
+		People:  s.people, Authenticator: options.Authenticator, Accepted: s.identity.audiences,
 	})
 }
 
@@ -151,7 +167,7 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 		return registryapi.Target{}, err
 	}
 	if c.RegistryAtRoot != g.atRoot && !g.plane.IsDefault(c) {
-		return registryapi.Target{}, errNotHere
+		return registryapi.Target{}, undisclosed(c.Organization, errNotHere)
 	}
 	return registryapi.Target{
 		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker, Quota: c.Quota,

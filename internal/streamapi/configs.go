@@ -3,6 +3,7 @@ package streamapi
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 
@@ -41,7 +42,7 @@ func describeConfigs(ctx context.Context, c *call, request *kmsg.DescribeConfigs
 	return nil
 }
 
-// configsOf returns the configuration of a topic or of the broker.
+// configsOf returns the configuration of a topic, of the broker or of a group.
 func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamConfig, error) {
 	switch at.kind {
 	case kmsg.ConfigResourceTypeTopic:
@@ -55,18 +56,26 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamCo
 			return nil, fmt.Errorf("%w: there is no broker %q; the one there is has the id %d", errInvalid, cut(at.name, 64), nodeID)
 		}
 		return c.brokerConfigs(), nil
+	case kmsg.ConfigResourceTypeGroupConfig:
+		return c.groupConfigs(at.name)
 	}
 	return nil, unknownResource(at.kind)
 }
 
 func unknownResource(kind kmsg.ConfigResourceType) error {
-	return fmt.Errorf("%w: configuration is of topics and of the broker; resource type %d is neither", errInvalid, kind)
+	return fmt.Errorf("%w: configuration is of topics, the broker and groups; resource type %d is none of these", errInvalid, kind)
 }
 
 // brokerConfigs is what clients look for in a broker. None of it can be changed
 // over this protocol.
 func (c *call) brokerConfigs() []messaging.StreamConfig {
+	host, port := c.conn.advertised()
+	protocol := "SASL_PLAINTEXT"
+	if c.conn.listener.TLS != nil {
+		protocol = "SASL_SSL"
+	}
 	all := []messaging.StreamConfig{
+		{Name: "advertised.listeners", Value: protocol + "://" + net.JoinHostPort(host, strconv.Itoa(int(port))), Kind: messaging.ConfigString, Doc: "Where clients of this listener are sent."},
 		{Name: "auto.create.topics.enable", Value: strconv.FormatBool(c.session.cluster.Broker.MayCreateTopics(c.session.namespace)), Kind: messaging.ConfigBoolean, Doc: "Whether topics of the connection's namespace come into being when a client asks for them."},
 		{Name: "broker.id", Value: strconv.Itoa(nodeID), Kind: messaging.ConfigInt, Doc: "The id of this broker."},
 		{Name: "compression.type", Value: "producer", Kind: messaging.ConfigString, Doc: "Batches are stored as producers compress them."},

@@ -1,6 +1,7 @@
 package streamapi_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -78,9 +79,16 @@ func TestDescribeConfigs(t *testing.T) {
 		t.Errorf("routing of a topic made over HTTP: got %s, want murmur3", *http["freshet.routing"].Value)
 	}
 	for _, name := range []string{"", "1"} {
-		if _, broker := w.described(client, kmsg.ConfigResourceTypeBroker, name); broker["broker.id"].Value == nil || !broker["broker.id"].ReadOnly {
-			t.Errorf("broker %q: got %v, want a list to read", name, broker)
+		if _, broker := w.described(client, kmsg.ConfigResourceTypeBroker, name); broker["broker.id"].Value == nil || !broker["broker.id"].ReadOnly || *broker["advertised.listeners"].Value != "SASL_PLAINTEXT://"+w.address {
+			t.Errorf("broker %q: got %v, want a list to read, with the listener", name, broker)
 		}
+	}
+	if row, group := w.described(client, kmsg.ConfigResourceTypeGroupConfig, "not there yet"); row.ErrorCode != 0 || *group["consumer.session.timeout.ms"].Value != "45000" || *group["consumer.heartbeat.interval.ms"].Value != "50" || !group["consumer.session.timeout.ms"].ReadOnly {
+		t.Errorf("configuration of a group: got %+v, want the times of the consumer protocol", row)
+	}
+	nobody := w.clientAs(as(w.account("nobody")))
+	if row, _ := w.described(nobody, kmsg.ConfigResourceTypeGroupConfig, "g"); row.ErrorCode != code(kerr.GroupAuthorizationFailed) {
+		t.Errorf("configuration of a group without a role: got code %d, want %v", row.ErrorCode, kerr.GroupAuthorizationFailed)
 	}
 	for _, tc := range []struct {
 		kind kmsg.ConfigResourceType
@@ -91,7 +99,6 @@ func TestDescribeConfigs(t *testing.T) {
 		{kmsg.ConfigResourceTypeTopic, "no/good?", kerr.InvalidTopicException},
 		{kmsg.ConfigResourceTypeBroker, "7", kerr.InvalidRequest},
 		{kmsg.ConfigResourceTypeBroker, "x", kerr.InvalidRequest},
-		{kmsg.ConfigResourceTypeGroupConfig, "g", kerr.InvalidRequest},
 		{99, "x", kerr.InvalidRequest},
 	} {
 		if row, _ := w.described(client, tc.kind, tc.name); row.ErrorCode != code(tc.want) {
@@ -221,5 +228,19 @@ func TestListConfigResources(t *testing.T) {
 	}
 	if code, got := list(w.clientAs(as(w.account("nobody"))), 2); code != 0 || got != "" {
 		t.Errorf("without a role: got code %d and %q, want no topics", code, got)
+	}
+}
+
+// TestCreateTopicWithoutValue: a configuration without a value makes no topic.
+func TestCreateTopicWithoutValue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin := kadm.NewClient(w.client())
+	_, err := admin.CreateTopic(short(t), 1, 1, map[string]*string{"retention.bytes": nil, "compression.type": str("lz4")}, "orders")
+	if !errors.Is(err, kerr.InvalidConfig) {
+		t.Errorf("got %v, want %v", err, kerr.InvalidConfig)
+	}
+	if topics, err := admin.ListTopics(short(t)); err != nil || len(topics) != 0 {
+		t.Errorf("got topics %v, %v; want none", topics.Names(), err)
 	}
 }

@@ -2,6 +2,7 @@ package streamapi
 
 import (
 	"bufio"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -22,6 +23,7 @@ import (
 type conn struct {
 	server   *Server
 	listener Listener
+	accepted net.Conn // below TLS
 	socket   net.Conn
 	in       *bufio.Reader
 	address  string // of the client, without the port
@@ -35,6 +37,7 @@ type conn struct {
 
 	auth auth // the reader's
 
+	waiting *list.Element // among the server's strangers; Server.mu guards it
 	fetches *fetchSession // the writer's; nil for none
 	muted   atomic.Int64  // until when nothing is read, nanoseconds since the epoch
 }
@@ -69,7 +72,7 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 		address = socket.RemoteAddr().String()
 	}
 	return &conn{
-		server: s, listener: l, socket: socket, address: address,
+		server: s, listener: l, accepted: socket, socket: socket, address: address,
 		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4), // of requests
 		answers: make(chan answer, pendingAnswers),
 	}
@@ -86,7 +89,7 @@ func (c *conn) serve() {
 		log.Debug("TLS handshake of a stream connection failed", slog.String("error", err.Error()))
 		return
 	}
-	c.in = bufio.NewReaderSize(c.socket, 16<<10)
+	c.in = bufio.NewReaderSize(c.socket, bufferBeforeAuth)
 	written := make(chan error, 1)
 	go func() { written <- c.write(ctx) }()
 	err := c.read(ctx)
@@ -218,7 +221,7 @@ var errLeftOver = errors.New("bytes follow its last field")
 
 // decode reads a body, all of it, once there is room for what it stands for.
 func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (holding, error) {
-	memory, err := skim(shapeOf(request.Key(), request.GetVersion()), body)
+	body, memory, err := weigh(request, body)
 	if err != nil {
 		return holding{}, err
 	}
@@ -236,6 +239,18 @@ func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (h
 		return holding{}, err
 	}
 	return held, nil
+}
+
+// weigh returns a body as the codec has to see it, and what it takes in memory.
+func weigh(request kmsg.Request, body []byte) (exact []byte, memory int, err error) {
+	shape := shapeOf(request.Key(), request.GetVersion())
+	memory, err = skim(shape, body)
+	if shorter, ok := unpadded(request, body); ok && errors.Is(err, errLeftOver) {
+		if small, fits := skim(shape, shorter); fits == nil {
+			return shorter, small, nil
+		}
+	}
+	return body, memory, err
 }
 
 // read has the codec read a body that was looked at.

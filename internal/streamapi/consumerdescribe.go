@@ -43,6 +43,8 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 		if err != nil {
 			row.ErrorCode, row.ErrorMessage = c.fail(err)
 			row.State, row.Members = "Dead", nil
+		} else if request.IncludeAuthorizedOperations {
+			row.AuthorizedOperations = c.operationsOnGroup(name)
 		}
 		response.Groups = append(response.Groups, row)
 	}

@@ -135,10 +135,14 @@ func TestConsumerProtocol(t *testing.T) {
 func (w *world) describedGroup(group string) kmsg.ConsumerGroupDescribeResponseGroup {
 	w.Helper()
 	request := kmsg.NewPtrConsumerGroupDescribeRequest()
-	request.Groups = []string{group}
+	request.Groups, request.IncludeAuthorizedOperations = []string{group}, true
 	response, err := request.RequestWith(short(w.T), w.client())
 	w.ok(err)
 	w.ok(kerr.ErrorForCode(response.Groups[0].ErrorCode))
+	const all = 1<<3 | 1<<6 | 1<<8 // read, delete, describe
+	if got := response.Groups[0].AuthorizedOperations; got != all {
+		w.Errorf("operations on %s: got bits %b, want %b", group, got, all)
+	}
 	return response.Groups[0]
 }
 

@@ -37,7 +37,7 @@ func (c *conn) readFrame(ctx context.Context, limit int, patience time.Duration)
 	// much and send nothing take none.
 	small, pool := smallFrame, c.server.frames
 	if c.auth.session == nil {
-		small, pool = smallBeforeAuth, c.server.strangers // they have many connections
+		small, pool = smallBeforeAuth, c.server.beforeAuth // they have many connections
 	} else {
 		ends = c.enough(int(size))
 	}
@@ -73,7 +73,8 @@ func (c *conn) enough(bytes int) time.Time {
 }
 
 // readPart reads one part of a frame, for which there is as much time as a slow
-// writer gets, but not longer than the whole has.
+// writer gets, but not longer than the whole has. Strangers have no more than they
+// have to authenticate.
 func (c *conn) readPart(part []byte, ends time.Time) error {
 	deadline := time.Now().Add(c.server.opts.Limits.WriteStall)
 	if ends.Before(deadline) {
@@ -121,7 +122,7 @@ func (c *conn) hold(ctx context.Context, pool *semaphore.Weighted, n int64) (hol
 	switch pool {
 	case c.server.frames:
 		pools = []*semaphore.Weighted{c.room, pool}
-	case c.server.strangers:
+	case c.server.beforeAuth:
 		held.bytes = n
 	}
 	for _, pool := range pools {

@@ -120,9 +120,6 @@ func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
 		Rebalance: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Type:      request.ProtocolType, NeedsID: c.version >= 4, MaySkip: c.version >= 9,
 	}
-	if c.version == 0 || join.Rebalance < 0 { // it had one timeout for both
-		join.Rebalance = join.Session
-	}
 	for i := range request.Protocols {
 		join.Protocols = append(join.Protocols, groups.Protocol{Name: request.Protocols[i].Name, Metadata: request.Protocols[i].Metadata})
 	}

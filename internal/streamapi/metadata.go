@@ -41,7 +41,7 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		row.AuthorizedOperations = notAsked
 		if row.ErrorCode = c.codeOf(err); err == nil {
 			c.describeTopic(ctx, request, &row, topic)
-			if asked.Topic == nil {
+			if said == "" { // it was asked for by its id
 				row.Topic = text(c.printed(topic.Name()))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/groups"
+	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
 
@@ -33,7 +34,7 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 		}
 		err = c.mayDropGroup(ctx, request.Group, topics)
 	}
-	var subscribed func(names.Topic) bool
+	var subscribed func(*messaging.StreamTopic) bool
 	if err == nil {
 		subscribed, err = c.subscribed(request.Group)
 	}
@@ -47,7 +48,7 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 		row := kmsg.NewOffsetDeleteResponseTopic()
 		row.Topic = asked.Topic
 		topic, err := c.topic(ctx, asked.Topic, describing...)
-		if err == nil && subscribed(topic.Name()) {
+		if err == nil && subscribed(topic) {
 			err = errSubscribed
 		}
 		for j := range asked.Partitions {
@@ -85,7 +86,20 @@ func (c *call) groupScope(group string) string {
 
 // subscribed returns what says whether members of a group want a topic. Members
 // whose wishes cannot be read make it an error: nothing is known of their topics.
-func (c *call) subscribed(group string) (func(names.Topic) bool, error) {
+func (c *call) subscribed(group string) (func(*messaging.StreamTopic) bool, error) {
+	d, err := c.coordinator().Describe(c.group(group))
+	if err != nil {
+		return nil, err
+	}
+	if d.Type == groups.TypeConsumer {
+		wanted := make(map[engine.TopicID]bool)
+		for i := range d.Members {
+			for _, id := range d.Members[i].Consumer.Topics {
+				wanted[id] = true
+			}
+		}
+		return func(topic *messaging.StreamTopic) bool { return wanted[engine.TopicID(topic.ID())] }, nil
+	}
 	protocol, metadata, err := c.coordinator().Metadata(c.group(group))
 	if err != nil {
 		return nil, err
@@ -105,7 +119,8 @@ func (c *call) subscribed(group string) (func(names.Topic) bool, error) {
 	}
 	// Members may have another default namespace than the caller. So a bare name
 	// counts for every namespace: rather too many are held back than too few.
-	return func(topic names.Topic) bool {
+	return func(t *messaging.StreamTopic) bool {
+		topic := t.Name()
 		space := topic.Namespace.Tenant + "/" + topic.Namespace.Name + "/" + topic.Local
 		return wanted[topic.Local] || wanted[topic.Namespace.Tenant+"."+topic.Namespace.Name+"."+topic.Local] ||
 			wanted[space] || wanted[topic.String()]

@@ -95,6 +95,30 @@ func (w *world) stable(group string, members int) {
 	w.Fatalf("group %s is not stable with %d members", group, members)
 }
 
+// TestOffsetDeleteOfConsumers: members of the consumer protocol hold the offsets of
+// the topics that they are subscribed to, and no others.
+func TestOffsetDeleteOfConsumers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := short(t)
+	client := w.client()
+	if _, err := kadm.NewClient(client).CreateTopics(ctx, 1, 1, nil, "orders", "payments"); err != nil {
+		t.Fatal(err)
+	}
+	w.ok(client.ProduceSync(ctx, &kgo.Record{Topic: "orders", Value: []byte("x")}).FirstErr())
+	member, held := w.consumer("team", kgo.ConsumeTopics("orders"))
+	poll(t, member, 1)
+	held.wait(t, 1)
+	w.ok(member.CommitUncommittedOffsets(ctx))
+	if code, codes := w.forget(client, "team", "orders", "payments"); code != 0 || codes[0] != kerr.GroupSubscribedToTopic.Code || codes[1] != 0 {
+		t.Errorf("with a member: got code %d and %v, want %v for its topic alone", code, codes, kerr.GroupSubscribedToTopic)
+	}
+	member.Close()
+	if code, codes := w.forget(client, "team", "orders"); code != 0 || codes[0] != 0 {
+		t.Errorf("without members: got code %d and %v, want success", code, codes)
+	}
+}
+
 // TestOffsetDeleteOfOtherProtocols: what members of other kinds of groups want
 // cannot be known.
 func TestOffsetDeleteOfOtherProtocols(t *testing.T) {

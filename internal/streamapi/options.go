@@ -73,15 +73,24 @@ const (
 	frameBeforeAuth      = 512 << 10
 	pendingAnswers       = 64
 	connectionsByAddress = 1000
+	strangersByAddress   = 100
+	leastStrangers       = 16
+	strangersShare       = 10 // of the connections of a listener, at most
 	idleTimeout          = 10 * time.Minute
 	authTimeout          = 10 * time.Second
 	failureDelay         = 100 * time.Millisecond
 	smallFrame           = 64 << 10
 	answersAtOnce        = 8
 	smallBeforeAuth      = 4 << 10
+	bufferBeforeAuth     = 1 << 10
+	buffer               = 16 << 10
 	memoryBeforeAuth     = 16 << 20 // of all clients together
 	slowestClient        = 64 << 10 // bytes a second of a large request or answer
 )
+
+// strangers is how many connections may wait to be authenticated, of all listeners.
+// They are far fewer than those that have; memoryBeforeAuth bounds what they send.
+func (l *Limits) strangers() int { return max(leastStrangers, l.Connections/strangersShare) }
 
 func (o *Options) complete() {
 	o.Complete("streamapi")

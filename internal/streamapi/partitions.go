@@ -133,6 +133,8 @@ func describedPartition(index int32) kmsg.DescribeTopicPartitionsResponseTopicPa
 	p := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
 	p.Partition, p.LeaderID, p.LeaderEpoch = index, nodeID, 0
 	p.Replicas, p.ISR, p.OfflineReplicas = []int32{nodeID}, []int32{nodeID}, []int32{}
+	// These may be null, but the Java client does not expect it.
+	p.EligibleLeaderReplicas, p.LastKnownELR = []int32{}, []int32{}
 	return p
 }
 

@@ -106,6 +106,9 @@ func TestDescribeTopicPartitions(t *testing.T) {
 					all = append(all, fmt.Sprintf("%s!%d", *topic.Topic, topic.ErrorCode))
 				}
 				for _, p := range topic.Partitions {
+					if p.EligibleLeaderReplicas == nil || p.LastKnownELR == nil {
+						t.Errorf("%s, partition %d: got lists that are null, which the Java client cannot read", *topic.Topic, p.Partition)
+					}
 					all = append(all, fmt.Sprintf("%s%d", *topic.Topic, p.Partition))
 				}
 			}
@@ -144,5 +147,25 @@ func TestDescribeTopicPartitions(t *testing.T) {
 	request.Cursor.Partition = 1 << 30
 	if response, err := request.RequestWith(ctx, client); err != nil || len(response.Topics) != 3 || len(response.Topics[0].Partitions) != 0 {
 		t.Errorf("cursor behind the last partition: got %+v, %v; want the topics behind it", response, err)
+	}
+}
+
+// TestMetadataByID: who asks for a topic by its id learns its name. The Java client
+// sends an empty name with the id, others none.
+func TestMetadataByID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := short(t)
+	client := w.client()
+	made, err := kadm.NewClient(client).CreateTopic(ctx, 1, 1, nil, "orders")
+	w.ok(err)
+	for name, said := range map[string]*string{"no name": nil, "an empty name": str("")} {
+		request := kmsg.NewPtrMetadataRequest()
+		request.Topics = []kmsg.MetadataRequestTopic{{Topic: said, TopicID: made.ID}}
+		response, err := request.RequestWith(ctx, client)
+		w.ok(err)
+		if got := response.Topics[0]; got.ErrorCode != 0 || got.Topic == nil || *got.Topic != "orders" {
+			t.Errorf("with %s: got code %d and name %v, want orders", name, got.ErrorCode, got.Topic)
+		}
 	}
 }

@@ -46,6 +46,13 @@ func (r *wire) dial(address string) {
 func (r *wire) open() {
 	r.Helper()
 	r.dial(r.address)
+	r.login()
+}
+
+// login brings the token.
+func (r *wire) login() {
+	r.Helper()
+	r.in = bufio.NewReader(r.conn)
 	handshake := kmsg.NewPtrSASLHandshakeRequest()
 	handshake.Version, handshake.Mechanism = 1, "PLAIN"
 	authenticate := kmsg.NewPtrSASLAuthenticateRequest()

@@ -1,6 +1,7 @@
 package streamapi
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/names"
+	"freshet/internal/surface"
 )
 
 // The mechanisms, in the order in which clients are told of them.
@@ -124,7 +126,7 @@ func takeSASLAuthenticate(ctx context.Context, c *call) answer {
 			return response, nil
 		}, last: true}
 	}
-	auth.session = next
+	auth.accept(c.conn, next)
 	if end := next.who.ExpiresAt; !end.IsZero() {
 		response.SessionLifetimeMillis = max(time.Until(end).Milliseconds(), 1)
 	}
@@ -139,8 +141,17 @@ func (a *auth) takeRaw(ctx context.Context, c *conn, frame []byte) (answer, erro
 		pause(ctx)
 		return answer{}, err
 	}
-	a.session = next
+	a.accept(c, next)
 	return answer{raw: func() []byte { return []byte{} }}, nil
+}
+
+// accept goes on in a session.
+func (a *auth) accept(c *conn, next *session) {
+	if a.session == nil {
+		c.server.recognize(c)
+		c.in = bufio.NewReaderSize(c.in, buffer) // with what was read already
+	}
+	a.session = next
 }
 
 // pause makes guessing slow.
@@ -187,14 +198,15 @@ func (s *session) same(next *session) error {
 func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
 	cluster, err := c.cluster(given)
 	if err != nil {
-		return nil, err
+		told := surface.Disclose(ctx, c.server.opts.Authenticator, given.token, err)
+		if errors.Is(told, err) {
+			return nil, err
+		}
+		return nil, checked(told)
 	}
 	who, err := c.server.opts.Authenticator.Authenticate(ctx, given.token, cluster.Audiences...)
 	if err != nil {
-		if errs.KindOf(err) != errs.Unauthenticated {
-			return nil, errors.New("credentials cannot be checked at the moment; try again")
-		}
-		return nil, err
+		return nil, checked(err)
 	}
 	ns := names.Namespace{Tenant: "public", Name: "default"}
 	if given.namespace != (names.Namespace{}) {
@@ -208,6 +220,15 @@ func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
 		}
 	}
 	return &session{who: who, cluster: cluster, namespace: ns, decided: &decisions{}}, nil
+}
+
+// checked is what a client is told whose credentials are not good: why, unless they
+// could not be looked at.
+func checked(err error) error {
+	if errs.KindOf(err) != errs.Unauthenticated {
+		return errors.New("credentials cannot be checked at the moment; try again")
+	}
+	return err
 }
 
 // cluster finds the cluster that a client means: by the name it sent with TLS, by
@@ -237,7 +258,8 @@ func (c *conn) cluster(given credentials) (*Cluster, error) {
 		if fallback, err := clusters.Default(); err == nil && fallback.UID == byHost.UID {
 			return byName, nil
 		}
-		return nil, fmt.Errorf("address %s belongs to another cluster than %s/%s", c.sni, given.organization, given.cluster)
+		err := errs.Newf(errs.Invalid, "address %s belongs to another cluster than %s/%s", c.sni, given.organization, given.cluster)
+		return nil, &surface.Undisclosed{Organization: given.organization, Err: err}
 	}
 	return byHost, nil
 }

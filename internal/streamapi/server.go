@@ -18,9 +18,9 @@ type Server struct {
 	opts Options
 	apis map[int16]api
 	// frames is room for requests, decoded for what they are decoded into, answers
-	// for what is sent, strangers for requests of clients that have not
+	// for what is sent, beforeAuth for requests of clients that have not
 	// authenticated. Who has room in one of them waits for those behind it only.
-	frames, decoded, answers, strangers *semaphore.Weighted
+	frames, decoded, answers, beforeAuth *semaphore.Weighted
 	// reading bounds how many answers are made at once of which nobody knows yet
 	// how large they will be.
 	reading *semaphore.Weighted
@@ -42,6 +42,7 @@ type Server struct {
 	listeners map[net.Listener]int // and how many connections it has
 	conns     map[*conn]struct{}
 	addresses map[string]int // connections by the client's address
+	strangers strangers
 
 	fetchSessions int // that connections have
 	sessionBytes  int // that they take
@@ -53,10 +54,11 @@ func NewServer(opts Options) *Server {
 	s := &Server{
 		opts: opts, apis: allAPIs(), reading: semaphore.NewWeighted(fetchesAtOnce),
 		frames: semaphore.NewWeighted(opts.Limits.Memory / 2), answers: semaphore.NewWeighted(opts.Limits.Memory / 2),
-		decoded: semaphore.NewWeighted(opts.Limits.Memory / 4), strangers: semaphore.NewWeighted(memoryBeforeAuth),
+		decoded: semaphore.NewWeighted(opts.Limits.Memory / 4), beforeAuth: semaphore.NewWeighted(memoryBeforeAuth),
 		making:   semaphore.NewWeighted(answersAtOnce),
 		requests: make(map[int16]*requests), names: make(map[net.Listener]string),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
+		strangers: newStrangers(opts.Limits.strangers()),
 	}
 	for key := range s.apis {
 		s.requests[key] = &requests{}
@@ -127,6 +129,13 @@ func (s *Server) admit(c *conn) bool {
 	if s.closed || s.listeners[c.listener.Listener] >= s.opts.Limits.Connections || s.addresses[c.address] >= connectionsByAddress {
 		return false
 	}
+	gone, ok := s.strangers.addLocked(c)
+	if !ok {
+		return false
+	}
+	if gone != nil {
+		_ = gone.accepted.Close() // its own goroutine does the rest
+	}
 	s.listeners[c.listener.Listener]++
 	s.addresses[c.address]++
 	s.conns[c] = struct{}{}
@@ -137,6 +146,7 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	s.strangers.removeLocked(c)
 	s.listeners[c.listener.Listener]--
 	if s.addresses[c.address]--; s.addresses[c.address] == 0 {
 		delete(s.addresses, c.address)

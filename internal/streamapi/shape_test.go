@@ -49,7 +49,8 @@ func scatter(r *rand.Rand, v reflect.Value) {
 
 // decode reads a body as a connection does.
 func decode(request kmsg.Request, body []byte) error {
-	if _, err := skim(shapeOf(request.Key(), request.GetVersion()), body); err != nil {
+	body, _, err := weigh(request, body)
+	if err != nil {
 		return err
 	}
 	return read(request, body)

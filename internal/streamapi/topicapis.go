@@ -56,9 +56,10 @@ func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestT
 	}
 	config := make(map[string]string)
 	for i := range asked.Configs {
-		if asked.Configs[i].Value != nil {
-			config[asked.Configs[i].Name] = *asked.Configs[i].Value
+		if asked.Configs[i].Value == nil {
+			return nil, fmt.Errorf("%w: %s needs a value; leave it out for the default", messaging.ErrConfig, asked.Configs[i].Name)
 		}
+		config[asked.Configs[i].Name] = *asked.Configs[i].Value
 	}
 	partitions := asked.NumPartitions
 	switch {

@@ -147,7 +147,7 @@ func (w *world) Named(org, name string) (*streamapi.Cluster, error) {
 	if org == organization && name == "prod" {
 		return w.cluster, nil
 	}
-	return nil, errors.New("no such cluster")
+	return nil, &surface.Undisclosed{Organization: org, Err: errors.New("no such cluster")}
 }
 
 // account makes a service account and returns a token of it.

@@ -132,6 +132,9 @@ func knownMethod(method string) string {
 	return "OTHER"
 }
 
+// Gather collects Freshet's own metrics.
+func (m *Metrics) Gather() ([]*dto.MetricFamily, error) { return m.registry.Gather() }
+
 // everything gathers the libraries' metrics too.
 type everything struct{ *Metrics }
 

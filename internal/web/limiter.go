@@ -107,19 +107,23 @@ func (l *Limiter) readUnknown(r *http.Request, who Caller, limit int64) (body []
 	return append(known, more...), held, nil
 }
 
-// readGrowing reads n bytes into memory that grows with what comes.
+// readGrowing reads n bytes into memory that grows with what comes: whoever only
+// says that much will follow gets little.
 func readGrowing(from io.Reader, n int64) ([]byte, error) {
-	const first = 4 << 10
-	if n <= first {
-		body := make([]byte, n)
-		_, err := io.ReadFull(from, body)
-		return body, unreadable(err)
+	const first, factor = 4 << 10, 16
+	body := make([]byte, min(n, first))
+	for at := 0; ; {
+		if _, err := io.ReadFull(from, body[at:]); err != nil {
+			return nil, unreadable(err)
+		}
+		if int64(len(body)) == n {
+			return body, nil
+		}
+		at = len(body)
+		more := make([]byte, min(n, int64(at)*factor))
+		copy(more, body)
+		body = more
 	}
-	body, err := io.ReadAll(io.LimitReader(from, n))
-	if err == nil && int64(len(body)) < n {
-		err = io.ErrUnexpectedEOF
-	}
-	return body, unreadable(err)
 }
 
 // ErrBodyTimeout is the answer to a body that arrives too slowly, or not at all.

@@ -39,12 +39,11 @@ func (d *diskSpace) reserve(total uint64) uint64 {
 	return min(max(total/reserveShare, leastReserve), mostReserve, total/largestShare)
 }
 
-func (d *diskSpace) start(e *Engine) {
-	d.e = e
+func (d *diskSpace) start() {
 	d.left.Store(math.MaxInt64)
 	d.stop = make(chan struct{})
 	d.ended = make(chan struct{})
-	if e.opts.MinFreeBytes < 0 || !d.check() {
+	if d.e.opts.MinFreeBytes < 0 || !d.check() {
 		close(d.ended) // switched off, or the file system cannot say
 		return
 	}
@@ -72,7 +71,8 @@ func (d *diskSpace) takes(size int64) bool {
 	return !d.noAppend.Load()
 }
 
-// critical says that no journal records are taken either.
+// critical says that no journal records are taken either, but those that free
+// something.
 func (d *diskSpace) critical() bool { return d.noJournal.Load() }
 
 func (d *diskSpace) run() {

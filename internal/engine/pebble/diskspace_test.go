@@ -68,6 +68,9 @@ func TestDiskFull(t *testing.T) {
 		if _, err := j.Append(ctx, 1, []byte("r")); !errors.Is(err, engine.ErrDiskFull) {
 			t.Errorf("journal on the last bytes: %v", err)
 		}
+		if _, err := j.Append(engine.Freeing(ctx), 1, []byte("r")); err != nil {
+			t.Errorf("a deletion in the journal on the last bytes: got %v, want it taken", err)
+		}
 		free(1<<20 + 1)
 		if err := put(); !errors.Is(err, engine.ErrDiskFull) {
 			t.Errorf("append with hardly more room: %v", err)

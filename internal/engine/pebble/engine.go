@@ -73,7 +73,7 @@ func Open(dir string, opts Options) (*Engine, error) {
 	} else {
 		e.splits = lru.New[splitKey, *splitRun](splitCacheBytes)
 	}
-	e.tables.e = e
+	e.tables.e, e.disk.e = e, e
 	db, err := e.openStore()
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func Open(dir string, opts Options) (*Engine, error) {
 	e.topics.start(e)
 	e.journal.start(e)
 	e.clock.start(e)
-	e.disk.start(e)
+	e.disk.start()
 	e.reclaim.start(e)
 	e.deadLetters.start(e)
 	e.trimmer.start(e)

@@ -55,8 +55,12 @@ func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 		f.e.tables.pause()
 	}
 	file, err := f.FS.Create(name, category)
-	if err == nil && strings.HasSuffix(name, logSuffix) {
+	switch {
+	case err != nil:
+	case strings.HasSuffix(name, logSuffix):
 		file = &logFile{File: file}
+	case strings.HasSuffix(name, ".sst"):
+		file = &tableFile{File: file, disk: &f.e.disk}
 	}
 	return f.wrap("create", name, file, err)
 }

@@ -161,7 +161,7 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 		return 0, err
 	}
 	defer e.leave()
-	if e.disk.critical() {
+	if e.disk.critical() && !engine.Frees(ctx) {
 		return 0, engine.ErrDiskFull
 	}
 	total := 0

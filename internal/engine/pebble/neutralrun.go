@@ -38,9 +38,12 @@ func together(drafts []draft, publish int64) []packedRun {
 	}
 	for i := range drafts {
 		d := &drafts[i]
-		length := len(d.fields) + len(d.msg.Payload)
+		length := d.length()
 		if len(current.body)+length > maxNeutralRun {
 			flush()
+		}
+		if current.body == nil {
+			current.body = make([]byte, 0, roomFor(drafts[i:]))
 		}
 		current.count++
 		current.maxTime = max(current.maxTime, d.msg.Timestamp(publish))
@@ -51,6 +54,23 @@ func together(drafts []draft, publish int64) []packedRun {
 	}
 	flush()
 	return runs
+}
+
+// length is that of a draft in a run, without what stands before it.
+func (d *draft) length() int { return len(d.fields) + len(d.msg.Payload) }
+
+// roomFor is what the next run of these takes, so that it is made once.
+func roomFor(drafts []draft) int {
+	const before = 2 + binary.MaxVarintLen32 // flags, extra byte, length
+	room := 0
+	for i := range drafts {
+		next := room + before + drafts[i].length()
+		if i > 0 && next > maxNeutralRun {
+			break
+		}
+		room = next
+	}
+	return room
 }
 
 // splitNeutral calls each for the messages of a run that together made.

@@ -55,6 +55,9 @@ const (
 	defaultQuota    = 8 << 30
 	maxRequestBytes = 2 << 20
 	startTimeout    = 60 * time.Second
+	// slow is what etcd warns about. Its own tenth of a second is meant for members
+	// that others wait for; here it is a busy moment of the machine.
+	slow = 2 * time.Second
 	// embeddedHost stands for the member in its own records; nobody resolves it.
 	embeddedHost = "embedded:2379"
 )
@@ -94,6 +97,9 @@ func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 		return nil, damaged(dir, err)
 	}
 	if err := cleanclose.Forget(cleanclose.Dir(dir)); err != nil {
+		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
+	}
+	if err := claimSegment(dir); err != nil {
 		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 	}
 	e, err := words.start(cfg)
@@ -147,6 +153,7 @@ func configure(dir string, opts Options, words *lastWords) (*embed.Config, error
 	cfg.MaxRequestBytes = maxRequestBytes
 	cfg.AutoCompactionRetention = "0" // the resource API compacts
 	cfg.UnsafeNoFsync = opts.Unsafe
+	cfg.WarningApplyDuration, cfg.WarningUnaryRequestDuration = slow, slow
 	log := opts.Logger
 	if log == nil {
 		log = zap.NewNop()

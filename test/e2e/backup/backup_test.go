@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,16 +52,59 @@ func TestBackupUnderLoad(t *testing.T) {
 			freshet(t, "backup", "verify", c.from)
 			again := restored(t, c.from, func(dir string) {
 				// A cluster whose store is gone, as that of one created during a backup.
-				err := errors.Join(os.RemoveAll(filepath.Join(dir, "clusters", uid)),
-					os.WriteFile(filepath.Join(dir, "restored.json"), []byte(`{"clusters":[]}`), 0o600))
-				if err != nil {
-					t.Fatal(err)
-				}
+				forgetStore(t, dir, uid)
 			})
 			check(t, again, c.before, ever)
 			keys.check(t, again)
 			must(t, again, http.MethodPut, "/clusters/acme/prod/admin/v2/persistent/public/default/new/subscription/s", "")
+			if name == "first" {
+				missesStore(t, again, uid)
+			}
 		})
+	}
+}
+
+// forgetStore makes a restored directory one of a backup that the store of a cluster
+// is not in.
+func forgetStore(t *testing.T, dir, uid string) {
+	t.Helper()
+	list := filepath.Join(dir, "restored.json")
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stores struct {
+		Clusters []string `json:"clusters"`
+	}
+	if err := json.Unmarshal(text, &stores); err != nil {
+		t.Fatal(err)
+	}
+	if len(stores.Clusters) != 2 || !slices.Contains(stores.Clusters, uid) {
+		t.Errorf("stores in the backup: got %q, want the default cluster's and %s", stores.Clusters, uid)
+	}
+	stores.Clusters = slices.DeleteFunc(stores.Clusters, func(c string) bool { return c == uid })
+	if text, err = json.Marshal(stores); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "clusters", uid)), os.WriteFile(list, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// missesStore: once a restored server has started, a store that is lost is told as
+// damage, and not made anew.
+func missesStore(t *testing.T, server *testserver.Server, uid string) {
+	t.Helper()
+	if err := server.Stop(30 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(server.DataDir, "clusters", uid)); err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, testserver.Options{DataDir: server.DataDir, Unready: true})
+	status, _, text, err := call(t.Context(), again, again.Token, http.MethodGet, "/clusters/acme/prod/admin/v2/persistent/public/default", "")
+	if err != nil || status != http.StatusServiceUnavailable {
+		t.Errorf("a cluster whose store is lost: got %d %s, %v, want 503", status, text, err)
 	}
 }
 

@@ -89,7 +89,7 @@ func payload(i int) string {
 	return fmt.Sprintf(`"message %d %s"`, i, strings.Repeat("x", 500))
 }
 
-// fill makes a topic with messages, a subscription and a schema.
+// fill makes a topic with messages, a subscription, a schema and an account.
 func fill(t *testing.T, s *testserver.Server) {
 	t.Helper()
 	must(t, s, http.MethodPut, "/admin/v2/persistent/public/default/kept", "")
@@ -98,4 +98,5 @@ func fill(t *testing.T, s *testserver.Server) {
 		must(t, s, http.MethodPost, topic+"/message", payload(i))
 	}
 	must(t, s, http.MethodPost, "/subjects/kept/versions", `{"schema":"\"string\""}`)
+	must(t, s, http.MethodPost, "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts", `{"metadata":{"name":"kept"}}`)
 }

@@ -41,16 +41,16 @@ func TestFaultFullQuota(t *testing.T) {
 	if server, err = testserver.Start(t.Context(), program(t), dir, options); err != nil {
 		t.Fatalf("the server does not start with a full store: %v", err)
 	}
-	full := false
+	told := ""
 	for range 50 { // compaction goes on finding something for a while
 		fault.Checked += fillUp(t, server)
-		if full = degraded(t, server); full {
+		if told = degraded(t, server, &fault); told == "" {
 			break
 		}
 	}
-	if !full {
+	if told != "" {
 		fault.Wrong++
-		t.Error("a full store does not show in /readyz")
+		t.Errorf("a full store: %s", told)
 	}
 	if n := countUsers(t, server); n != fault.Checked {
 		fault.Lost = fault.Checked - n
@@ -74,11 +74,33 @@ func TestFaultFullQuota(t *testing.T) {
 	fault.Record(t)
 }
 
-// degraded says whether the server is ready and tells that its store is nearly
-// full, and refuses to add to it.
-func degraded(t *testing.T, server *testserver.Server) bool {
+// degraded looks at a store that is full: a user of 250 KiB is refused with 503,
+// /readyz is 200 and says that the store is nearly full, and the metric
+// freshet_etcd_refusing is 1. It returns "" when all three hold, one after the other,
+// and else what does not.
+func degraded(t *testing.T, server *testserver.Server, fault *tally.Fault) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Ops+"/readyz", http.NoBody)
+	if code := makeUser(t, server, fmt.Sprintf("more-%d", time.Now().UnixNano()), 250<<10); code != http.StatusServiceUnavailable {
+		if code == http.StatusCreated {
+			fault.Checked++
+		}
+		return fmt.Sprintf("creating in it: got %d, want 503", code)
+	}
+	for _, page := range []struct{ path, want string }{
+		{"/readyz", "ok\ndegraded: the resource store is nearly full"}, {"/metrics", "\nfreshet_etcd_refusing 1\n"},
+	} {
+		code, text := ops(t, server, page.path)
+		if code != http.StatusOK || !strings.Contains(text, page.want) {
+			return fmt.Sprintf("%s: got %d without %q, want 200 with it", page.path, code, page.want)
+		}
+	}
+	return ""
+}
+
+// ops reads a page for operators.
+func ops(t *testing.T, server *testserver.Server, path string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Ops+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,10 +113,10 @@ func degraded(t *testing.T, server *testserver.Server) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response.StatusCode == http.StatusOK && strings.Contains(string(text), "degraded: the resource store is nearly full")
+	return response.StatusCode, string(text)
 }
 
-// fillUp makes users until the store refuses them for good.
+// fillUp makes users until the store refuses small ones many times in a row.
 func fillUp(t *testing.T, server *testserver.Server) (made int) {
 	t.Helper()
 	const sure = 100 // compaction may still find something

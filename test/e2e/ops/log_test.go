@@ -91,8 +91,7 @@ func TestLogIsQuiet(t *testing.T) {
 		if strings.HasPrefix(line, "{") {
 			t.Errorf("a library writes past the log: %s", line)
 		}
-		slow := strings.Contains(line, "took too long") // of etcd, on a machine with other work
-		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN") && !slow {
+		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN") {
 			t.Errorf("got %s", line)
 		}
 		if strings.Contains(line, "level=INFO") && strings.Contains(line, "library=") {

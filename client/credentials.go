@@ -1,0 +1,218 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Credentials are a service account's, as its credentials file has them.
+type Credentials struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+	ClientEmail  string `json:"client_email,omitempty"`
+	IssuerURL    string `json:"issuer_url"`
+}
+
+// String hides the secret.
+func (c Credentials) String() string { return "[credentials of " + c.ClientID + "]" }
+
+// GoString hides the secret as String does.
+func (c Credentials) GoString() string { return c.String() }
+
+// LogValue hides the secret from structured logs.
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// ReadCredentials reads a service account's credentials file.
+func ReadCredentials(path string) (Credentials, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Credentials{}, fmt.Errorf("reading the credentials: %w", err)
+	}
+	var c Credentials
+	if err := json.Unmarshal(text, &c); err != nil {
+		return Credentials{}, fmt.Errorf("%s is not a credentials file: it is not JSON", path)
+	}
+	if c.ClientID == "" || c.ClientSecret == "" {
+		return Credentials{}, fmt.Errorf("%s is not a credentials file: it has no client_id and client_secret", path)
+	}
+	return c, nil
+}
+
+// CredentialsOptions says where and for what access tokens are asked.
+type CredentialsOptions struct {
+	// TokenURL is the token endpoint; when empty, /oauth/token at the issuer of
+	// the credentials.
+	TokenURL string
+	// Audience is what the token is for: urn:vendor:messaging:ORGANIZATION:INSTANCE
+	// for the messages and schemas of an instance's clusters. Without one it is
+	// good for the resource API alone.
+	Audience string
+	// CA are certificates in PEM, as in Config.
+	CA []byte
+	// Transport takes the place of the source's own; CA must be empty then.
+	Transport http.RoundTripper
+}
+
+// ClientCredentials returns a TokenSource that asks the token endpoint for access
+// tokens, keeps each until a tenth of its life or a minute is left, whichever is
+// less, and then asks for the next. However many calls wait for a token, the
+// endpoint is asked once. When it cannot be reached while the old token is still
+// good, the old one is used.
+func ClientCredentials(credentials Credentials, options CredentialsOptions) (TokenSource, error) {
+	endpoint := options.TokenURL
+	if endpoint == "" {
+		if credentials.IssuerURL == "" {
+			return nil, errors.New("the credentials have no issuer_url, and no token endpoint was given")
+		}
+		endpoint = strings.TrimRight(credentials.IssuerURL, "/") + "/oauth/token"
+	}
+	if _, err := parseBase(endpoint); err != nil {
+		return nil, fmt.Errorf("the token endpoint: %w", err)
+	}
+	if credentials.ClientID == "" || credentials.ClientSecret == "" {
+		return nil, errors.New("the credentials have no client id or no client secret")
+	}
+	transport := options.Transport
+	if transport == nil {
+		var err error
+		if transport, err = newTransport(options.CA); err != nil {
+			return nil, err
+		}
+	}
+	return &clientCredentials{
+		credentials: credentials, endpoint: endpoint, audience: options.Audience,
+		http: newHTTP(transport), retry: retryPolicy{attempts: defaultAttempts},
+	}, nil
+}
+
+type clientCredentials struct {
+	credentials Credentials
+	endpoint    string
+	audience    string
+	http        *http.Client
+	retry       retryPolicy
+
+	// mu guards what follows and is never held during a call.
+	mu      sync.Mutex
+	token   Token
+	renewAt time.Time
+	asking  *asking
+}
+
+// asking is a request for a token that somebody waits for. The fields are set
+// before done is closed.
+type asking struct {
+	done  chan struct{}
+	token Token
+	err   error
+}
+
+// tokenTimeout bounds one request for a token with its repetitions.
+const tokenTimeout = 30 * time.Second
+
+func (s *clientCredentials) Token(ctx context.Context) (Token, error) {
+	s.mu.Lock()
+	now := time.Now()
+	if s.token.Value != "" && now.Before(s.renewAt) {
+		defer s.mu.Unlock()
+		return s.token, nil
+	}
+	current := s.asking
+	if current == nil {
+		current = &asking{done: make(chan struct{})}
+		s.asking = current
+		// Others wait for the same answer, so it does not end with the caller who
+		// happened to ask first.
+		go s.ask(context.WithoutCancel(ctx), current)
+	}
+	s.mu.Unlock()
+	select {
+	case <-current.done:
+		return current.token, current.err
+	case <-ctx.Done():
+		return Token{}, context.Cause(ctx)
+	}
+}
+
+func (s *clientCredentials) Invalidate(refused Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.token.Value == refused.Value {
+		s.token = Token{}
+	}
+}
+
+// ask asks for a token and tells everybody who waits for it.
+func (s *clientCredentials) ask(ctx context.Context, a *asking) {
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	asked := time.Now()
+	token, err := s.fetch(ctx)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		life := token.Expiry.Sub(asked)
+		s.token, s.renewAt = token, token.Expiry.Add(-min(life/10, time.Minute))
+	case s.token.Value != "" && time.Now().Before(s.token.Expiry):
+		token, err = s.token, nil
+		s.renewAt = time.Now().Add(time.Second)
+	}
+	a.token, a.err = token, err
+	s.asking = nil
+	close(a.done)
+}
+
+func (s *clientCredentials) fetch(ctx context.Context) (Token, error) {
+	form := url.Values{
+		"grant_type": {"client_credentials"},
+		"client_id":  {s.credentials.ClientID}, "client_secret": {s.credentials.ClientSecret},
+	}
+	if s.audience != "" {
+		form.Set("audience", s.audience)
+	}
+	asked := time.Now()
+	var body []byte
+	err := s.retry.do(ctx, true, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.endpoint, strings.NewReader(form.Encode()))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		response, err := s.http.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return newError(response)
+		}
+		body, err = io.ReadAll(io.LimitReader(response.Body, 1<<20))
+		return err
+	})
+	if err != nil {
+		return Token{}, fmt.Errorf("asking for a token: %w", err)
+	}
+	var answer struct {
+		AccessToken string `json:"access_token"`
+		ExpiresIn   int64  `json:"expires_in"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.AccessToken == "" {
+		return Token{}, fmt.Errorf("asking for a token: %s does not answer as a token endpoint does", s.endpoint)
+	}
+	if answer.ExpiresIn <= 0 {
+		answer.ExpiresIn = 60
+	}
+	return Token{Value: answer.AccessToken, Expiry: asked.Add(time.Duration(answer.ExpiresIn) * time.Second)}, nil
+}

@@ -1,0 +1,89 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// deliver sends a batch until every message of it is stored or given up, and says
+// so to whoever sent them.
+func (p *Producer) deliver(batch []*outgoing) {
+	ctx, cancel := context.WithTimeout(p.ctx, p.options.DeliveryTimeout)
+	defer cancel()
+	for attempt := 1; len(batch) > 0; attempt++ {
+		results := p.try(ctx, batch)
+		batch = p.settle(ctx, batch, results)
+		if len(batch) == 0 {
+			return
+		}
+		timer := time.NewTimer(jitter(attempt))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// try makes one call for a batch, or one for each message when the server takes
+// the batch as a whole for wrong, so that one message does not spoil the others.
+func (p *Producer) try(ctx context.Context, batch []*outgoing) []Result {
+	if len(batch) > 1 {
+		messages := make([]Message, len(batch))
+		for i, o := range batch {
+			messages[i] = o.message
+		}
+		results, err := p.t.produceBatch(ctx, p.options.Name, messages, !p.options.NoIdempotencyKeys)
+		if err == nil {
+			return results
+		}
+		if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) {
+			results = make([]Result, len(batch))
+			for i := range results {
+				results[i].Err = err
+			}
+			return results
+		}
+	}
+	results := make([]Result, len(batch))
+	for i, o := range batch {
+		results[i].Produced, results[i].Err = p.t.produce(ctx, p.options.Name, &o.message)
+	}
+	return results
+}
+
+// settle tells what became of messages and returns those that are to be tried
+// again.
+func (p *Producer) settle(ctx context.Context, batch []*outgoing, results []Result) []*outgoing {
+	var again []*outgoing
+	for i, o := range batch {
+		err := results[i].Err
+		if err != nil && ctx.Err() == nil && p.again(err, o) {
+			again = append(again, o)
+			continue
+		}
+		if o.done != nil {
+			o.done(results[i].Produced, err)
+		} else if err != nil {
+			p.mu.Lock()
+			if p.failed == nil {
+				p.failed = err
+			}
+			p.mu.Unlock()
+		}
+		p.settled(1)
+	}
+	return again
+}
+
+// again says whether a message that failed is worth another attempt. One without
+// an idempotency key is when the server has surely not stored it.
+func (p *Producer) again(err error, o *outgoing) bool {
+	var refused *Error
+	if errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests {
+		return true
+	}
+	return errors.Is(err, ErrUnavailable) && (o.message.IdempotencyKey != "" || unsent(err))
+}

@@ -1,0 +1,144 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// GroupEntry is a consumer group of the stream protocol in a list.
+type GroupEntry struct {
+	Tenant       string `json:"tenant"`
+	Name         string `json:"group_id"`
+	State        string `json:"state"`
+	ProtocolType string `json:"protocol_type"`
+}
+
+// GroupInfo is a consumer group with its members and how far they are.
+type GroupInfo struct {
+	GroupEntry
+	Protocol   string        `json:"protocol"`
+	Generation int           `json:"generation"`
+	Leader     string        `json:"leader"`
+	Lag        int64         `json:"lag"`
+	Members    []GroupMember `json:"members"`
+	Offsets    []GroupOffset `json:"offsets"`
+}
+
+// GroupMember is a client that belongs to a group now.
+type GroupMember struct {
+	ID         string `json:"member_id"`
+	InstanceID string `json:"instance_id"`
+	ClientID   string `json:"client_id"`
+	ClientHost string `json:"client_host"`
+}
+
+// GroupOffset is how far a group is on a partition.
+type GroupOffset struct {
+	Topic       string `json:"topic_name"`
+	Partition   int    `json:"partition_id"`
+	Offset      int64  `json:"offset"`
+	EndOffset   int64  `json:"end_offset"`
+	Lag         int64  `json:"lag"`
+	Metadata    string `json:"metadata"`
+	CommittedAt int64  `json:"committed_at"` // milliseconds since 1970
+}
+
+// GroupPlace is where a group is to go on, on one partition of a topic or, when
+// Partition is nil, on each. At is Earliest, Latest or a time, unless Offset is
+// given.
+type GroupPlace struct {
+	Topic     string
+	Partition *int
+	Offset    *int64
+	At        Position
+}
+
+// Groups lists the consumer groups that the caller may see, of all tenants or of
+// one. ErrNotFound says that the cluster does not speak the stream protocol.
+func (c *Client) Groups(ctx context.Context, tenant string) ([]GroupEntry, error) {
+	var list struct {
+		Data []GroupEntry `json:"data"`
+	}
+	err := c.callJSON(ctx, &Request{Method: http.MethodGet, Path: c.ClusterPath(streamRoot + "groups"), Query: ofTenant(tenant)}, nil, &list)
+	return list.Data, err
+}
+
+// Group describes a consumer group. The tenant is public when empty.
+func (c *Client) Group(ctx context.Context, tenant, name string) (*GroupInfo, error) {
+	info := new(GroupInfo)
+	request, err := c.groupRequest(http.MethodGet, tenant, name, "")
+	if err != nil {
+		return nil, err
+	}
+	return info, c.callJSON(ctx, request, nil, info)
+}
+
+// DeleteGroup removes a group with its offsets. ErrConflict says that it has
+// members.
+func (c *Client) DeleteGroup(ctx context.Context, tenant, name string) error {
+	request, err := c.groupRequest(http.MethodDelete, tenant, name, "")
+	if err != nil {
+		return err
+	}
+	return c.callJSON(ctx, request, nil, nil)
+}
+
+// ResetGroup moves a group, which must have no members, and makes it where there
+// is none.
+func (c *Client) ResetGroup(ctx context.Context, tenant, name string, places ...GroupPlace) error {
+	type place struct {
+		Topic     string `json:"topic_name"`
+		Partition *int   `json:"partition_id,omitempty"`
+		Offset    *int64 `json:"offset,omitempty"`
+		Position  string `json:"position,omitempty"`
+		Timestamp *int64 `json:"timestamp,omitempty"`
+	}
+	var body struct {
+		Offsets []place `json:"offsets"`
+	}
+	for _, p := range places {
+		t := c.Topic(p.Topic)
+		if t.err != nil {
+			return t.err
+		}
+		at := place{Topic: t.Name(), Partition: p.Partition, Offset: p.Offset}
+		switch {
+		case p.Offset != nil:
+		case !p.At.time.IsZero():
+			at.Timestamp = new(max(p.At.time.UnixMilli(), 0))
+		case p.At.id != "":
+			return errors.New("a consumer group is moved to an offset or a time, not to a message id")
+		case p.At.word == "":
+			at.Position = Latest.word
+		default:
+			at.Position = p.At.word
+		}
+		body.Offsets = append(body.Offsets, at)
+	}
+	request, err := c.groupRequest(http.MethodPut, tenant, name, "/offsets")
+	if err != nil {
+		return err
+	}
+	request.Idempotent = true
+	return c.callJSON(ctx, request, body, nil)
+}
+
+// Committed is when the offset was committed.
+func (o *GroupOffset) Committed() time.Time { return millisTime(o.CommittedAt) }
+
+func (c *Client) groupRequest(method, tenant, name, suffix string) (*Request, error) {
+	if name == "" {
+		return nil, errors.New("the name of the group is empty")
+	}
+	return &Request{Method: method, Path: c.ClusterPath(streamRoot + "groups/" + url.PathEscape(name) + suffix), Query: ofTenant(tenant)}, nil
+}
+
+func ofTenant(tenant string) url.Values {
+	if tenant == "" {
+		return nil
+	}
+	return url.Values{"tenant": {tenant}}
+}

@@ -1,0 +1,138 @@
+package client
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Position is a place in a topic: Earliest, Latest, AtTime, AtID or AfterID. The
+// zero value is Latest.
+type Position struct {
+	word  string
+	time  time.Time
+	id    string
+	after bool
+}
+
+// Where a topic begins and ends.
+var (
+	// Latest is behind the last message.
+	Latest = Position{word: "latest"}
+	// Earliest is the first message that is kept.
+	Earliest = Position{word: "earliest"}
+)
+
+// AtTime is the first message that was published at this time or later.
+func AtTime(at time.Time) Position { return Position{time: at} }
+
+// AtID is the message with this id, in either form.
+func AtID(id string) Position { return Position{id: id} }
+
+// AfterID is behind the message with this id, in either form.
+func AfterID(id string) Position { return Position{id: id, after: true} }
+
+// ParsePosition reads latest, earliest, a message id, a time as RFC 3339 has it,
+// or a duration, which is that long ago.
+func ParsePosition(text string) (Position, error) {
+	switch text {
+	case "", "latest":
+		return Latest, nil
+	case "earliest":
+		return Earliest, nil
+	}
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return AtTime(at), nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return AtTime(time.Now().Add(-ago)), nil
+	}
+	if _, err := parseID(text); err == nil {
+		return AtID(text), nil
+	}
+	return Position{}, fmt.Errorf("%q is no position: give earliest, latest, a time such as 2026-01-31T12:00:00Z, a duration such as 1h, or a message id", text)
+}
+
+// creates says whether a subscription can be created at the position in one call.
+func (p Position) creates() bool { return p.time.IsZero() && !p.after }
+
+// body is the position for the server; not of a time.
+func (p Position) body() (map[string]any, error) {
+	if p.id == "" {
+		word := p.word
+		if word == "" {
+			word = "latest"
+		}
+		return map[string]any{"position": word}, nil
+	}
+	id, err := parseID(p.id)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"ledgerId": id.ledger, "entryId": id.entry, "partitionIndex": id.partition, "isExcluded": p.after,
+	}, nil
+}
+
+// messageID is what both forms of an id say about where a message is.
+type messageID struct{ ledger, entry, partition int64 }
+
+var errID = errors.New("it is not a message id: that is ledger:entry:partition:batch, or the same in base64")
+
+// parseID reads an id in string form or in base64 of Pulsar's MessageIdData
+// (docs/spec/messages.md#message-ids).
+func parseID(text string) (messageID, error) {
+	id := messageID{partition: -1}
+	if strings.Contains(text, ":") {
+		parts := strings.Split(text, ":")
+		if len(parts) > 4 {
+			return id, errID
+		}
+		into := []*int64{&id.ledger, &id.entry, &id.partition, new(int64)}
+		for i, part := range parts {
+			n, err := strconv.ParseInt(part, 10, 64)
+			if err != nil {
+				return id, errID
+			}
+			*into[i] = n
+		}
+		return id, nil
+	}
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(raw) == 0 {
+		return id, errID
+	}
+	seen := false
+	for len(raw) > 0 {
+		tag, n := binary.Uvarint(raw)
+		if n <= 0 || tag&7 != 0 { // all fields of ours are numbers
+			return id, errID
+		}
+		raw = raw[n:]
+		value, n := binary.Uvarint(raw)
+		if n <= 0 {
+			return id, errID
+		}
+		raw = raw[n:]
+		if value > math.MaxInt64 {
+			return id, errID
+		}
+		switch tag >> 3 {
+		case 1:
+			id.ledger, seen = int64(value), true
+		case 2:
+			id.entry = int64(value)
+		case 3:
+			id.partition = int64(value)
+		}
+	}
+	if !seen {
+		return id, errID
+	}
+	return id, nil
+}

@@ -1,0 +1,311 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"freshet/client"
+)
+
+// broker is a server without a network that can be away, so that the whole of a
+// loop runs under the test's clock: a goroutine that is left over fails the test.
+type broker struct {
+	mu      sync.Mutex
+	away    bool
+	refuse  string // "extend" or "ack": what is answered 409 or 404
+	waiting []string
+	leased  map[string]time.Time // until when
+	acked   map[string]bool
+	nacks   int
+	calls   map[string]int
+}
+
+func newBroker(ids ...string) *broker {
+	return &broker{waiting: ids, leased: map[string]time.Time{}, acked: map[string]bool{}, calls: map[string]int{}}
+}
+
+func (b *broker) set(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+}
+
+func (b *broker) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.away {
+		return nil, errors.New("connection reset by peer")
+	}
+	var body struct {
+		MaxMessages      int      `json:"maxMessages"`
+		TimeoutMillis    int64    `json:"timeoutMillis"`
+		AckTimeoutMillis int64    `json:"ackTimeoutMillis"`
+		MessageIDs       []string `json:"messageIds"`
+	}
+	if text, err := io.ReadAll(r.Body); err != nil {
+		return nil, err
+	} else if err := json.Unmarshal(text, &body); err != nil {
+		return nil, err
+	}
+	call := r.Method + r.URL.Path[strings.LastIndex(r.URL.Path, "/"):]
+	b.calls[call]++
+	recorder := httptest.NewRecorder()
+	until := time.Now().Add(time.Duration(body.AckTimeoutMillis) * time.Millisecond)
+	switch call {
+	case "POST/messages":
+		b.consume(r.Context(), recorder, body.MaxMessages, time.Duration(body.TimeoutMillis)*time.Millisecond, until)
+	case "PUT/messages":
+		if b.refuse == "ack" {
+			recorder.WriteHeader(http.StatusNotFound)
+			break
+		}
+		for _, id := range body.MessageIDs {
+			b.acked[id] = true
+			delete(b.leased, id)
+		}
+	case "POST/extend":
+		if b.refuse == "extend" {
+			recorder.WriteHeader(http.StatusConflict)
+			break
+		}
+		for _, id := range body.MessageIDs {
+			b.leased[id] = until
+		}
+	case "POST/nack":
+		b.nacks += len(body.MessageIDs)
+	}
+	return recorder.Result(), nil
+}
+
+// consume waits for a message with mu given up.
+func (b *broker) consume(ctx context.Context, w http.ResponseWriter, n int, wait time.Duration, until time.Time) {
+	if len(b.waiting) == 0 {
+		b.mu.Unlock()
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+		b.mu.Lock()
+	}
+	n = min(n, len(b.waiting))
+	var list []string
+	for _, id := range b.waiting[:n] {
+		b.leased[id] = until
+		list = append(list, fmt.Sprintf(`{"messageId":%q,"messageStringId":"1:2:-1:0","payload":"dg=="}`, id))
+	}
+	b.waiting = b.waiting[n:]
+	_, _ = fmt.Fprintf(w, `{"messages":[%s]}`, strings.Join(list, ","))
+}
+
+func (b *broker) subscription(t *testing.T) *client.Subscription {
+	return newClient(t, client.Config{Transport: b}).Topic("t").Subscription("s")
+}
+
+func TestOutageIsWaitedOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		count := 0
+		for msg, err := range b.subscription(t).Messages(ctx) {
+			if err != nil {
+				t.Fatalf("got %v, want the outage to be waited out", err)
+			}
+			msg.Ack()
+			switch count++; count {
+			case 1:
+				b.set(func() { b.away = true })
+				time.AfterFunc(10*time.Minute, func() { b.set(func() { b.away, b.waiting = false, []string{"b"} }) })
+			case 2:
+				cancel()
+			}
+		}
+		if count != 2 || !b.acked["a"] || !b.acked["b"] {
+			t.Errorf("got %d messages and acknowledgements of %v, want a and b", count, b.acked)
+		}
+	})
+}
+
+func TestAwayAtTheBeginningIsAnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.away = true
+		begin := time.Now()
+		for _, err := range b.subscription(t).Messages(t.Context()) {
+			if !errors.Is(err, client.ErrUnavailable) {
+				t.Errorf("got %v, want ErrUnavailable", err)
+			}
+		}
+		if waited := time.Since(begin); waited > 10*time.Second {
+			t.Errorf("it took %s to say so", waited)
+		}
+	})
+}
+
+func TestLeasesAreKeptForTenLeases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker("a", "b", "c")
+		sub := b.subscription(t)
+		for msg, err := range sub.Messages(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 600 { // half a second each
+				time.Sleep(500 * time.Millisecond)
+				b.set(func() {
+					for id, until := range b.leased {
+						if left := time.Until(until); left < 10*time.Second {
+							t.Fatalf("%s: %s left of its lease of 30 s", id, left)
+						}
+					}
+				})
+			}
+			msg.Ack()
+			break
+		}
+		b.set(func() {
+			if calls := b.calls["POST/extend"]; calls > 40 {
+				t.Errorf("%d calls to extend leases of 30 s for 300 s, want at most 40", calls)
+			}
+			if len(b.acked) != 1 || b.nacks != 2 {
+				t.Errorf("got %d acknowledged and %d given back, want 1 and 2", len(b.acked), b.nacks)
+			}
+		})
+	})
+}
+
+func TestLostLeaseIsTold(t *testing.T) {
+	t.Parallel()
+	for _, why := range []string{"refused", "away"} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBroker("a")
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				err := b.subscription(t).Handle(ctx, 2, func(ctx context.Context, _ *client.Delivery) error {
+					b.set(func() { b.away, b.refuse = why == "away", "extend" })
+					begin := time.Now()
+					<-ctx.Done()
+					if held := time.Since(begin); held > 36*time.Second {
+						t.Errorf("told after %s that a lease of 30 s had ended", held)
+					}
+					b.set(func() { b.away = false })
+					cancel()
+					return nil // the work was done after all: the acknowledgement counts
+				})
+				if err != nil || !b.acked["a"] {
+					t.Errorf("got %v, acknowledged %v, want a late acknowledgement", err, b.acked)
+				}
+			})
+		})
+	}
+}
+
+func TestRefusedAckEndsTheLoop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker("a")
+		b.refuse = "ack"
+		var last error
+		for msg, err := range b.subscription(t).Messages(t.Context()) {
+			if last = err; err == nil {
+				msg.Ack()
+			}
+		}
+		if !errors.Is(last, client.ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", last)
+		}
+	})
+}
+
+func TestHeldMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var ids []string
+		for i := range 50 {
+			ids = append(ids, fmt.Sprint("m", i))
+		}
+		b := newBroker(ids...)
+		sub := b.subscription(t)
+		sub.ReceiveOptions.MaxHeld = 7
+		count := 0
+		for msg, err := range sub.Messages(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			b.set(func() {
+				if len(b.leased) > 7 {
+					t.Errorf("%d messages on lease, want at most 7", len(b.leased))
+				}
+			})
+			if err := msg.AckWait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if count++; count == 50 {
+				break
+			}
+		}
+	})
+}
+
+func TestAckAfterTheLoop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker("a")
+		var kept *client.Delivery
+		for msg, err := range b.subscription(t).Messages(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = msg
+			break
+		}
+		if kept.Ack(); !b.acked["a"] {
+			t.Error("an acknowledgement after the loop was not sent")
+		}
+		kept.Ack()
+		kept.Nack(0)
+		if b.calls["PUT/messages"] != 1 || b.nacks != 0 {
+			t.Errorf("settled again: %d acknowledgements, %d nacks, want 1 and 0", b.calls["PUT/messages"], b.nacks)
+		}
+	})
+}
+
+func TestAcksShareCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var ids []string
+		for i := range 500 {
+			ids = append(ids, fmt.Sprint("m", i))
+		}
+		b := newBroker(ids...)
+		count := 0
+		for msg, err := range b.subscription(t).Messages(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			msg.Ack()
+			if count++; count == 500 {
+				break
+			}
+		}
+		if calls := b.calls["PUT/messages"]; len(b.acked) != 500 || calls > 5 {
+			t.Errorf("%d acknowledged by %d calls, want 500 by at most 5", len(b.acked), calls)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// Waits between attempts.
+const (
+	minWait = 100 * time.Millisecond
+	maxWait = 5 * time.Second
+	// maxRetryAfter is the longest wait that a server is granted; past it the
+	// caller is told instead.
+	maxRetryAfter = 30 * time.Second
+)
+
+// retryPolicy repeats a call.
+type retryPolicy struct{ attempts int }
+
+// permanentError is one that no repetition mends.
+type permanentError struct{ err error }
+
+func (p *permanentError) Error() string { return p.err.Error() }
+func (p *permanentError) Unwrap() error { return p.err }
+
+func permanent(err error) error { return &permanentError{err} }
+
+// do runs call until it succeeds, its error is not worth another attempt, or
+// there have been enough. Repeatable is a call that does no harm when it is
+// carried out twice.
+func (p retryPolicy) do(ctx context.Context, repeatable bool, call func(context.Context) error) error {
+	for attempt := 1; ; attempt++ {
+		err := call(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), describe(err))
+		}
+		wait, again := p.wait(err, attempt, repeatable)
+		if !again {
+			return describe(err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), describe(err))
+		}
+	}
+}
+
+// wait is how long to wait before the next attempt, and whether there is one.
+func (p retryPolicy) wait(err error, attempt int, repeatable bool) (time.Duration, bool) {
+	if attempt >= p.attempts {
+		return 0, false
+	}
+	var refused *Error
+	if errors.As(err, &refused) {
+		switch refused.Status {
+		case http.StatusTooManyRequests:
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			if !repeatable {
+				return 0, false
+			}
+		default:
+			return 0, false
+		}
+		if refused.RetryAfter > maxRetryAfter {
+			return 0, false
+		}
+		return max(jitter(attempt), refused.RetryAfter), true
+	}
+	var never *permanentError
+	if errors.As(err, &never) || !repeatable && !unsent(err) {
+		return 0, false
+	}
+	return jitter(attempt), true
+}
+
+// jitter doubles with each attempt; half of it is by chance, so that callers that
+// failed together do not come back together.
+func jitter(attempt int) time.Duration {
+	wait := min(minWait<<min(attempt-1, 10), maxWait)
+	return wait/2 + rand.N(wait/2)
+}
+
+// unsent says that the server cannot have seen the call.
+func unsent(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// describe makes an error of the network an ErrUnavailable and leaves others.
+func describe(err error) error {
+	var refused *Error
+	var never *permanentError
+	var gone *unreachable
+	switch {
+	case errors.As(err, &never):
+		return never.err
+	case errors.As(err, &refused), errors.As(err, &gone):
+		return err
+	}
+	return &unreachable{err}
+}

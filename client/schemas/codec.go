@@ -1,0 +1,245 @@
+package schemas
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Codec encodes and decodes payloads that begin with five bytes: a zero, and the
+// id of their schema as four bytes, big endian. Behind them stands Avro's binary
+// form, JSON, or, after the path to the message in its file, Protobuf: what the
+// serializers of the registry's clients write and read.
+//
+// It asks the registry once for each schema, and for the latest version of a
+// subject once a minute. It may be used by any number of goroutines.
+type Codec struct {
+	r *Registry
+
+	// mu guards what follows and is not held during calls. Two goroutines may ask
+	// for the same schema; both get the same.
+	mu      sync.Mutex
+	byID    map[int]format
+	latests map[string]latest
+}
+
+type latest struct {
+	id    int
+	until time.Time
+}
+
+// latestFor is how long the latest version of a subject is taken for it.
+const latestFor = time.Minute
+
+// maxSchemas bounds what a Codec remembers.
+const maxSchemas = 10_000
+
+// format encodes and decodes payloads of one schema, without the five bytes.
+type format interface {
+	encode(value any) ([]byte, error)
+	encodeJSON(text []byte) ([]byte, error)
+	decode(data []byte, into any) error
+	decodeJSON(data []byte) ([]byte, error)
+}
+
+// NewCodec returns a Codec.
+func NewCodec(r *Registry) *Codec {
+	return &Codec{r: r, byID: make(map[int]format), latests: make(map[string]latest)}
+}
+
+// SubjectForValue is the subject that serializers use for the values of a topic:
+// its name, and -value.
+func SubjectForValue(topic string) string { return topic + "-value" }
+
+// Encode encodes a value by the latest version of a subject. Avro takes structs
+// with avro tags and maps, JSON what encoding/json takes, Protobuf a proto.Message
+// of the schema's first message, or a map.
+func (c *Codec) Encode(ctx context.Context, subject string, value any) ([]byte, error) {
+	id, err := c.latest(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	return c.EncodeWithID(ctx, id, value)
+}
+
+// EncodeWithID encodes a value by the schema with an id.
+func (c *Codec) EncodeWithID(ctx context.Context, id int, value any) ([]byte, error) {
+	f, err := c.format(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := f.encode(value)
+	return framed(id, payload, err)
+}
+
+// EncodeJSON encodes what JSON says by the latest version of a subject.
+func (c *Codec) EncodeJSON(ctx context.Context, subject string, text []byte) ([]byte, error) {
+	id, err := c.latest(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.format(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := f.encodeJSON(text)
+	return framed(id, payload, err)
+}
+
+// Decode decodes a payload by the schema that it was written with.
+func (c *Codec) Decode(ctx context.Context, data []byte, into any) error {
+	id, payload, ok := SplitID(data)
+	if !ok {
+		return ErrNoID
+	}
+	f, err := c.format(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := f.decode(payload, into); err != nil {
+		return fmt.Errorf("decoding by schema %d: %w", id, err)
+	}
+	return nil
+}
+
+// DecodeJSON decodes a payload by the schema that it was written with and returns
+// it as JSON, with the schema's id.
+func (c *Codec) DecodeJSON(ctx context.Context, data []byte) (text []byte, id int, err error) {
+	id, payload, ok := SplitID(data)
+	if !ok {
+		return nil, 0, ErrNoID
+	}
+	f, err := c.format(ctx, id)
+	if err != nil {
+		return nil, id, err
+	}
+	if text, err = f.decodeJSON(payload); err != nil {
+		return nil, id, fmt.Errorf("decoding by schema %d: %w", id, err)
+	}
+	return text, id, nil
+}
+
+// ErrNoID is a payload that does not begin with the id of a schema.
+var ErrNoID = errors.New("the payload does not begin with the id of a schema")
+
+// SplitID takes the five bytes off a payload.
+func SplitID(data []byte) (id int, payload []byte, ok bool) {
+	if len(data) < 5 || data[0] != 0 {
+		return 0, data, false
+	}
+	return int(binary.BigEndian.Uint32(data[1:5])), data[5:], true
+}
+
+func framed(id int, payload []byte, err error) ([]byte, error) {
+	if err != nil {
+		return nil, fmt.Errorf("encoding by schema %d: %w", id, err)
+	}
+	head := binary.BigEndian.AppendUint32([]byte{0}, uint32(id)) //nolint:gosec // ids end at 2^31-1
+	return append(head, payload...), nil
+}
+
+func (c *Codec) latest(ctx context.Context, subject string) (int, error) {
+	c.mu.Lock()
+	known, ok := c.latests[subject]
+	c.mu.Unlock()
+	if ok && time.Now().Before(known.until) {
+		return known.id, nil
+	}
+	v, err := c.r.Version(ctx, subject, Latest)
+	if err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.latests) >= maxSchemas {
+		clear(c.latests)
+	}
+	c.latests[subject] = latest{v.ID, time.Now().Add(latestFor)}
+	return v.ID, nil
+}
+
+func (c *Codec) format(ctx context.Context, id int) (format, error) {
+	c.mu.Lock()
+	f, ok := c.byID[id]
+	c.mu.Unlock()
+	if ok {
+		return f, nil
+	}
+	schema, err := c.r.ByID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if f, err = c.r.compile(ctx, schema); err != nil {
+		return nil, fmt.Errorf("schema %d cannot be used here: %w", id, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.byID) >= maxSchemas {
+		clear(c.byID)
+	}
+	c.byID[id] = f
+	return f, nil
+}
+
+// compile makes a schema ready, with what it refers to.
+func (r *Registry) compile(ctx context.Context, schema *Schema) (format, error) {
+	imports, err := r.imports(ctx, schema)
+	if err != nil {
+		return nil, err
+	}
+	switch schema.Type {
+	case Avro:
+		return newAvro(schema.Text, imports)
+	case JSON:
+		return newJSON(schema.Text, imports)
+	case Protobuf:
+		return newProtobuf(schema.Text, imports)
+	}
+	return nil, fmt.Errorf("its type is %s, which is not known here", schema.Type)
+}
+
+// imported is the text of a reference, under the name by which it is used.
+type imported struct{ name, text string }
+
+// maxImports bounds what one schema may draw in.
+const maxImports = 4000
+
+// imports returns what a schema refers to, those that others need first.
+func (r *Registry) imports(ctx context.Context, schema *Schema) ([]imported, error) {
+	seen := make(map[Reference]bool)
+	var list []imported
+	var walk func(*Schema) error
+	walk = func(s *Schema) error {
+		for _, reference := range s.References {
+			if seen[reference] {
+				continue
+			}
+			if seen[reference] = true; len(seen) > maxImports {
+				return fmt.Errorf("it draws in more than %d schemas", maxImports)
+			}
+			v, err := r.DeletedVersion(ctx, reference.Subject, reference.Version)
+			if err != nil {
+				return fmt.Errorf("its reference %s: %w", reference.Name, err)
+			}
+			if err := walk(&v.Schema); err != nil {
+				return err
+			}
+			list = append(list, imported{reference.Name, v.Text})
+		}
+		return nil
+	}
+	return list, walk(schema)
+}
+
+// compact is JSON on one line.
+func compact(text []byte) ([]byte, error) {
+	var value json.RawMessage
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
+}

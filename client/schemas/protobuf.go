@@ -1,0 +1,167 @@
+package schemas
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/bufbuild/protocompile"
+	"github.com/bufbuild/protocompile/linker"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// protobufFormat is Protobuf's binary form, behind the path to the message in its
+// file: how many numbers, and the numbers, as zigzag varints, where a single zero
+// stands for the first message.
+type protobufFormat struct {
+	file  protoreflect.FileDescriptor
+	types linker.Resolver
+}
+
+// protobufBase is the name of the file itself.
+const protobufBase = "schema.proto"
+
+func newProtobuf(text string, imports []imported) (format, error) {
+	sources := map[string]string{protobufBase: text}
+	for _, i := range imports {
+		sources[i.name] = i.text
+	}
+	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
+		Accessor: protocompile.SourceAccessorFromMap(sources),
+	})}
+	files, err := compiler.Compile(context.Background(), protobufBase)
+	if err != nil {
+		return nil, err
+	}
+	if files[0].Messages().Len() == 0 {
+		return nil, errors.New("it has no message")
+	}
+	return &protobufFormat{file: files[0], types: linker.ResolverFromFile(files[0])}, nil
+}
+
+func (f *protobufFormat) encode(value any) ([]byte, error) {
+	message, ok := value.(proto.Message)
+	if !ok {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		return f.encodeJSON(text)
+	}
+	path := f.pathOf(message.ProtoReflect().Descriptor().FullName())
+	if path == nil {
+		return nil, fmt.Errorf("the schema has no message %s", message.ProtoReflect().Descriptor().FullName())
+	}
+	return proto.MarshalOptions{}.MarshalAppend(appendPath(nil, path), message)
+}
+
+// encodeJSON encodes the first message of the file.
+func (f *protobufFormat) encodeJSON(text []byte) ([]byte, error) {
+	message := dynamicpb.NewMessage(f.file.Messages().Get(0))
+	if err := (protojson.UnmarshalOptions{Resolver: f.types}).Unmarshal(text, message); err != nil {
+		return nil, err
+	}
+	return proto.MarshalOptions{Deterministic: true}.MarshalAppend(appendPath(nil, []int{0}), message)
+}
+
+func (f *protobufFormat) decode(data []byte, into any) error {
+	descriptor, payload, err := f.message(data)
+	if err != nil {
+		return err
+	}
+	if message, ok := into.(proto.Message); ok {
+		if name := message.ProtoReflect().Descriptor().FullName(); name != descriptor.FullName() {
+			return fmt.Errorf("the payload is a message %s, not %s", descriptor.FullName(), name)
+		}
+		return proto.Unmarshal(payload, message)
+	}
+	text, err := f.decodeJSON(data)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func (f *protobufFormat) decodeJSON(data []byte) ([]byte, error) {
+	descriptor, payload, err := f.message(data)
+	if err != nil {
+		return nil, err
+	}
+	message := dynamicpb.NewMessage(descriptor)
+	if err := (proto.UnmarshalOptions{Resolver: f.types}).Unmarshal(payload, message); err != nil {
+		return nil, err
+	}
+	text, err := protojson.MarshalOptions{Resolver: f.types}.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	return compact(text)
+}
+
+// maxPath bounds how deep messages are declared inside of others.
+const maxPath = 64
+
+// message finds the message that a payload begins with the path of.
+func (f *protobufFormat) message(data []byte) (protoreflect.MessageDescriptor, []byte, error) {
+	short := errors.New("the payload does not begin with the path to its message")
+	count, n := binary.Varint(data)
+	if n <= 0 || count < 0 || count > maxPath {
+		return nil, nil, short
+	}
+	data = data[n:]
+	path := []int64{0}
+	if count > 0 {
+		path = path[:0]
+		for range count {
+			index, n := binary.Varint(data)
+			if n <= 0 {
+				return nil, nil, short
+			}
+			path, data = append(path, index), data[n:]
+		}
+	}
+	var found protoreflect.MessageDescriptor
+	messages := f.file.Messages()
+	for _, index := range path {
+		if index < 0 || index >= int64(messages.Len()) {
+			return nil, nil, fmt.Errorf("the schema has no message at the path %v", path)
+		}
+		found = messages.Get(int(index))
+		messages = found.Messages()
+	}
+	return found, data, nil
+}
+
+// pathOf is where in the file the message of a name is declared.
+func (f *protobufFormat) pathOf(name protoreflect.FullName) []int {
+	var walk func(protoreflect.MessageDescriptors, []int) []int
+	walk = func(messages protoreflect.MessageDescriptors, path []int) []int {
+		for i := range messages.Len() {
+			here := append(path[:len(path):len(path)], i)
+			if messages.Get(i).FullName() == name {
+				return here
+			}
+			if found := walk(messages.Get(i).Messages(), here); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return walk(f.file.Messages(), nil)
+}
+
+func appendPath(b []byte, path []int) []byte {
+	if len(path) == 1 && path[0] == 0 {
+		return append(b, 0)
+	}
+	b = binary.AppendVarint(b, int64(len(path)))
+	for _, index := range path {
+		b = binary.AppendVarint(b, int64(index))
+	}
+	return b
+}

@@ -1,0 +1,290 @@
+package schemas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"freshet/client"
+)
+
+// Type is the language of a schema.
+type Type string
+
+// The languages.
+const (
+	Avro     Type = "AVRO"
+	JSON     Type = "JSON"
+	Protobuf Type = "PROTOBUF"
+)
+
+// Latest is the number that stands for a subject's latest version.
+const Latest = -1
+
+// Schema is a schema with what it refers to.
+type Schema struct {
+	// Type is Avro when empty.
+	Type       Type        `json:"schemaType,omitempty"`
+	Text       string      `json:"schema"`
+	References []Reference `json:"references,omitempty"`
+}
+
+// Reference is another schema that a schema uses. Name is what it is called
+// there: the full name of an Avro type, the URI of a $ref, the path of an import.
+type Reference struct {
+	Name    string `json:"name"`
+	Subject string `json:"subject"`
+	Version int    `json:"version"`
+}
+
+// Version is a schema as a version of a subject.
+type Version struct {
+	Schema
+	Subject string `json:"subject"`
+	Version int    `json:"version"`
+	ID      int    `json:"id"`
+}
+
+// Place is where a schema is registered.
+type Place struct {
+	Subject string `json:"subject"`
+	Version int    `json:"version"`
+}
+
+// Registry is the schema registry of a Client's cluster. It may be used by any
+// number of goroutines.
+type Registry struct {
+	c *client.Client
+	// atRoot is set when the registry was found at the cluster's root instead of
+	// under /stream; which of them depends on the type of its instance.
+	atRoot atomic.Bool
+}
+
+// New returns the registry of a Client's cluster.
+func New(c *client.Client) *Registry { return &Registry{c: c} }
+
+// Register adds a schema as the next version of a subject and returns its id. A
+// schema that the subject has already keeps its id, and nothing changes.
+// client.ErrConflict says that it is not compatible.
+func (r *Registry) Register(ctx context.Context, subject string, schema Schema) (int, error) {
+	return r.register(ctx, subject, schema, nil)
+}
+
+// RegisterNormalized is Register with the normalized text of the schema.
+func (r *Registry) RegisterNormalized(ctx context.Context, subject string, schema Schema) (int, error) {
+	return r.register(ctx, subject, schema, url.Values{"normalize": {"true"}})
+}
+
+func (r *Registry) register(ctx context.Context, subject string, schema Schema, query url.Values) (int, error) {
+	var answer struct {
+		ID int `json:"id"`
+	}
+	err := r.call(ctx, http.MethodPost, subjectPath(subject)+"/versions", query, schema, &answer)
+	return answer.ID, err
+}
+
+// Lookup finds the version of a subject that has a schema.
+func (r *Registry) Lookup(ctx context.Context, subject string, schema Schema) (*Version, error) {
+	v := new(Version)
+	err := r.call(ctx, http.MethodPost, subjectPath(subject), nil, schema, v)
+	return v.finish(err)
+}
+
+// ByID returns the schema with an id.
+func (r *Registry) ByID(ctx context.Context, id int) (*Schema, error) {
+	s := new(Schema)
+	if err := r.call(ctx, http.MethodGet, "/schemas/ids/"+strconv.Itoa(id), nil, nil, s); err != nil {
+		return nil, err
+	}
+	s.defaults()
+	return s, nil
+}
+
+// Places are the versions that have the schema with an id.
+func (r *Registry) Places(ctx context.Context, id int) ([]Place, error) {
+	var list []Place
+	err := r.call(ctx, http.MethodGet, "/schemas/ids/"+strconv.Itoa(id)+"/versions", nil, nil, &list)
+	return list, err
+}
+
+// Version returns a version of a subject, or its Latest.
+func (r *Registry) Version(ctx context.Context, subject string, version int) (*Version, error) {
+	v := new(Version)
+	err := r.call(ctx, http.MethodGet, versionPath(subject, version), nil, nil, v)
+	return v.finish(err)
+}
+
+// DeletedVersion is Version, of a version that may have been deleted.
+func (r *Registry) DeletedVersion(ctx context.Context, subject string, version int) (*Version, error) {
+	v := new(Version)
+	err := r.call(ctx, http.MethodGet, versionPath(subject, version), url.Values{"deleted": {"true"}}, nil, v)
+	return v.finish(err)
+}
+
+// Subjects lists the subjects that the caller may see; with deleted, also those
+// that were deleted but not for good.
+func (r *Registry) Subjects(ctx context.Context, deleted bool) ([]string, error) {
+	var list []string
+	err := r.call(ctx, http.MethodGet, "/subjects", withDeleted(deleted), nil, &list)
+	return list, err
+}
+
+// Versions lists the versions of a subject, in order.
+func (r *Registry) Versions(ctx context.Context, subject string, deleted bool) ([]int, error) {
+	var list []int
+	err := r.call(ctx, http.MethodGet, subjectPath(subject)+"/versions", withDeleted(deleted), nil, &list)
+	return list, err
+}
+
+// ReferencedBy lists the ids of the schemas that refer to a version.
+func (r *Registry) ReferencedBy(ctx context.Context, subject string, version int) ([]int, error) {
+	var list []int
+	err := r.call(ctx, http.MethodGet, versionPath(subject, version)+"/referencedby", nil, nil, &list)
+	return list, err
+}
+
+// DeleteVersion deletes a version and returns its number. A deleted version is
+// not listed, and its id still works for readers of old data; deleting it again
+// with permanent removes it for good.
+func (r *Registry) DeleteVersion(ctx context.Context, subject string, version int, permanent bool) (int, error) {
+	var number int
+	err := r.once(ctx, http.MethodDelete, versionPath(subject, version), permanently(permanent), nil, &number)
+	return number, err
+}
+
+// DeleteSubject deletes all versions of a subject, in the same two steps, and
+// returns their numbers.
+func (r *Registry) DeleteSubject(ctx context.Context, subject string, permanent bool) ([]int, error) {
+	var numbers []int
+	err := r.once(ctx, http.MethodDelete, subjectPath(subject), permanently(permanent), nil, &numbers)
+	return numbers, err
+}
+
+// Level is a subject's compatibility level.
+func (r *Registry) Level(ctx context.Context, subject string) (string, error) {
+	var answer struct {
+		Level string `json:"compatibilityLevel"`
+	}
+	err := r.call(ctx, http.MethodGet, "/config/"+url.PathEscape(subject), nil, nil, &answer)
+	return answer.Level, err
+}
+
+// SetLevel sets it: NONE, BACKWARD, FORWARD, FULL, these three with _TRANSITIVE,
+// or ALWAYS_INCOMPATIBLE.
+func (r *Registry) SetLevel(ctx context.Context, subject, level string) error {
+	return r.call(ctx, http.MethodPut, "/config/"+url.PathEscape(subject), nil, map[string]string{"compatibility": level}, nil)
+}
+
+// Mode is the registry's: READWRITE, READONLY, READONLY_OVERRIDE or IMPORT.
+func (r *Registry) Mode(ctx context.Context) (string, error) {
+	var answer struct {
+		Mode string `json:"mode"`
+	}
+	err := r.call(ctx, http.MethodGet, "/mode", nil, nil, &answer)
+	return answer.Mode, err
+}
+
+// SetMode sets it. To IMPORT, force is needed where there are subjects.
+func (r *Registry) SetMode(ctx context.Context, mode string, force bool) error {
+	var query url.Values
+	if force {
+		query = url.Values{"force": {"true"}}
+	}
+	return r.call(ctx, http.MethodPut, "/mode", query, map[string]string{"mode": mode}, nil)
+}
+
+// call makes a call that does no harm when it comes twice, as all but deleting.
+func (r *Registry) call(ctx context.Context, method, path string, query url.Values, body, answer any) error {
+	return r.send(ctx, &client.Request{Method: method, Path: path, Query: query, Idempotent: true}, body, answer)
+}
+
+func (r *Registry) once(ctx context.Context, method, path string, query url.Values, body, answer any) error {
+	return r.send(ctx, &client.Request{Method: method, Path: path, Query: query}, body, answer)
+}
+
+func (r *Registry) send(ctx context.Context, request *client.Request, body, answer any) error {
+	if strings.Contains(request.Path, "//") {
+		return errors.New("the name of the subject is empty")
+	}
+	request.Header = http.Header{"Accept": {"application/vnd.schemaregistry.v1+json, application/json"}}
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("making the call: %w", err)
+		}
+		request.Body = text
+		request.Header.Set("Content-Type", "application/vnd.schemaregistry.v1+json")
+	}
+	response, err := r.do(ctx, request)
+	if err != nil || answer == nil {
+		return err
+	}
+	return response.JSON(answer)
+}
+
+// do makes a call where the registry is. What is under /stream for instances of
+// the type standard is at the root for others; the first answer tells.
+func (r *Registry) do(ctx context.Context, request *client.Request) (*client.Response, error) {
+	path := request.Path
+	prefix := "/stream"
+	if r.atRoot.Load() {
+		prefix = ""
+	}
+	request.Path = r.c.ClusterPath(prefix + path)
+	response, err := r.c.Do(ctx, request)
+	var refused *client.Error
+	if prefix == "" || !errors.As(err, &refused) || refused.Code != http.StatusNotFound {
+		return response, err // 404xx would be about what was asked for
+	}
+	request.Path = r.c.ClusterPath(path)
+	again, rootErr := r.c.Do(ctx, request)
+	if rootErr != nil && (!errors.As(rootErr, &refused) || refused.Code <= 999) {
+		return response, err
+	}
+	r.atRoot.Store(true)
+	return again, rootErr
+}
+
+func (v *Version) finish(err error) (*Version, error) {
+	if err != nil {
+		return nil, err
+	}
+	v.defaults()
+	return v, nil
+}
+
+func (s *Schema) defaults() {
+	if s.Type == "" {
+		s.Type = Avro
+	}
+}
+
+func subjectPath(subject string) string { return "/subjects/" + url.PathEscape(subject) }
+
+func versionPath(subject string, version int) string {
+	number := strconv.Itoa(version)
+	if version == Latest {
+		number = "latest"
+	}
+	return subjectPath(subject) + "/versions/" + number
+}
+
+func withDeleted(deleted bool) url.Values {
+	if !deleted {
+		return nil
+	}
+	return url.Values{"deleted": {"true"}}
+}
+
+func permanently(permanent bool) url.Values {
+	if !permanent {
+		return nil
+	}
+	return url.Values{"permanent": {"true"}}
+}

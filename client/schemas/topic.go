@@ -1,0 +1,206 @@
+package schemas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"freshet/client"
+)
+
+// TopicCodec encodes and decodes payloads by a topic's own schema, which a
+// message is stamped with the version of. There is nothing in front of them. It
+// may be used by any number of goroutines.
+type TopicCodec struct {
+	t *client.Topic
+
+	// mu guards what follows and is not held during calls.
+	mu       sync.Mutex
+	versions map[int64]format
+	latest   *client.TopicSchema
+	until    time.Time // latest is taken for it
+}
+
+// NewTopicCodec returns a TopicCodec.
+func NewTopicCodec(t *client.Topic) *TopicCodec {
+	return &TopicCodec{t: t, versions: make(map[int64]format)}
+}
+
+// EncodeJSON encodes what JSON says by the topic's latest schema, which it asks for
+// once a minute, and returns its version for client.Message.SchemaVersion.
+func (c *TopicCodec) EncodeJSON(ctx context.Context, text []byte) (data []byte, version int64, err error) {
+	schema, err := c.latestSchema(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := c.format(schema)
+	if err != nil {
+		return nil, 0, err
+	}
+	if data, err = f.encodeJSON(text); err != nil {
+		return nil, 0, fmt.Errorf("encoding by version %d of the topic's schema: %w", schema.Version, err)
+	}
+	return data, schema.Version, nil
+}
+
+func (c *TopicCodec) latestSchema(ctx context.Context) (*client.TopicSchema, error) {
+	c.mu.Lock()
+	schema, until := c.latest, c.until
+	c.mu.Unlock()
+	if schema != nil && time.Now().Before(until) {
+		return schema, nil
+	}
+	schema, err := c.t.Schema(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latest, c.until = schema, time.Now().Add(latestFor)
+	return schema, nil
+}
+
+// DecodeJSON decodes a payload by a version of the topic's schema and returns it
+// as JSON.
+func (c *TopicCodec) DecodeJSON(ctx context.Context, version int64, data []byte) ([]byte, error) {
+	c.mu.Lock()
+	f, ok := c.versions[version]
+	c.mu.Unlock()
+	if !ok {
+		schema, err := c.t.SchemaVersion(ctx, version)
+		if err != nil {
+			return nil, err
+		}
+		if f, err = c.format(schema); err != nil {
+			return nil, err
+		}
+	}
+	text, err := f.decodeJSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("decoding by version %d of the topic's schema: %w", version, err)
+	}
+	return text, nil
+}
+
+// format makes a version ready, and remembers it.
+func (c *TopicCodec) format(schema *client.TopicSchema) (f format, err error) {
+	c.mu.Lock()
+	f, ok := c.versions[schema.Version]
+	c.mu.Unlock()
+	if ok {
+		return f, nil
+	}
+	switch schema.Type {
+	case "AVRO":
+		f, err = newAvro(schema.Text, nil)
+	case "JSON":
+		f = plainJSON{}
+	case "PROTOBUF_NATIVE":
+		f, err = newNative(schema.Text)
+	default:
+		err = fmt.Errorf("payloads of the type %s have no form in JSON", schema.Type)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("version %d of the topic's schema: %w", schema.Version, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.versions) >= maxSchemas {
+		clear(c.versions)
+	}
+	c.versions[schema.Version] = f
+	return f, nil
+}
+
+// plainJSON is JSON as it is; whether it fits is for the server to say.
+type plainJSON struct{}
+
+func (plainJSON) encode(value any) ([]byte, error)       { return json.Marshal(value) }
+func (plainJSON) decode(data []byte, into any) error     { return json.Unmarshal(data, into) }
+func (plainJSON) decodeJSON(data []byte) ([]byte, error) { return compact(data) }
+
+func (plainJSON) encodeJSON(text []byte) ([]byte, error) {
+	if !json.Valid(text) {
+		return nil, errors.New("it is not JSON")
+	}
+	return text, nil
+}
+
+// nativeFormat is Protobuf by a descriptor that the schema carries.
+type nativeFormat struct {
+	message protoreflect.MessageDescriptor
+	types   *dynamicpb.Types
+}
+
+func newNative(text string) (format, error) {
+	var schema struct {
+		Files []byte `json:"fileDescriptorSet"`
+		Root  string `json:"rootMessageTypeName"`
+	}
+	if err := json.Unmarshal([]byte(text), &schema); err != nil {
+		return nil, err
+	}
+	var set descriptorpb.FileDescriptorSet
+	if err := proto.Unmarshal(schema.Files, &set); err != nil {
+		return nil, fmt.Errorf("its descriptors: %w", err)
+	}
+	files, err := protodesc.NewFiles(&set)
+	if err != nil {
+		return nil, fmt.Errorf("its descriptors: %w", err)
+	}
+	found, err := files.FindDescriptorByName(protoreflect.FullName(schema.Root))
+	if err != nil {
+		return nil, fmt.Errorf("its root message %s: %w", schema.Root, err)
+	}
+	message, ok := found.(protoreflect.MessageDescriptor)
+	if !ok {
+		return nil, fmt.Errorf("its root %s is not a message", schema.Root)
+	}
+	return &nativeFormat{message, dynamicpb.NewTypes(files)}, nil
+}
+
+func (f *nativeFormat) encode(value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return f.encodeJSON(text)
+}
+
+func (f *nativeFormat) encodeJSON(text []byte) ([]byte, error) {
+	message := dynamicpb.NewMessage(f.message)
+	if err := (protojson.UnmarshalOptions{Resolver: f.types}).Unmarshal(text, message); err != nil {
+		return nil, err
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(message)
+}
+
+func (f *nativeFormat) decode(data []byte, into any) error {
+	text, err := f.decodeJSON(data)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func (f *nativeFormat) decodeJSON(data []byte) ([]byte, error) {
+	message := dynamicpb.NewMessage(f.message)
+	if err := (proto.UnmarshalOptions{Resolver: f.types}).Unmarshal(data, message); err != nil {
+		return nil, err
+	}
+	text, err := protojson.MarshalOptions{Resolver: f.types}.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	return compact(text)
+}

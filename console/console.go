@@ -1,0 +1,190 @@
+// Package console is the web console: static files that a browser runs, embedded
+// in the binary. It has no interface of its own: the files call the public APIs
+// with the token of whoever is signed in (docs/adr/0028-console-without-a-build-step.md).
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed static
+var files embed.FS
+
+// Root is where the console is. What is beneath Root/-/<hash of all files>/ never
+// changes; "-" is no organization, and every other path is a view, for which the
+// page itself is the answer.
+const Root = "/console"
+
+// policy lets the page load its own files and call its own server, and nothing
+// else. Strings become markup or scripts through these Trusted Types policies only:
+// lit-html's (constant templates), and those that the API reference needs.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types lit-html console-vendor console-inert dompurify default"
+
+// asset is one file as it is sent.
+type asset struct {
+	kind, etag string
+	body       []byte
+	packed     func() []byte // gzip of it, made when first asked for; nil when it saves nothing
+}
+
+// pages serves the files.
+type pages struct {
+	assets map[string]*asset // by path beneath the static root
+	page   *asset
+	root   string // of the files of this build
+}
+
+// Handler serves the console. The files are read when they are first asked for.
+func Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { embedded().ServeHTTP(w, r) })
+}
+
+var embedded = sync.OnceValue(func() *pages {
+	c := &pages{assets: make(map[string]*asset)}
+	all := sha256.New()
+	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(all, "%s %d\n", name, len(body))
+		all.Write(body)
+		c.assets[strings.TrimPrefix(name, "static/")] = newAsset(name, body)
+		return nil
+	})
+	if err != nil {
+		panic("the console's embedded files cannot be read: " + err.Error()) // they are part of the program
+	}
+	c.root = Root + "/-/" + hex.EncodeToString(all.Sum(nil))[:16] + "/"
+	c.page = newAsset("index.html", c.fill(c.assets["index.html"].body))
+	return c
+})
+
+// fill gives the page the place of its files, and has the browser ask for the
+// modules of every view at once instead of one after the other.
+func (c *pages) fill(page []byte) []byte {
+	var preload strings.Builder
+	for _, dir := range []string{"static/lib", "static/vendor/lit-html"} {
+		entries, err := files.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), ".js") {
+				fmt.Fprintf(&preload, "<link rel=\"modulepreload\" href=\"%s\">\n", c.root+strings.TrimPrefix(dir, "static/")+"/"+e.Name())
+			}
+		}
+	}
+	page = bytes.ReplaceAll(page, []byte("<!-- preload -->\n"), []byte(preload.String()))
+	return bytes.ReplaceAll(page, []byte("{{root}}"), []byte(c.root))
+}
+
+func newAsset(name string, body []byte) *asset {
+	sum := sha256.Sum256(body)
+	kind := mime.TypeByExtension(path.Ext(name))
+	switch path.Ext(name) { // not left to what the machine has installed
+	case ".js":
+		kind = "text/javascript; charset=utf-8"
+	case ".css":
+		kind = "text/css; charset=utf-8"
+	case ".svg":
+		kind = "image/svg+xml"
+	case ".html":
+		kind = "text/html; charset=utf-8"
+	}
+	return &asset{kind: kind, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, body: body, packed: sync.OnceValue(func() []byte { return pack(body) })}
+}
+
+func pack(body []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil
+	}
+	if _, err := w.Write(body); err != nil {
+		return nil
+	}
+	if err := w.Close(); err != nil || b.Len() >= len(body) {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// ServeHTTP implements http.Handler.
+func (c *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "The console is files to read: GET.", http.StatusMethodNotAllowed)
+		return
+	}
+	switch {
+	case r.URL.Path == Root:
+		h.Set("Location", Root+"/")
+		w.WriteHeader(http.StatusPermanentRedirect)
+	case strings.HasPrefix(r.URL.Path, Root+"/-/"):
+		c.serveFile(w, r)
+	default:
+		h.Set("Cache-Control", "no-cache")
+		c.page.serve(w, r)
+	}
+}
+
+func (c *pages) serveFile(w http.ResponseWriter, r *http.Request) {
+	name, ours := strings.CutPrefix(r.URL.Path, c.root)
+	a, ok := c.assets[name]
+	if !ours || !ok || name == "index.html" {
+		w.Header().Set("Cache-Control", "no-store")
+		http.Error(w, "There is no such file in this version of the console. Load the page again.", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	a.serve(w, r)
+}
+
+func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("ETag", a.etag)
+	h.Add("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("If-None-Match"), a.etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := a.body
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if packed := a.packed(); packed != nil {
+			body = packed
+			h.Set("Content-Encoding", "gzip")
+		}
+	}
+	h.Set("Content-Type", a.kind)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	_, _ = w.Write(body) // the browser has gone when it fails
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# hack/kafka-peer.sh DIR PORT [NAME=VALUE...] runs an Apache Kafka broker to compare
+# with: one node, broker and controller in one, without security, on loopback, its
+# data and configuration in the new folder DIR. PORT is the clients', the next one the
+# controller's. NAME=VALUE are broker settings, for example flush.messages=1, which
+# becomes log.flush.interval.messages=1. HEAP is the size of its heap (default 1g).
+#
+# The process is the broker itself: end it by its id. It answers when its log says
+# "Kafka Server started".
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+if [[ $# -lt 2 ]]; then
+  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+  exit 2
+fi
+dir=$1 port=$2
+shift 2
+
+"$root"/hack/java-libs.sh platform
+libs="$root/.cache/java/platform/*"
+mkdir "$dir"
+{
+  cat <<END
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$((port + 1))
+advertised.listeners=PLAINTEXT://127.0.0.1:$port
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:$((port + 1))
+log.dirs=$dir/data
+num.partitions=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=16
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=250
+END
+  for setting in "$@"; do
+    case $setting in
+    flush.messages=*) echo "log.flush.interval.messages=${setting#*=}" ;;
+    flush.ms=*) echo "log.flush.interval.ms=${setting#*=}" ;;
+    *) echo "$setting" ;;
+    esac
+  done
+} >"$dir/server.properties"
+
+java=(java -XX:+UseG1GC -Dorg.slf4j.simpleLogger.defaultLogLevel="${LOG_LEVEL:-info}" -cp "$libs")
+"${java[@]}" -Xmx256m kafka.tools.StorageTool format --standalone \
+  --cluster-id "$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d =)" \
+  --config "$dir/server.properties" >&2
+exec "${java[@]}" -Xms"${HEAP:-1g}" -Xmx"${HEAP:-1g}" kafka.Kafka "$dir/server.properties"

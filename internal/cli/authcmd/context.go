@@ -1,0 +1,226 @@
+package authcmd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+	"freshet/internal/cli/tokencache"
+	"freshet/internal/errs"
+)
+
+func newContext(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "context",
+		Short: "List, show and choose the servers to speak to",
+		Long: `List, show and choose the servers to speak to. A context is a server, an
+organization and a cluster of it, and the file with which you prove who you are;
+'freshet login' makes one. The server that runs from ./freshet-data needs none:
+its context is called local, and taken when no other was chosen.
+
+Which context counts: --context, else FRESHET_CONTEXT, else the current one, else
+local. They are kept in ~/.config/freshet/contexts.yaml, or where FRESHET_CONFIG
+says.`,
+		Example: `  # all of them; a star marks the one that commands use
+  freshet context list
+
+  # use another from now on
+  freshet context use local
+
+  # where do commands go, and as whom?
+  freshet context show`,
+		Args: command.NoArgs,
+		RunE: command.Help,
+	}
+	cmd.AddCommand(newContextList(env), newContextUse(env), newContextShow(env), newContextDelete(env))
+	return cmd
+}
+
+func newContextList(env *command.Env) *cobra.Command {
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the contexts",
+		Example: `  # a star marks the one that commands use
+  freshet context list
+
+  # names alone, for scripts
+  freshet context list -o name
+
+  # with the files of their credentials
+  freshet context list -o wide`,
+		Args: command.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return listContexts(env, format) },
+	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML, output.FormatName)
+	return cmd
+}
+
+func listContexts(env *command.Env, format output.Format) error {
+	selection := env.Selection()
+	file, err := contexts.Load(selection.File)
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(file.Contexts)
+	if local, err := contexts.Local(selection.DataDir); err == nil {
+		all = append(all, local)
+	}
+	current := cmp.Or(selection.Context, file.Current, contexts.LocalName)
+	switch format {
+	case output.FormatJSON, output.FormatYAML:
+		return output.Value(env.Out, format, contexts.File{Current: current, Contexts: all})
+	case output.FormatName:
+		for _, c := range all {
+			if _, err := fmt.Fprintln(env.Out, c.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(env.Err, "No contexts. 'freshet login CREDENTIALS-FILE' makes one; 'freshet serve' starts a server here.\n")
+		return err
+	}
+	t := output.Table{
+		Columns: append(output.Columns("Current", "Name", "Server", "Organization", "Cluster"), output.Column{Name: "Credential", Wide: true}),
+		Wide:    format == output.FormatWide,
+	}
+	for _, c := range all {
+		mark := ""
+		if c.Name == current {
+			mark = "*"
+		}
+		t.Rows = append(t.Rows, []string{mark, c.Name, c.Server, c.Organization, cmp.Or(c.Cluster, contexts.DefaultCluster), c.Credential.Path()})
+	}
+	return t.Write(env.Out)
+}
+
+func newContextUse(env *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "use NAME",
+		Short: "Choose the context that commands use from now on",
+		Example: `  # the server on this machine
+  freshet context use local
+
+  # what was used before is in the list
+  freshet context list
+
+  # for one command only
+  freshet --context local context show`,
+		Args:              command.One("the name of a context"),
+		ValidArgsFunction: completeContexts(env),
+		RunE: func(_ *cobra.Command, args []string) error {
+			err := contexts.Update(env.Selection().File, func(f *contexts.File) error {
+				if _, ok := f.Get(args[0]); !ok && args[0] != contexts.LocalName {
+					return noContext(args[0])
+				}
+				f.Current = args[0]
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(env.Out, "commands use the context %s\n", args[0])
+			return err
+		},
+	}
+}
+
+func noContext(name string) error {
+	return hint.Add(errs.Newf(errs.NotFound, "there is no context %q", name), "'freshet context list' shows those there are, 'freshet login' makes one.")
+}
+
+func newContextShow(env *command.Env) *cobra.Command {
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "show [NAME]",
+		Short: "Show where commands go, and as whom",
+		Long: `Show where commands go, and as whom: the context that is in effect, with what flags
+and environment say laid over it, or the one that is named.`,
+		Example: `  # what is in effect
+  freshet context show
+
+  # the server on this machine, whatever was chosen
+  freshet context show local
+
+  # in effect for another organization, as JSON
+  freshet context show -n acme -o json`,
+		Args:              command.AtMost(1),
+		ValidArgsFunction: completeContexts(env),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				env.Flags.Context = args[0]
+			}
+			c, err := env.Context()
+			if err != nil {
+				return err
+			}
+			if format != output.FormatText {
+				return output.Value(env.Out, format, c)
+			}
+			_, err = fmt.Fprintf(env.Out, "Context:       %s\nServer:        %s\nOrganization:  %s\nCluster:       %s\nCredential:    %s\n",
+				cmp.Or(c.Name, "none (from flags and environment)"), c.Server, c.Organization, c.Cluster, c.Credential.Path())
+			return err
+		},
+	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+func newContextDelete(env *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Forget a context, and the copy of its credentials",
+		Long: `Forget a context, the copy of its credentials that 'freshet login' made, and all
+access tokens that are kept. The account stays as it is; 'freshet sa rotate' or 'freshet apikey revoke' end what has leaked.`,
+		Example: `  # a context that is not needed any more
+  freshet context delete staging
+
+  # which one was it?
+  freshet context list -o wide
+
+  # back to the server on this machine
+  freshet context use local`,
+		Args:              command.One("the name of a context"),
+		ValidArgsFunction: completeContexts(env),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var gone contexts.Context
+			err := contexts.Update(env.Selection().File, func(f *contexts.File) (err error) {
+				var ok bool
+				if gone, ok = f.Get(args[0]); !ok {
+					return noContext(args[0])
+				}
+				f.Remove(args[0])
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(contexts.Forget(contexts.Directory(env.Getenv), gone), tokencache.Clear(tokencache.Directory(env.Getenv))); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(env.Out, "context %s is gone\n", args[0])
+			return err
+		},
+	}
+}
+
+// completeContexts offers the names of contexts for a first argument.
+func completeContexts(env *command.Env) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		file, err := contexts.Load(env.Selection().File)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return append(file.Names(), contexts.LocalName), cobra.ShellCompDirectiveNoFileComp
+	}
+}

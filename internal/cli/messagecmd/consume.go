@@ -1,0 +1,235 @@
+package messagecmd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+)
+
+// consumeOptions are the flags of consume.
+type consumeOptions struct {
+	printOptions
+
+	subscription string
+	createFrom   string
+	follow       bool
+	count        int
+	wait         time.Duration
+	noAck        bool
+	lease        time.Duration
+	exec         string
+	workers      int
+	nackDelay    time.Duration
+}
+
+func newConsume(env *command.Env) *cobra.Command {
+	var o consumeOptions
+	cmd := &cobra.Command{
+		Use:   "consume TOPIC --subscription NAME",
+		Short: "Receive messages of a subscription and acknowledge them",
+		Long: `Receive messages of a subscription. Each is printed and then acknowledged, so that
+nobody gets it again. It ends when no more messages come; --follow goes on.
+
+With --exec a command is run for each message instead, with the message on its
+standard input and FRESHET_TOPIC, FRESHET_SUBSCRIPTION, FRESHET_MESSAGE_ID,
+FRESHET_MESSAGE_KEY and FRESHET_REDELIVERIES in its environment. The message is
+acknowledged when the command succeeds, and given back when it fails; its lease is
+extended while the command runs.
+
+Every message comes at least once: after a broken line it may come again. To look
+without taking part, use 'freshet tail' or 'freshet subscription peek'.`,
+		Example: `  # what is there, for a subscription that is made when there is none
+  freshet consume orders -s billing --create-from earliest
+
+  # the next ten, with keys and times
+  freshet consume orders -s billing --count 10 -o json
+
+  # a command for each message, four at a time, until there are no more
+  freshet consume orders -s billing --exec 'wc -c' --workers 4`,
+		Args:              args("the topic's name"),
+		ValidArgsFunction: completeTopics(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			return o.run(cmd, env, c, c.Topic(given[0]))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.subscription, "subscription", "s", "", "`name` of the subscription")
+	f.StringVar(&o.createFrom, "create-from", "", "make the subscription when there is none, at this `position`: earliest, latest, a time, a duration ago or a message id")
+	f.BoolVarP(&o.follow, "follow", "f", false, "wait for more messages until interrupted")
+	f.IntVarP(&o.count, "count", "c", 0, "end after this `number` of messages")
+	f.DurationVar(&o.wait, "wait", time.Second, "how long to wait for the next message without --follow")
+	f.BoolVar(&o.noAck, "no-ack", false, "give the messages back instead of acknowledging them")
+	f.DurationVar(&o.lease, "lease", 30*time.Second, "how long others wait for the messages of a command that has died")
+	f.StringVar(&o.exec, "exec", "", "run this shell `command` for each message")
+	f.IntVar(&o.workers, "workers", 1, "how many commands of --exec run at a time")
+	f.DurationVar(&o.nackDelay, "nack-delay", time.Second, "how long a message whose command failed waits before it comes again")
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *consumeOptions) check(cmd *cobra.Command) error {
+	switch {
+	case o.subscription == "":
+		return hint.Add(command.Usagef(cmd, "say which subscription: --subscription NAME"),
+			"'freshet subscription list TOPIC' shows those there are; 'freshet tail TOPIC' needs none.")
+	case o.count < 0 || o.workers < 1:
+		return command.Usagef(cmd, "--count must not be negative, --workers at least 1")
+	case o.lease < time.Second || o.lease > 12*time.Hour:
+		return command.Usagef(cmd, "--lease must be from 1s to 12h")
+	case o.exec != "" && o.noAck:
+		return command.Usagef(cmd, "give --exec or --no-ack, not both")
+	case o.noAck && o.count > client.MaxBatch:
+		return command.Usagef(cmd, "--no-ack takes a --count of at most %d", client.MaxBatch)
+	case o.exec == "" && cmd.Flags().Changed("workers"):
+		return command.Usagef(cmd, "--workers is for --exec")
+	}
+	return nil
+}
+
+func (o *consumeOptions) run(cmd *cobra.Command, env *command.Env, c *client.Client, topic *client.Topic) error {
+	sub := topic.Subscription(o.subscription)
+	sub.ReceiveOptions.Lease = o.lease
+	if o.count > 0 {
+		sub.ReceiveOptions.MaxHeld = min(o.count, 100)
+	}
+	if o.noAck {
+		sub.ReceiveOptions.MaxHeld = client.MaxBatch
+	}
+	if o.createFrom != "" {
+		from, err := position(cmd, "create-from", o.createFrom)
+		if err != nil {
+			return err
+		}
+		err = sub.Create(cmd.Context(), client.SubscriptionOptions{From: from})
+		if err != nil && !errors.Is(err, client.ErrConflict) {
+			return err
+		}
+	}
+	p, err := o.printer(cmd, env, c, topic)
+	if err != nil {
+		return err
+	}
+	if o.exec != "" {
+		err = o.runCommands(cmd, env, sub, p)
+	} else {
+		err = o.print(cmd.Context(), env, sub, p)
+	}
+	if errors.Is(err, client.ErrNotFound) {
+		return hint.Add(err, "'freshet subscription create %s %s --from earliest' makes it, or add --create-from earliest here.", topic.ShortName(), o.subscription)
+	}
+	return err
+}
+
+// idle ends a context when nothing has happened for a while; a zero wait never
+// does.
+type idle struct {
+	timer *time.Timer
+	wait  time.Duration
+}
+
+func newIdle(wait time.Duration, end func()) *idle {
+	if wait <= 0 {
+		return &idle{}
+	}
+	return &idle{timer: time.AfterFunc(wait, end), wait: wait}
+}
+
+// busy stops the clock, rest starts it again.
+func (i *idle) busy() {
+	if i.timer != nil {
+		i.timer.Stop()
+	}
+}
+
+func (i *idle) rest() {
+	if i.timer != nil {
+		i.timer.Reset(i.wait)
+	}
+}
+
+// patience is how long to wait for the next message.
+func (o *consumeOptions) patience() time.Duration {
+	if o.follow {
+		return 0
+	}
+	return max(o.wait, time.Millisecond)
+}
+
+// print prints messages and acknowledges each when it is printed.
+func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *client.Subscription, p *printer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	clock := newIdle(o.patience(), cancel)
+	defer clock.busy()
+	rate := newRate(env)
+	defer rate.clear()
+	count := 0
+	var kept []string // to be given back at the end, else they would come again
+	defer func() {
+		giving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if len(kept) > 0 {
+			_ = sub.Nack(giving, 0, kept...) // else they come back when their lease ends
+		}
+	}()
+	for message, err := range sub.Messages(ctx) {
+		if err != nil {
+			return err
+		}
+		clock.busy()
+		if err := p.print(ctx, &message.Received); err != nil {
+			message.Nack(0)
+			return err
+		}
+		if o.noAck {
+			kept = append(kept, message.ID)
+		} else {
+			message.Ack()
+		}
+		count++
+		rate.add()
+		if o.count > 0 && count == o.count {
+			break
+		}
+		clock.rest()
+	}
+	return nil
+}
+
+// rate is a live line about how fast it goes, where it does not stand between
+// messages.
+type rate struct {
+	progress *output.Progress
+	begin    time.Time
+	count    int
+}
+
+func newRate(env *command.Env) *rate {
+	r := &rate{progress: &output.Progress{}, begin: time.Now()}
+	if !output.IsTerminal(env.Out) {
+		r.progress = env.Progress()
+	}
+	return r
+}
+
+func (r *rate) add() {
+	r.count++
+	r.progress.Printf("%d messages, %.0f/s", r.count, float64(r.count)/time.Since(r.begin).Seconds())
+}
+
+func (r *rate) clear() { r.progress.Clear() }

@@ -1,0 +1,197 @@
+package messagecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+)
+
+func newDeadLetter(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "dead-letter",
+		Aliases: []string{"dead-letters", "dlq"},
+		Short:   "Look at messages that were given up, and send them again",
+		Long: `Look at messages that a subscription has given up, and send them again. A
+subscription with --max-redeliver moves a message that was given back too often to
+its dead letter topic.`,
+		Example: `  # what was given up?
+  freshet dead-letter list orders billing
+
+  # with keys, times and where they came from
+  freshet dead-letter list orders billing -o json
+
+  # the fault is mended: once more
+  freshet dead-letter replay orders billing`,
+		Args: command.NoArgs,
+		RunE: command.Help,
+	}
+	cmd.AddCommand(newDeadLetterList(env), newDeadLetterReplay(env))
+	return cmd
+}
+
+// deadLetterTopic finds the topic of a subscription's dead letters.
+func deadLetterTopic(ctx context.Context, c *client.Client, topic, subscription string) (*client.Topic, error) {
+	dead, err := c.Topic(topic).Subscription(subscription).DeadLetterTopic(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if dead == nil {
+		return nil, hint.Add(fmt.Errorf("subscription %s of %s never gives up, so it has no dead letters", subscription, topic),
+			"'freshet subscription create --max-redeliver N' makes one that does.")
+	}
+	return dead, nil
+}
+
+func newDeadLetterList(env *command.Env) *cobra.Command {
+	var o printOptions
+	var count int
+	cmd := &cobra.Command{
+		Use:     "list TOPIC SUBSCRIPTION",
+		Aliases: []string{"ls"},
+		Short:   "Show a subscription's dead letters",
+		Long: `Show a subscription's dead letters, oldest first; those that were replayed are
+among them. The property ORIGIN_MESSAGE_ID is the id that the message had.`,
+		Example: `  # what was given up?
+  freshet dead-letter list orders billing
+
+  # with keys, times and where they came from
+  freshet dead-letter list orders billing -o json
+
+  # the first five
+  freshet dead-letter list orders billing --count 5 -o wide`,
+		Args:              args("the topic's name", "the subscription's name"),
+		ValidArgsFunction: completeTopics(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			dead, err := deadLetterTopic(cmd.Context(), c, given[0], given[1])
+			if err != nil {
+				return err
+			}
+			p, err := o.printer(cmd, env, c, dead)
+			if err != nil {
+				return err
+			}
+			all := func(*client.Received) bool { return true }
+			return printEach(cmd.Context(), env, p, dead.Read(cmd.Context(), client.Earliest), all, count)
+		},
+	}
+	cmd.Flags().IntVarP(&count, "count", "c", 0, "at most this `number` of messages")
+	o.addFlags(cmd)
+	return cmd
+}
+
+// replaySubscription remembers which dead letters were replayed.
+const replaySubscription = "freshet-replay"
+
+func newDeadLetterReplay(env *command.Env) *cobra.Command {
+	var to string
+	var count int
+	cmd := &cobra.Command{
+		Use:   "replay TOPIC SUBSCRIPTION",
+		Short: "Send a subscription's dead letters to the topic again",
+		Long: `Send a subscription's dead letters to the topic again, oldest first, each once: the
+subscription ` + replaySubscription + ` of the dead letter topic remembers which were sent. All
+subscriptions of the topic get them; to have only one reader see them, send them to
+another topic with --to.`,
+		Example: `  # everything that was not replayed before
+  freshet dead-letter replay orders billing
+
+  # try one first
+  freshet dead-letter replay orders billing --count 1
+
+  # to a topic of its own
+  freshet dead-letter replay orders billing --to orders-retry`,
+		Args:              args("the topic's name", "the subscription's name"),
+		ValidArgsFunction: completeTopics(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			dead, err := deadLetterTopic(cmd.Context(), c, given[0], given[1])
+			if err != nil {
+				return err
+			}
+			target := c.Topic(given[0])
+			if to != "" {
+				target = c.Topic(to)
+			}
+			n, err := replay(cmd.Context(), dead, target, count)
+			if err != nil {
+				return fmt.Errorf("%w (%d messages were sent)", err, n)
+			}
+			_, err = fmt.Fprintf(env.Out, "%d messages sent to %s\n", n, target.ShortName())
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "another `topic` than the one they came from")
+	cmd.Flags().IntVarP(&count, "count", "c", 0, "at most this `number` of messages")
+	return cmd
+}
+
+// replay sends dead letters to a topic. A letter is acknowledged when its copy is
+// stored; the copy has the letter's id as its idempotency key, so that a second
+// attempt stores nothing.
+func replay(ctx context.Context, dead, target *client.Topic, count int) (int, error) {
+	sub := dead.Subscription(replaySubscription)
+	err := sub.Create(ctx, client.SubscriptionOptions{From: client.Earliest})
+	if err != nil && !errors.Is(err, client.ErrConflict) {
+		return 0, err
+	}
+	sub.ReceiveOptions.MaxHeld = 100
+	if count > 0 {
+		sub.ReceiveOptions.MaxHeld = min(count, 100)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	clock := newIdle(time.Second, cancel)
+	defer clock.busy()
+	n := 0
+	for letter, err := range sub.Messages(ctx) {
+		if err != nil {
+			return n, err
+		}
+		clock.busy()
+		if _, err := target.Produce(ctx, replayed(letter)); err != nil {
+			letter.Nack(0)
+			return n, err
+		}
+		if err := letter.AckWait(ctx); err != nil {
+			return n, err
+		}
+		if n++; n == count {
+			return n, nil
+		}
+		clock.rest()
+	}
+	return n, nil
+}
+
+// replayed is the message that a dead letter is a copy of.
+func replayed(letter *client.Delivery) client.Message {
+	m := client.Message{
+		Value: letter.Value, NullValue: letter.NullValue, Key: letter.Key, EmptyKey: letter.EmptyKey,
+		Properties: maps.Clone(letter.Properties), EventTime: letter.EventTime,
+		IdempotencyKey: "replay-" + letter.StringID,
+	}
+	delete(m.Properties, client.PropertyOrigin)
+	for _, header := range letter.Headers {
+		if header.Name != client.PropertyOrigin {
+			m.Headers = append(m.Headers, header)
+		}
+	}
+	return m
+}

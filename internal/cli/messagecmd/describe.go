@@ -1,0 +1,198 @@
+package messagecmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
+)
+
+// topicDescription is what describe shows, and what it prints as JSON.
+type topicDescription struct {
+	Name        string                      `json:"name"`
+	Partitions  int                         `json:"partitions"`
+	Properties  map[string]string           `json:"properties,omitempty"`
+	Created     *time.Time                  `json:"created,omitempty"`
+	LastPublish *time.Time                  `json:"lastPublish,omitempty"`
+	Bytes       int64                       `json:"storageBytes"`
+	In          int64                       `json:"messagesIn"`
+	RateIn      float64                     `json:"messageRateIn"`
+	Out         int64                       `json:"messagesOut"`
+	RateOut     float64                     `json:"messageRateOut"`
+	Schema      string                      `json:"schema,omitempty"`
+	Reading     map[string]readerOfTopic    `json:"subscriptions"`
+	Groups      map[string]groupOfTopicBody `json:"groups,omitempty"`
+}
+
+type readerOfTopic struct {
+	Backlog int64 `json:"backlog"`
+	Bytes   int64 `json:"backlogBytes"`
+	Leased  int64 `json:"leased"`
+	Delayed int64 `json:"delayed"`
+	Waiting int   `json:"waiting"`
+}
+
+type groupOfTopicBody struct {
+	State   string `json:"state"`
+	Members int    `json:"members"`
+	Lag     int64  `json:"lag"`
+}
+
+func newTopicDescribe(env *command.Env) *cobra.Command {
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "describe TOPIC",
+		Short: "Show a topic, its subscriptions and how far they are",
+		Example: `  # who reads it, and how far they are
+  freshet topic describe orders
+
+  # the number of messages that wait, for scripts
+  freshet topic describe orders -o json
+
+  # as YAML
+  freshet topic describe orders -o yaml`,
+		Args:              args("the topic's name"),
+		ValidArgsFunction: completeTopics(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			d, err := describeTopic(cmd, c.Topic(given[0]))
+			if err != nil {
+				return err
+			}
+			if format != output.FormatText {
+				return output.Value(env.Out, format, d)
+			}
+			return d.write(env.Out)
+		},
+	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+func describeTopic(cmd *cobra.Command, topic *client.Topic) (*topicDescription, error) {
+	stats, err := topic.Stats(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	d := &topicDescription{
+		Name: topic.Name(), Partitions: stats.Partitions, Bytes: stats.StorageBytes,
+		In: stats.MessagesIn, RateIn: stats.MessageRateIn, Out: stats.MessagesOut, RateOut: stats.MessageRateOut,
+		Reading: make(map[string]readerOfTopic), Groups: make(map[string]groupOfTopicBody),
+	}
+	if !stats.Created.IsZero() {
+		d.Created = &stats.Created
+	}
+	if !stats.LastPublish.IsZero() {
+		d.LastPublish = &stats.LastPublish
+	}
+	for name, s := range stats.Subscriptions {
+		d.Reading[name] = readerOfTopic{s.Backlog, s.BacklogBytes, s.Leased, s.Delayed, s.Waiting}
+	}
+	for name, g := range stats.Groups {
+		d.Groups[name] = groupOfTopicBody(g)
+	}
+	if d.Properties, err = topic.Properties(cmd.Context()); err != nil {
+		return nil, err
+	}
+	schema, err := topic.Schema(cmd.Context())
+	switch {
+	case err == nil:
+		d.Schema = fmt.Sprintf("%s, version %d", schema.Type, schema.Version)
+	case !errors.Is(err, client.ErrNotFound):
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *topicDescription) write(w io.Writer) error {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-15s%s\n", name+":", output.Clean(value))
+		}
+	}
+	line("Name", d.Name)
+	line("Partitions", partitionWord(d.Partitions))
+	for _, name := range slices.Sorted(maps.Keys(d.Properties)) {
+		line("Property", name+"="+d.Properties[name])
+	}
+	line("Created", when(d.Created))
+	line("Last message", when(d.LastPublish))
+	line("Stored", bytesWord(d.Bytes))
+	line("In", fmt.Sprintf("%d messages, %.1f/s", d.In, d.RateIn))
+	line("Out", fmt.Sprintf("%d messages, %.1f/s", d.Out, d.RateOut))
+	line("Schema", d.Schema)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	if len(d.Reading) > 0 {
+		table := output.Table{Columns: output.Columns("Subscription", "Backlog", "Bytes", "Leased", "Delayed", "Waiting")}
+		for _, name := range slices.Sorted(maps.Keys(d.Reading)) {
+			s := d.Reading[name]
+			table.Rows = append(table.Rows, []string{name, number(s.Backlog), bytesWord(s.Bytes), number(s.Leased), number(s.Delayed), strconv.Itoa(s.Waiting)})
+		}
+		if err := writeTable(w, &table); err != nil {
+			return err
+		}
+	}
+	if len(d.Groups) > 0 {
+		table := output.Table{Columns: output.Columns("Group", "State", "Members", "Lag")}
+		for _, name := range slices.Sorted(maps.Keys(d.Groups)) {
+			g := d.Groups[name]
+			table.Rows = append(table.Rows, []string{name, g.State, strconv.Itoa(g.Members), number(g.Lag)})
+		}
+		return writeTable(w, &table)
+	}
+	return nil
+}
+
+// writeTable prints a table below other things.
+func writeTable(w io.Writer, table *output.Table) error {
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return table.Write(w)
+}
+
+func partitionWord(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return strconv.Itoa(n)
+}
+
+func when(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// bytesWord is a size for people.
+func bytesWord(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	size, power := float64(n)/unit, 0
+	for size >= unit && power < 4 {
+		size, power = size/unit, power+1
+	}
+	return fmt.Sprintf("%.1f %ciB", size, "KMGTP"[power])
+}

@@ -1,0 +1,265 @@
+package messagecmd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+)
+
+func newGroup(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "group",
+		Aliases: []string{"groups"},
+		Short:   "List, describe, move and delete consumer groups of the stream protocol",
+		Long: `List, describe, move and delete the consumer groups of Kafka clients. The cluster has
+to speak the stream protocol.`,
+		Example: `  # what there is
+  freshet group list
+
+  # members, offsets and lag
+  freshet group describe workers
+
+  # once more from the beginning
+  freshet group reset workers --topic orders --to earliest`,
+		Args: command.NoArgs,
+		RunE: command.Help,
+	}
+	var tenant string
+	cmd.PersistentFlags().StringVar(&tenant, "tenant", "", "the group's `tenant`; public when not given, all for list")
+	cmd.AddCommand(newGroupList(env, &tenant), newGroupDescribe(env, &tenant), newGroupReset(env, &tenant), newGroupDelete(env, &tenant))
+	return cmd
+}
+
+// withoutStream adds what to do on a cluster that has no groups.
+func withoutStream(err error) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && strings.Contains(refused.Message, "stream protocol") {
+		return hint.Add(err, "Add spec.config.protocols.stream to the cluster, and start the server with --stream ADDRESS.")
+	}
+	return err
+}
+
+func newGroupList(env *command.Env, tenant *string) *cobra.Command {
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List consumer groups",
+		Example: `  # all that you may see
+  freshet group list
+
+  # names alone, for scripts
+  freshet group list -o name
+
+  # those of one tenant
+  freshet group list --tenant public -o json`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			groups, err := c.Groups(cmd.Context(), *tenant)
+			if err != nil {
+				return withoutStream(err)
+			}
+			return printGroups(env, format, groups)
+		},
+	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
+	return cmd
+}
+
+func printGroups(env *command.Env, format output.Format, groups []client.GroupEntry) error {
+	switch format {
+	case output.FormatJSON, output.FormatYAML:
+		return output.Value(env.Out, format, groups)
+	case output.FormatName:
+		for _, g := range groups {
+			if _, err := fmt.Fprintln(env.Out, g.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(groups) == 0 {
+		_, err := fmt.Fprintln(env.Err, "No consumer groups.")
+		return err
+	}
+	table := output.Table{Columns: output.Columns("Name", "Tenant", "State", "Protocol")}
+	for _, g := range groups {
+		table.Rows = append(table.Rows, []string{g.Name, g.Tenant, g.State, g.ProtocolType})
+	}
+	return table.Write(env.Out)
+}
+
+func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "describe GROUP",
+		Short: "Show a group's members, offsets and lag",
+		Example: `  # members, offsets and lag
+  freshet group describe workers
+
+  # for scripts
+  freshet group describe workers -o json
+
+  # as YAML
+  freshet group describe workers -o yaml`,
+		Args: args("the group's name"),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			info, err := c.Group(cmd.Context(), *tenant, given[0])
+			if err != nil {
+				return withoutStream(err)
+			}
+			if format != output.FormatText {
+				return output.Value(env.Out, format, info)
+			}
+			return writeGroup(env.Out, info)
+		},
+	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+func writeGroup(w io.Writer, info *client.GroupInfo) error {
+	_, err := fmt.Fprintf(w, "Name:          %s\nTenant:        %s\nState:         %s\nLag:           %d\n",
+		output.Clean(info.Name), info.Tenant, info.State, info.Lag)
+	if err != nil {
+		return err
+	}
+	if len(info.Members) > 0 {
+		table := output.Table{Columns: output.Columns("Member", "Client", "Host")}
+		for _, m := range info.Members {
+			table.Rows = append(table.Rows, []string{cmp.Or(m.InstanceID, m.ID), m.ClientID, m.ClientHost})
+		}
+		if err := writeTable(w, &table); err != nil {
+			return err
+		}
+	}
+	if len(info.Offsets) == 0 {
+		return nil
+	}
+	table := output.Table{Columns: output.Columns("Topic", "Partition", "Offset", "End", "Lag", "Committed")}
+	for i := range info.Offsets {
+		o := &info.Offsets[i]
+		committed := o.Committed()
+		table.Rows = append(table.Rows, []string{
+			o.Topic, strconv.Itoa(o.Partition), number(o.Offset), number(o.EndOffset), number(o.Lag), when(&committed),
+		})
+	}
+	return writeTable(w, &table)
+}
+
+func newGroupReset(env *command.Env, tenant *string) *cobra.Command {
+	var to string
+	var topics []string
+	var partition int
+	var offset int64
+	cmd := &cobra.Command{
+		Use:   "reset GROUP --topic TOPIC --to POSITION",
+		Short: "Move a consumer group that has no members",
+		Long: `Move a consumer group that has no members to the beginning or the end of topics, to
+a time, or on one partition to an offset. A group that does not exist is made.`,
+		Example: `  # once more from the beginning
+  freshet group reset workers --topic orders --to earliest
+
+  # from an hour ago
+  freshet group reset workers --topic orders --to 1h
+
+  # one partition, to an offset
+  freshet group reset workers --topic orders --partition 0 --offset 0`,
+		Args: args("the group's name"),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			byOffset := cmd.Flags().Changed("offset")
+			switch {
+			case len(topics) == 0:
+				return command.Usagef(cmd, "say which topic: --topic")
+			case byOffset == (to != ""):
+				return command.Usagef(cmd, "say where to: --to or --offset, one of them")
+			case byOffset && partition < 0:
+				return command.Usagef(cmd, "--offset needs --partition")
+			}
+			at, err := position(cmd, "to", to)
+			if err != nil {
+				return err
+			}
+			var places []client.GroupPlace
+			for _, topic := range topics {
+				place := client.GroupPlace{Topic: topic, At: at}
+				if partition >= 0 {
+					place.Partition = &partition
+				}
+				if byOffset {
+					place.Offset = &offset
+				}
+				places = append(places, place)
+			}
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			err = c.ResetGroup(cmd.Context(), *tenant, given[0], places...)
+			if errors.Is(err, client.ErrConflict) {
+				return hint.Add(err, "Stop its members first; 'freshet group describe %s' shows them.", given[0])
+			}
+			if err != nil {
+				return withoutStream(err)
+			}
+			_, err = fmt.Fprintf(env.Out, "group %s moved\n", given[0])
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&topics, "topic", nil, "a `topic` to move on; may be given several times")
+	f.StringVar(&to, "to", "", "where to: earliest, latest, a time or a duration ago")
+	f.IntVar(&partition, "partition", -1, "only this `partition`")
+	f.Int64Var(&offset, "offset", 0, "to this `offset`")
+	return cmd
+}
+
+func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete GROUP",
+		Aliases: []string{"rm"},
+		Short:   "Delete a consumer group that has no members, with its offsets",
+		Example: `  # does it have members?
+  freshet group describe workers
+
+  # a group that is not needed any more
+  freshet group delete workers
+
+  # what is left
+  freshet group list`,
+		Args: args("the group's name"),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if err := c.DeleteGroup(cmd.Context(), *tenant, given[0]); err != nil {
+				return withoutStream(err)
+			}
+			_, err = fmt.Fprintf(env.Out, "group %s deleted\n", given[0])
+			return err
+		},
+	}
+}

@@ -1,0 +1,86 @@
+package messagecmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/internal/cli/command"
+)
+
+func newTail(env *command.Env) *cobra.Command {
+	var o printOptions
+	var from, key string
+	var count int
+	var noFollow bool
+	cmd := &cobra.Command{
+		Use:   "tail TOPIC",
+		Short: "Show messages as they come, and disturb no subscription",
+		Long: `Show a topic's messages as they come, without a subscription and without taking
+any from those that have one. It goes on until interrupted, and over broken lines.`,
+		Example: `  # everything that is there, and then end
+  freshet tail orders --from earliest --no-follow
+
+  # the next message that comes, with its key and time
+  freshet tail orders --from 1h --count 1 -o json
+
+  # only those of one key, of the last five minutes
+  freshet tail orders --from 5m --key customer-7 --no-follow`,
+		Args:              args("the topic's name"),
+		ValidArgsFunction: completeTopics(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			at, err := position(cmd, "from", from)
+			if err != nil {
+				return err
+			}
+			if count < 0 {
+				return command.Usagef(cmd, "--count must not be negative")
+			}
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			topic := c.Topic(given[0])
+			p, err := o.printer(cmd, env, c, topic)
+			if err != nil {
+				return err
+			}
+			messages := topic.Tail(cmd.Context(), at)
+			if noFollow {
+				messages = topic.Read(cmd.Context(), at)
+			}
+			filter := func(r *client.Received) bool { return !cmd.Flags().Changed("key") || r.Key == key }
+			return printEach(cmd.Context(), env, p, messages, filter, count)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&from, "from", "latest", "where to begin: earliest, latest, a time, a duration ago or a message `position`")
+	f.StringVarP(&key, "key", "k", "", "only messages with this `key`")
+	f.IntVarP(&count, "count", "c", 0, "end after this `number` of messages")
+	f.BoolVar(&noFollow, "no-follow", false, "end when everything that is there was shown")
+	o.addFlags(cmd)
+	return cmd
+}
+
+// printEach prints messages that pass a filter, as many as wanted.
+func printEach(ctx context.Context, env *command.Env, p *printer, messages func(func(*client.Received, error) bool), filter func(*client.Received) bool, count int) error {
+	rate := newRate(env)
+	defer rate.clear()
+	for message, err := range messages {
+		if err != nil {
+			return err
+		}
+		if !filter(message) {
+			continue
+		}
+		if err := p.print(ctx, message); err != nil {
+			return err
+		}
+		if rate.add(); count > 0 && rate.count == count {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package messagecmd
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+)
+
+func newTopic(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "topic",
+		Aliases: []string{"topics"},
+		Short:   "Create, list, describe and delete topics",
+		Long: `Create, list, describe and delete topics.
+
+A topic is named by itself in public/default, or as tenant/namespace/topic.`,
+		Example: `  # one with four partitions, in which keys keep their order
+  freshet topic create orders --partitions 4
+
+  # what there is
+  freshet topic list
+
+  # who reads it, and how far they are
+  freshet topic describe orders`,
+		Args: command.NoArgs,
+		RunE: command.Help,
+	}
+	cmd.AddCommand(newTopicCreate(env), newTopicList(env), newTopicDescribe(env), newTopicDelete(env))
+	return cmd
+}
+
+func newTopicCreate(env *command.Env) *cobra.Command {
+	var options client.TopicOptions
+	var properties []string
+	var ifNotExists bool
+	cmd := &cobra.Command{
+		Use:   "create TOPIC",
+		Short: "Create a topic",
+		Long: `Create a topic, without partitions or with a number of them. Messages with the same
+key go to the same partition and keep their order; more partitions can be added
+later, which moves keys.`,
+		Example: `  # a topic without partitions
+  freshet topic create payments
+
+  # one with four, in a script that may run twice
+  freshet topic create orders --partitions 4 --if-not-exists
+
+  # one that keeps the last message of every key
+  freshet topic create prices --partitions 2 --property cleanup.policy=compact`,
+		Args: args("the topic's name"),
+		RunE: func(cmd *cobra.Command, given []string) (err error) {
+			if options.Partitions < 0 {
+				return command.Usagef(cmd, "--partitions must not be negative")
+			}
+			if options.Properties, err = pairs(cmd, "property", properties); err != nil {
+				return err
+			}
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			topic := c.Topic(given[0])
+			err = topic.Create(cmd.Context(), options)
+			if errors.Is(err, client.ErrConflict) && ifNotExists {
+				_, err = fmt.Fprintf(env.Out, "topic %s is there already\n", topic.ShortName())
+				return err
+			}
+			if errors.Is(err, client.ErrConflict) {
+				return hint.Add(err, "'freshet topic describe %s' shows it; --if-not-exists makes this no error.", given[0])
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(env.Out, "topic %s created\n", topic.ShortName())
+			return err
+		},
+	}
+	cmd.Flags().IntVarP(&options.Partitions, "partitions", "p", 0, "`number` of partitions; 0 is a topic without")
+	cmd.Flags().StringArrayVar(&properties, "property", nil, "a property, as `name=value`; may be given several times")
+	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "a topic that is there already is no error")
+	return cmd
+}
+
+func newTopicList(env *command.Env) *cobra.Command {
+	var format output.Format
+	var internal bool
+	cmd := &cobra.Command{
+		Use:     "list [NAMESPACE]",
+		Aliases: []string{"ls"},
+		Short:   "List topics",
+		Long:    `List the topics that you may see: all of them, or those of a tenant/namespace.`,
+		Example: `  # all topics
+  freshet topic list
+
+  # those of one namespace
+  freshet topic list public/default
+
+  # names alone, for scripts
+  freshet topic list -o name`,
+		Args: command.AtMost(1),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			namespace := ""
+			if len(given) > 0 {
+				namespace = given[0]
+			}
+			topics, err := c.Topics(cmd.Context(), namespace)
+			if err != nil {
+				return err
+			}
+			return printTopics(env, format, topics, internal)
+		},
+	}
+	cmd.Flags().BoolVar(&internal, "internal", false, "internal topics, too")
+	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
+	return cmd
+}
+
+func printTopics(env *command.Env, format output.Format, topics []client.TopicEntry, internal bool) error {
+	shown := []client.TopicEntry{}
+	for _, t := range topics {
+		if internal || !t.Internal {
+			shown = append(shown, t)
+		}
+	}
+	switch format {
+	case output.FormatJSON, output.FormatYAML:
+		return output.Value(env.Out, format, shown)
+	case output.FormatName:
+		for _, t := range shown {
+			if _, err := fmt.Fprintln(env.Out, t.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(shown) == 0 {
+		_, err := fmt.Fprintln(env.Err, "No topics. 'freshet topic create NAME' makes one.")
+		return err
+	}
+	table := output.Table{Columns: output.Columns("Name", "Partitions")}
+	for _, t := range shown {
+		table.Rows = append(table.Rows, []string{t.Name, strconv.Itoa(t.Partitions)})
+	}
+	return table.Write(env.Out)
+}
+
+func newTopicDelete(env *command.Env) *cobra.Command {
+	var force, ignore bool
+	cmd := &cobra.Command{
+		Use:     "delete TOPIC...",
+		Aliases: []string{"rm"},
+		Short:   "Delete topics with all their messages",
+		Example: `  # one that nobody reads at the moment
+  freshet topic delete payments
+
+  # readers or not
+  freshet topic delete orders --force
+
+  # in a script that may run twice
+  freshet topic delete payments --ignore-not-found`,
+		Args:              argsAndMore("the topic's name"),
+		ValidArgsFunction: completeTopics(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			for _, name := range given {
+				topic := c.Topic(name)
+				err := topic.Delete(cmd.Context(), force)
+				if ignore && errors.Is(err, client.ErrNotFound) {
+					continue
+				}
+				if errors.Is(err, client.ErrInvalid) && !force {
+					return hint.Add(err, "--force deletes it with its readers.")
+				}
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintf(env.Out, "topic %s deleted\n", topic.ShortName()); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "also when somebody consumes from it")
+	cmd.Flags().BoolVar(&ignore, "ignore-not-found", false, "a topic that is not there is no error")
+	return cmd
+}

@@ -1,0 +1,24 @@
+package output
+
+import (
+	"fmt"
+	"time"
+)
+
+// Age is how long something has been, in the two largest units that matter, as
+// kubectl prints it.
+func Age(d time.Duration) string {
+	d = max(d, 0)
+	seconds := int(d.Seconds())
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", seconds)
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%dm%ds", seconds/60, seconds%60)
+	case d < 3*time.Hour:
+		return fmt.Sprintf("%dm", seconds/60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", seconds/3600)
+	}
+	return fmt.Sprintf("%dd", seconds/86400)
+}

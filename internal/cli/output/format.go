@@ -1,0 +1,100 @@
+package output
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// Format is a way to print.
+type Format string
+
+// The formats.
+const (
+	FormatTable Format = "table"
+	FormatWide  Format = "wide"
+	FormatJSON  Format = "json"
+	FormatYAML  Format = "yaml"
+	FormatName  Format = "name"
+	FormatText  Format = "text"
+)
+
+// AddFlag gives a command the flag -o with the formats it knows, of which the
+// first is the default.
+func AddFlag(f *pflag.FlagSet, format *Format, known ...Format) {
+	*format = known[0]
+	f.VarP(&formatValue{format, known}, "output", "o", words(known))
+}
+
+func words(known []Format) string {
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = string(k)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// formatValue is the flag: an unknown format is a usage error.
+type formatValue struct {
+	format *Format
+	known  []Format
+}
+
+func (v *formatValue) String() string { return string(*v.format) }
+func (v *formatValue) Type() string   { return "format" }
+
+func (v *formatValue) Set(text string) error {
+	if !slices.Contains(v.known, Format(text)) {
+		return fmt.Errorf("it takes %s", words(v.known))
+	}
+	*v.format = Format(text)
+	return nil
+}
+
+// Formats are those that the flag -o of a command takes, for completion.
+func Formats(f *pflag.FlagSet) []string {
+	flag := f.Lookup("output")
+	if flag == nil {
+		return nil
+	}
+	v, ok := flag.Value.(*formatValue)
+	if !ok {
+		return nil
+	}
+	names := make([]string, len(v.known))
+	for i, k := range v.known {
+		names[i] = string(k)
+	}
+	return names
+}
+
+// JSON prints a value, indented.
+func JSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// YAML prints a value by its JSON tags.
+func YAML(w io.Writer, value any) error {
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// Value prints a value as JSON or YAML.
+func Value(w io.Writer, format Format, value any) error {
+	if format == FormatYAML {
+		return YAML(w, value)
+	}
+	return JSON(w, value)
+}

@@ -1,0 +1,73 @@
+// Package reference writes down the commands from what they say of themselves: as
+// Markdown, as man pages, and as JSON for programs. The checked-in reference
+// (docs/reference/cli) is made with it.
+package reference
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"freshet/internal/cli/command"
+)
+
+// Command is one command, as its help describes it.
+type Command struct {
+	Path     string   `json:"path"` // freshet context list
+	Use      string   `json:"use"`  // freshet context list [flags]
+	Aliases  []string `json:"aliases,omitempty"`
+	Short    string   `json:"short"`
+	Long     string   `json:"long,omitempty"`
+	Examples string   `json:"examples,omitempty"`
+	// Connects says that it takes the flags that choose a server.
+	Connects bool     `json:"connects"`
+	Flags    []Flag   `json:"flags,omitempty"`
+	Commands []string `json:"commands,omitempty"` // paths of those below it
+}
+
+// Flag is one flag.
+type Flag struct {
+	Name      string `json:"name"`
+	Shorthand string `json:"shorthand,omitempty"`
+	Value     string `json:"value,omitempty"` // what it takes, "" for a switch
+	Default   string `json:"default,omitempty"`
+	Usage     string `json:"usage"`
+}
+
+// Tree lists a command and all below it, but for hidden ones, in the order of the
+// help.
+func Tree(cmd *cobra.Command) []Command {
+	list := []Command{describe(cmd)}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" {
+			list[0].Commands = append(list[0].Commands, sub.CommandPath())
+			list = append(list, Tree(sub)...)
+		}
+	}
+	return list
+}
+
+func describe(cmd *cobra.Command) Command {
+	c := Command{
+		Path: cmd.CommandPath(), Use: cmd.UseLine(), Aliases: cmd.Aliases, Short: cmd.Short, Long: cmd.Long,
+		Examples: strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"),
+		Connects: !command.IsOffline(cmd),
+	}
+	flags := cmd.LocalFlags()
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		entry := Flag{Name: f.Name, Shorthand: f.Shorthand, Value: value, Usage: usage}
+		if f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
+			entry.Default = f.DefValue
+		}
+		c.Flags = append(c.Flags, entry)
+	})
+	return c
+}
+
+// fileName is that of a command's page, without its extension.
+func fileName(path string) string { return strings.ReplaceAll(path, " ", "-") }

@@ -1,0 +1,174 @@
+package resourcecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+)
+
+// fieldManager owns the fields that are applied.
+const fieldManager = "freshet"
+
+// apply is one run of apply.
+type apply struct {
+	*session
+	files     []string
+	recursive bool
+	wait      bool
+	timeout   time.Duration
+	options   resources.WriteOptions
+	format    output.Format
+}
+
+func newApply(env *command.Env) *cobra.Command {
+	a := apply{options: resources.WriteOptions{FieldManager: fieldManager}}
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE",
+		Short: "Make resources what files say they are",
+		Long: `Make resources what files say they are: what does not exist is created, fields that
+differ are changed, and fields that others own are left alone (server-side apply). All
+files are read before anything is changed; of the objects, those that can be applied
+are, whatever becomes of the others.`,
+		Example: `  # a file, or all files of a folder
+  freshet apply -f account.yaml
+
+  # what would happen? the server says, and changes nothing
+  freshet apply -f manifests --dry-run
+
+  # from standard input, and wait until it is ready
+  printf '{apiVersion: cloud.vendor.io/v1alpha1, kind: ServiceAccount, metadata: {name: web}}' | freshet apply -f - --wait`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if len(a.files) == 0 {
+				return command.Usagef(cmd, "%w", errNoFiles)
+			}
+			if a.session, err = connect(cmd.Context(), env); err != nil {
+				return err
+			}
+			all, err := a.manifests(a.files, a.recursive)
+			if err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), all)
+		},
+	}
+	f := cmd.Flags()
+	fileFlags(f, &a.files, &a.recursive)
+	dryRunFlag(f, &a.options.DryRun)
+	f.BoolVar(&a.options.Force, "force-conflicts", false, "take over fields that another manager owns")
+	f.StringVar(&a.options.FieldManager, "field-manager", fieldManager, "`name` of who owns the fields that are applied")
+	f.BoolVar(&a.wait, "wait", false, "wait until they are ready")
+	f.DurationVar(&a.timeout, "timeout", time.Minute, "how long to wait")
+	output.AddFlag(f, &a.format, output.FormatName, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+func fileFlags(f *pflag.FlagSet, files *[]string, recursive *bool) {
+	f.StringSliceVarP(files, "filename", "f", nil, "`file`, folder, or - for standard input; more than once if you like")
+	f.BoolVarP(recursive, "recursive", "R", false, "look into the folders of a folder too")
+}
+
+// dryRunFlag takes what kubectl does: --dry-run=server.
+func dryRunFlag(f *pflag.FlagSet, dryRun *bool) {
+	f.Var((*dryRunValue)(dryRun), "dry-run", "ask the server what would happen, and change nothing")
+	f.Lookup("dry-run").NoOptDefVal = "server"
+}
+
+type dryRunValue bool
+
+func (v *dryRunValue) String() string {
+	if *v {
+		return "server"
+	}
+	return "none"
+}
+
+func (v *dryRunValue) Type() string { return "none or server" }
+
+func (v *dryRunValue) Set(text string) error {
+	switch text {
+	case "server", "true":
+		*v = true
+	case "none", "false":
+		*v = false
+	default:
+		return errors.New("it takes none or server")
+	}
+	return nil
+}
+
+func (a *apply) run(ctx context.Context, all []manifest) error {
+	err := each(all, func(m manifest) error {
+		object, verb, err := a.apply(ctx, m)
+		if err != nil {
+			return explainConflict(fmt.Errorf("%s: %s: %w", m.from, m.ref, err))
+		}
+		if a.format != output.FormatName {
+			return output.Value(a.env.Out, a.format, object)
+		}
+		suffix := ""
+		if a.options.DryRun {
+			suffix = " (dry run)"
+		}
+		_, err = fmt.Fprintf(a.env.Out, "%s %s%s\n", a.nameOf(object), verb, suffix)
+		return err
+	})
+	if err != nil || !a.wait || a.options.DryRun {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	return each(all, func(m manifest) error {
+		if object, err := a.Get(ctx, m.ref); err != nil || object.Condition("Ready").Status == "" {
+			return err // it has nothing to wait for
+		}
+		return a.waitFor(ctx, m.ref, conditionIs("Ready", "True"))
+	})
+}
+
+// apply applies an object, and says what that did.
+func (a *apply) apply(ctx context.Context, m manifest) (resources.Object, string, error) {
+	if m.ref.Name == "" {
+		object, err := a.Create(ctx, m.ref.Kind, m.ref.Organization, m.object, a.options)
+		return object, "created", err
+	}
+	before, err := a.Get(ctx, m.ref)
+	if err != nil && !errors.Is(err, client.ErrNotFound) {
+		return nil, "", err
+	}
+	if !m.ref.Kind.Can("patch") { // organizations have nothing to change
+		if before != nil {
+			return before, "unchanged", nil
+		}
+		object, err := a.Create(ctx, m.ref.Kind, m.ref.Organization, m.object, a.options)
+		return object, "created", err
+	}
+	after, err := a.Apply(ctx, m.ref, m.object, a.options)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case before == nil:
+		return after, "created", nil
+	case plain(before) == plain(after):
+		return after, "unchanged", nil
+	}
+	return after, "configured", nil
+}
+
+func explainConflict(err error) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && errors.Is(err, client.ErrConflict) && refused.Reason == "Conflict" {
+		return hint.Add(err, "Leave the field to its owner by taking it out of the file, or take it over with --force-conflicts.")
+	}
+	return err
+}

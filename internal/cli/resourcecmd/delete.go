@@ -1,0 +1,139 @@
+package resourcecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+)
+
+// remove is one run of delete.
+type remove struct {
+	*session
+	files              []string
+	recursive          bool
+	all, ignoreMissing bool
+	selector, cascade  string
+	wait               bool
+	timeout            time.Duration
+	options            resources.DeleteOptions
+}
+
+func newDelete(env *command.Env) *cobra.Command {
+	d := remove{options: resources.DeleteOptions{GracePeriod: -1}}
+	cmd := &cobra.Command{
+		Use:   "delete KIND NAME... | KIND/NAME... | -f FILE",
+		Short: "Delete resources",
+		Long: `Delete resources, and wait until they are gone: what a cluster or an account has is
+taken down first. An instance that has clusters is deleted with --cascade foreground,
+which deletes the clusters and all their messages too. What has the annotation
+cloud.vendor.io/destroy-protected is refused.`,
+		Example: `  # a key that is not needed any more
+  freshet delete ak old-key
+
+  # an instance with its clusters, and whatever they hold
+  freshet delete mi/trial --cascade foreground
+
+  # what files describe
+  freshet delete -f account.yaml --ignore-not-found`,
+		ValidArgsFunction: complete(env),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if (len(args) > 0) == (len(d.files) > 0) {
+				return command.Usagef(cmd, "say what: KIND NAME, KIND/NAME, or -f FILE")
+			}
+			policies := map[string]string{"": "", "background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
+			policy, ok := policies[strings.ToLower(d.cascade)]
+			if !ok {
+				return command.Usagef(cmd, "--cascade takes background, foreground or orphan, not %q", d.cascade)
+			}
+			d.options.Cascade = policy
+			if d.session, err = connect(cmd.Context(), env); err != nil {
+				return err
+			}
+			refs, err := d.targets(cmd, args)
+			if err != nil {
+				return err
+			}
+			return d.run(cmd.Context(), refs)
+		},
+	}
+	f := cmd.Flags()
+	fileFlags(f, &d.files, &d.recursive)
+	dryRunFlag(f, &d.options.DryRun)
+	f.BoolVar(&d.all, "all", false, "all of the kind in the organization")
+	f.StringVarP(&d.selector, "selector", "l", "", "those with these `labels`, such as team=web")
+	f.StringVar(&d.cascade, "cascade", "", "what becomes of what belongs to it: `background, foreground or orphan`")
+	f.IntVar(&d.options.GracePeriod, "grace-period", -1, "`seconds` that it stays first; -1 is the server's own")
+	f.BoolVar(&d.ignoreMissing, "ignore-not-found", false, "take what does not exist for deleted")
+	f.BoolVar(&d.wait, "wait", true, "wait until they are gone")
+	f.DurationVar(&d.timeout, "timeout", 2*time.Minute, "how long to wait")
+	return cmd
+}
+
+// targets are the objects that the command line means.
+func (d *remove) targets(cmd *cobra.Command, args []string) ([]resources.Ref, error) {
+	var refs []resources.Ref
+	if len(d.files) > 0 {
+		all, err := d.manifests(d.files, d.recursive)
+		for _, m := range all {
+			refs = append(refs, m.ref)
+		}
+		return refs, err
+	}
+	what, err := d.selection(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(what.refs) > 0 && (d.all || d.selector != ""):
+		return nil, command.Usagef(cmd, "names and --all or -l do not go together")
+	case len(what.refs) > 0:
+		return what.refs, nil
+	case !d.all && d.selector == "":
+		return nil, command.Usagef(cmd, "name what to delete, or say --all or -l LABELS")
+	}
+	err = each(what.kinds, func(kind resources.Kind) error {
+		objects, err := d.List(cmd.Context(), kind, d.ref(kind, "").Organization, resources.ListOptions{LabelSelector: d.selector})
+		for _, o := range objects {
+			refs = append(refs, d.ref(kind, o.Name()))
+		}
+		return err
+	})
+	return refs, err
+}
+
+func (d *remove) run(ctx context.Context, refs []resources.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return each(refs, func(ref resources.Ref) error {
+		err := d.Delete(ctx, ref, d.options)
+		switch {
+		case errors.Is(err, client.ErrNotFound) && d.ignoreMissing:
+			return nil
+		case errors.Is(err, client.ErrConflict):
+			return hint.Add(fmt.Errorf("%s: %w", ref, err),
+				"--cascade foreground deletes an instance with its clusters; what is protected has the annotation cloud.vendor.io/destroy-protected.")
+		case err != nil:
+			return err
+		}
+		suffix := ""
+		switch {
+		case d.options.DryRun:
+			suffix = " (dry run)"
+		case d.wait:
+			if err := d.waitFor(ctx, ref, gone); err != nil {
+				return err
+			}
+		}
+		_, err = fmt.Fprintf(d.env.Out, "%s deleted%s\n", ref, suffix)
+		return err
+	})
+}

@@ -1,0 +1,225 @@
+package resourcecmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
+)
+
+func newDescribe(env *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe KIND [NAME...] | KIND/NAME...",
+		Short: "Show all about resources, and what happened to them",
+		Long: `Show all about resources: what was asked for, what is, the conditions with their
+messages, and the events of the last hour. Secrets are left out.`,
+		Example: `  # a cluster: where it answers, and why it is or is not ready
+  freshet describe mc default
+
+  # an account
+  freshet describe sa/admin
+
+  # all instances of the organization
+  freshet describe mi`,
+		ValidArgsFunction: complete(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			s, err := connect(ctx, env)
+			if err != nil {
+				return err
+			}
+			what, err := s.selection(cmd, args)
+			if err != nil {
+				return err
+			}
+			if len(what.refs) == 0 {
+				err = each(what.kinds, func(kind resources.Kind) error {
+					objects, err := s.List(ctx, kind, s.ref(kind, "").Organization, resources.ListOptions{})
+					for _, o := range objects {
+						what.refs = append(what.refs, s.ref(kind, o.Name()))
+					}
+					return err
+				})
+				if err == nil && len(what.refs) == 0 {
+					return (&get{session: s}).nothing(what.kinds)
+				}
+			}
+			first := true
+			return errorsFirst(err, each(what.refs, func(ref resources.Ref) error {
+				object, err := s.one(ctx, ref)
+				if err != nil {
+					return err
+				}
+				if !first {
+					_, _ = fmt.Fprintln(env.Out) // between objects; the next write tells
+				}
+				first = false
+				return s.describe(ctx, env.Out, ref, object)
+			}))
+		},
+	}
+}
+
+func errorsFirst(all ...error) error {
+	return each(all, func(err error) error { return err })
+}
+
+func (s *session) describe(ctx context.Context, w io.Writer, ref resources.Ref, o resources.Object) error {
+	var b strings.Builder
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-14s %s\n", name+":", output.Clean(value))
+		}
+	}
+	row("Name", o.Name())
+	row("Organization", o.Organization())
+	row("Kind", o.Kind())
+	row("Created", sinceText(o.Text("metadata", "creationTimestamp")))
+	row("Being deleted", sinceText(o.Text("metadata", "deletionTimestamp")))
+	s.section(&b, "Labels", o.Field("metadata", "labels"))
+	s.section(&b, "Annotations", o.Field("metadata", "annotations"))
+	var owners []string
+	if list, ok := o.Field("metadata", "ownerReferences").([]any); ok {
+		for _, owner := range list {
+			if fields, ok := owner.(map[string]any); ok {
+				owners = append(owners, fmt.Sprintf("%v/%v", fields["kind"], fields["name"]))
+			}
+		}
+	}
+	row("Belongs to", strings.Join(owners, ", "))
+	s.section(&b, "Spec", o["spec"])
+	conditions, uid := o.Conditions(), o.Text("metadata", "uid")
+	if status, ok := o["status"].(map[string]any); ok {
+		delete(status, "conditions")
+		hide(status)
+		s.section(&b, "Status", status)
+	}
+	for _, name := range []string{"apiVersion", "kind", "metadata", "spec", "status"} {
+		delete(o, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) { // kinds that have neither spec nor status
+		s.section(&b, name, o[name])
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	if len(conditions) > 0 {
+		if err := conditionTable(conditions, s.env.Style()).Write(w); err != nil {
+			return err
+		}
+	}
+	if t := s.eventTable(ctx, ref, uid); t != nil {
+		_, _ = fmt.Fprintln(w, "Events:") // the next write tells
+		return t.Write(w)
+	}
+	return nil
+}
+
+// secretFields are what a description leaves out.
+var secretFields = []string{"privateKeyData", "encryptedToken", "token", "clientSecret"}
+
+func hide(status map[string]any) {
+	for _, name := range secretFields {
+		if _, ok := status[name]; ok {
+			status[name] = "(hidden; -o yaml shows it)"
+		}
+	}
+}
+
+// section is a value as indented YAML under a heading.
+func (s *session) section(b *strings.Builder, name string, value any) {
+	switch v := value.(type) {
+	case nil:
+		return
+	case map[string]any:
+		if len(v) == 0 {
+			return
+		}
+	}
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		return
+	}
+	fmt.Fprintf(b, "%s:\n", name)
+	for line := range strings.Lines(output.Clean(string(text))) {
+		b.WriteString("  " + line)
+	}
+}
+
+// sinceText is a moment, and how long ago it was.
+func sinceText(text string) string {
+	moment, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return text
+	}
+	return fmt.Sprintf("%s (%s ago)", moment.UTC().Format("2006-01-02 15:04:05 UTC"), output.Age(time.Since(moment)))
+}
+
+func conditionTable(conditions []resources.Condition, style output.Style) *output.Table {
+	t := &output.Table{Columns: output.Columns("  Condition", "Status", "Reason", "Since", "Message")}
+	t.Paint = func(column int, cell string) string {
+		if column != 1 {
+			return cell
+		}
+		if cell == "True" {
+			return style.Good(cell)
+		}
+		return style.Warn(cell)
+	}
+	for _, c := range conditions {
+		since := c.LastTransitionTime
+		if moment, err := time.Parse(time.RFC3339, since); err == nil {
+			since = output.Age(time.Since(moment))
+		}
+		t.Rows = append(t.Rows, []string{"  " + c.Type, c.Status, c.Reason, since, c.Message})
+	}
+	return t
+}
+
+// events are kept by the server for an hour.
+var events = resources.Kind{Version: "v1", Resource: "events", Kind: "Event", Namespaced: true}
+
+// eventTable is what happened to an object, oldest first; nil when there is nothing
+// or it may not be read.
+func (s *session) eventTable(ctx context.Context, ref resources.Ref, uid string) *output.Table {
+	if ref.Organization == "" {
+		return nil
+	}
+	list, err := s.List(ctx, events, ref.Organization, resources.ListOptions{
+		FieldSelector: "involvedObject.name=" + ref.Name + ",involvedObject.kind=" + ref.Kind.Kind,
+	})
+	if err != nil {
+		return nil //nolint:nilerr // what happened is extra
+	}
+	t := &output.Table{Columns: output.Columns("  Age", "Type", "Reason", "Message")}
+	slices.SortFunc(list, func(a, b resources.Object) int {
+		return strings.Compare(a.Text("lastTimestamp"), b.Text("lastTimestamp"))
+	})
+	for _, e := range list {
+		if e.Text("involvedObject", "uid") != uid {
+			continue
+		}
+		age := e.Text("lastTimestamp")
+		if moment, err := time.Parse(time.RFC3339, age); err == nil {
+			age = output.Age(time.Since(moment))
+		}
+		if count := fmt.Sprint(e["count"]); count != "1" && count != "<nil>" {
+			age += " (x" + count + ")"
+		}
+		t.Rows = append(t.Rows, []string{"  " + age, e.Text("type"), e.Text("reason"), e.Text("message")})
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return t
+}

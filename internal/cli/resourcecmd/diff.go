@@ -1,0 +1,118 @@
+package resourcecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
+)
+
+// diff is one run of diff.
+type diff struct {
+	*session
+	files     []string
+	recursive bool
+	options   resources.WriteOptions
+}
+
+func newDiff(env *command.Env) *cobra.Command {
+	d := diff{options: resources.WriteOptions{FieldManager: fieldManager, DryRun: true, Force: true}}
+	cmd := &cobra.Command{
+		Use:   "diff -f FILE",
+		Short: "Show what apply would change",
+		Long: `Show what apply would change: the server says what every object would be, and nothing
+is kept. The exit code is 0 when nothing would change, and 1 when something would.`,
+		Example: `  # what does this file change?
+  freshet diff -f account.yaml || true
+
+  # nothing, once it is applied
+  freshet apply -f account.yaml && freshet diff -f account.yaml
+
+  # in a pipeline: apply only when there is something to apply
+  freshet diff -f manifests > changes.txt || freshet apply -f manifests`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if len(d.files) == 0 {
+				return command.Usagef(cmd, "%w", errNoFiles)
+			}
+			if d.session, err = connect(cmd.Context(), env); err != nil {
+				return err
+			}
+			all, err := d.manifests(d.files, d.recursive)
+			if err != nil {
+				return err
+			}
+			return d.run(cmd.Context(), all)
+		},
+	}
+	fileFlags(cmd.Flags(), &d.files, &d.recursive)
+	return cmd
+}
+
+func (d *diff) run(ctx context.Context, all []manifest) error {
+	differs := false
+	err := each(all, func(m manifest) error {
+		before, after, err := d.both(ctx, m)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", m.from, m.ref, err)
+		}
+		if before == after {
+			return nil
+		}
+		differs = true
+		return output.Diff(d.env.Out, d.env.Style(), m.ref.String()+" as it is", m.ref.String()+" as it would be", before, after)
+	})
+	if err == nil && differs {
+		return command.Quietly(1)
+	}
+	return err
+}
+
+// both are the texts of an object as it is and as it would be.
+func (d *diff) both(ctx context.Context, m manifest) (before, after string, err error) {
+	var was, will resources.Object
+	if m.ref.Name != "" {
+		if was, err = d.Get(ctx, m.ref); err != nil && !errors.Is(err, client.ErrNotFound) {
+			return "", "", err
+		}
+	}
+	switch {
+	case was != nil && !m.ref.Kind.Can("patch"):
+		will = was
+	case m.ref.Name == "" || !m.ref.Kind.Can("patch"):
+		will, err = d.Create(ctx, m.ref.Kind, m.ref.Organization, m.object, d.options)
+	default:
+		will, err = d.Apply(ctx, m.ref, m.object, d.options)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return plain(was), plain(will), nil
+}
+
+// plain is what an object asks for, without what the server keeps count of.
+func plain(object resources.Object) string {
+	var o resources.Object
+	if object == nil || object.Into(&o) != nil {
+		return ""
+	}
+	if metadata, ok := o.Field("metadata").(map[string]any); ok {
+		for _, name := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
+			delete(metadata, name)
+		}
+	}
+	delete(o, "status")
+	text, err := yaml.Marshal(o)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSuffix(string(text), "\n") + "\n"
+}

@@ -1,0 +1,319 @@
+package resourcecmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
+)
+
+// get is one run of get.
+type get struct {
+	*session
+	format             output.Format
+	list               resources.ListOptions
+	watch, everywhere  bool
+	noHeaders, managed bool
+}
+
+func newGet(env *command.Env) *cobra.Command {
+	var g get
+	cmd := &cobra.Command{
+		Use:   "get KIND [NAME...] | KIND/NAME...",
+		Short: "Show resources",
+		Long: `Show resources of a kind, of several (sa,mc), or of all that an organization has
+(all). Kinds have short names: sa, sab, usr, mi, mc, ak, rb, ro, cr, pool, pm, and ns
+for organizations. The table is the server's own.`,
+		Example: `  # all clusters of the organization
+  freshet get mc
+
+  # one of them, as YAML
+  freshet get messagingcluster default -o yaml
+
+  # everything, with all columns
+  freshet get all -o wide
+
+  # follow what happens to the accounts of all organizations
+  freshet get sa -A -w`,
+		ValidArgsFunction: complete(env),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if g.session, err = connect(cmd.Context(), env); err != nil {
+				return err
+			}
+			what, err := g.selection(cmd, args)
+			if err != nil {
+				return err
+			}
+			if len(what.refs) > 0 && (g.list.LabelSelector != "" || g.list.FieldSelector != "" || g.everywhere) {
+				return command.Usagef(cmd, "names and -A, -l or --field-selector do not go together")
+			}
+			if g.watch {
+				return g.follow(cmd, what)
+			}
+			return g.once(cmd.Context(), what)
+		},
+	}
+	f := cmd.Flags()
+	output.AddFlag(f, &g.format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML, output.FormatName)
+	f.BoolVarP(&g.watch, "watch", "w", false, "go on and show every change")
+	f.BoolVarP(&g.everywhere, "all-organizations", "A", false, "of all organizations that you may see")
+	f.BoolVar(&g.everywhere, "all-namespaces", false, "")
+	_ = f.MarkHidden("all-namespaces") // what kubectl calls it; it exists
+	f.StringVarP(&g.list.LabelSelector, "selector", "l", "", "only those with these `labels`, such as team=web")
+	f.StringVar(&g.list.FieldSelector, "field-selector", "", "only those with these `fields`, such as spec.instanceName=prod")
+	f.BoolVar(&g.noHeaders, "no-headers", false, "leave out the headings of a table")
+	f.BoolVar(&g.managed, "show-managed-fields", false, "with -o yaml and json, show who owns which field")
+	return cmd
+}
+
+// organization is where objects of a kind are looked for.
+func (g *get) organization(kind resources.Kind) string {
+	if g.everywhere || !kind.Namespaced {
+		return ""
+	}
+	return g.at.Organization
+}
+
+func (g *get) once(ctx context.Context, what selected) error {
+	if g.format == output.FormatTable || g.format == output.FormatWide {
+		return g.tables(ctx, what)
+	}
+	var objects []resources.Object
+	err := each(what.refs, func(ref resources.Ref) error {
+		object, err := g.one(ctx, ref)
+		if err == nil {
+			objects = append(objects, object)
+		}
+		return err
+	})
+	if len(what.refs) == 0 {
+		err = each(what.kinds, func(kind resources.Kind) error {
+			list, err := g.List(ctx, kind, g.organization(kind), g.list)
+			objects = append(objects, list...)
+			return err
+		})
+	}
+	if len(objects) == 0 && err != nil {
+		return err
+	}
+	if printErr := g.print(objects, len(what.refs) == 1); printErr != nil {
+		return printErr
+	}
+	return err
+}
+
+// print shows objects in another form than a table. One that was named stands for
+// itself, others are in a list.
+func (g *get) print(objects []resources.Object, single bool) error {
+	for _, o := range objects {
+		if metadata, ok := o.Field("metadata").(map[string]any); ok && !g.managed {
+			delete(metadata, "managedFields")
+		}
+	}
+	switch {
+	case g.format == output.FormatName:
+		for _, o := range objects {
+			if _, err := fmt.Fprintln(g.env.Out, output.Clean(g.nameOf(o))); err != nil {
+				return err
+			}
+		}
+		return nil
+	case single && len(objects) == 1:
+		return output.Value(g.env.Out, g.format, objects[0])
+	}
+	if objects == nil {
+		objects = []resources.Object{}
+	}
+	return output.Value(g.env.Out, g.format, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+}
+
+// nameOf is an object as kubectl names it.
+func (s *session) nameOf(o resources.Object) string {
+	kind, ok := resources.Of(s.kinds, o)
+	if !ok {
+		kind = resources.Kind{Kind: o.Kind()}
+	}
+	return resources.Ref{Kind: kind, Name: o.Name()}.String()
+}
+
+func (g *get) tables(ctx context.Context, what selected) error {
+	kinds := what.kinds
+	if len(what.refs) > 0 {
+		return g.named(ctx, what.refs)
+	}
+	shown := 0
+	err := each(kinds, func(kind resources.Kind) error {
+		table, err := g.Table(ctx, kind, g.organization(kind), g.list)
+		if err != nil || len(table.Rows) == 0 {
+			return err
+		}
+		if shown > 0 {
+			_, _ = fmt.Fprintln(g.env.Out) // between tables; the next write tells
+		}
+		shown++
+		t := g.table(kind, table.Columns, len(kinds) > 1)
+		t.Rows = g.rows(kind, table, len(kinds) > 1)
+		return t.Write(g.env.Out)
+	})
+	if shown == 0 && err == nil {
+		return g.nothing(kinds)
+	}
+	return err
+}
+
+// nothing says that there is nothing, where it is not taken for output.
+func (g *get) nothing(kinds []resources.Kind) error {
+	what := kinds[0].Resource
+	if len(kinds) > 1 {
+		what = "resources"
+	}
+	where := " in organization " + g.at.Organization
+	if g.everywhere || !kinds[0].Namespaced {
+		where = ""
+	}
+	_, err := fmt.Fprintf(g.env.Err, "No %s%s.\n", what, where)
+	return err
+}
+
+// named shows single objects, those of one kind in one table.
+func (g *get) named(ctx context.Context, refs []resources.Ref) error {
+	var order []resources.Kind
+	rows := map[string]*resources.Table{}
+	err := each(refs, func(ref resources.Ref) error {
+		table, err := g.Table(ctx, ref.Kind, ref.Organization, resources.ListOptions{FieldSelector: resources.Name(ref.Name)})
+		if err != nil {
+			return err
+		}
+		if len(table.Rows) == 0 { // the refusal has the server's own words
+			if _, err := g.one(ctx, ref); err != nil {
+				return err
+			}
+		}
+		key := ref.Kind.QualifiedName()
+		if rows[key] == nil {
+			rows[key] = &resources.Table{Columns: table.Columns}
+			order = append(order, ref.Kind)
+		}
+		rows[key].Rows = append(rows[key].Rows, table.Rows...)
+		return nil
+	})
+	for i, kind := range order {
+		if i > 0 {
+			_, _ = fmt.Fprintln(g.env.Out) // between tables; the next write tells
+		}
+		table := rows[kind.QualifiedName()]
+		t := g.table(kind, table.Columns, len(order) > 1)
+		t.Rows = g.rows(kind, table, len(order) > 1)
+		if writeErr := t.Write(g.env.Out); writeErr != nil {
+			return writeErr
+		}
+	}
+	return err
+}
+
+// table has the server's columns, and the organization where there are several.
+func (g *get) table(kind resources.Kind, columns []resources.TableColumn, _ bool) *output.Table {
+	t := &output.Table{Wide: g.format == output.FormatWide, NoHeaders: g.noHeaders}
+	if g.everywhere && kind.Namespaced {
+		t.Columns = append(t.Columns, output.Column{Name: "Organization"})
+	}
+	for _, c := range columns {
+		t.Columns = append(t.Columns, output.Column{Name: c.Name, Wide: c.Priority > 0})
+	}
+	style := g.env.Style()
+	t.Paint = func(column int, cell string) string {
+		switch name := t.Columns[column].Name; {
+		case name != "Ready" && name != "Issued":
+			return cell
+		case cell == "True":
+			return style.Good(cell)
+		case cell == "False":
+			return style.Bad(cell)
+		}
+		return style.Warn(cell)
+	}
+	return t
+}
+
+// rows are the server's, with the kind before the name where there are several.
+func (g *get) rows(kind resources.Kind, table *resources.Table, several bool) [][]string {
+	var rows [][]string
+	for _, row := range table.Rows {
+		cells := row.Cells
+		if several && len(cells) > 0 {
+			cells[0] = resources.Ref{Kind: kind, Name: cells[0]}.String()
+		}
+		if g.everywhere && kind.Namespaced {
+			cells = append([]string{row.Organization}, cells...)
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+// follow shows what is there and then every change, until it is interrupted.
+func (g *get) follow(cmd *cobra.Command, what selected) error {
+	if len(what.refs) > 1 || len(what.refs) == 0 && len(what.kinds) > 1 {
+		return command.Usagef(cmd, "-w follows one kind, or one object, at a time")
+	}
+	var kind resources.Kind
+	organization, o := "", g.list
+	if len(what.refs) == 1 {
+		kind, organization = what.refs[0].Kind, what.refs[0].Organization
+		o.FieldSelector = resources.Name(what.refs[0].Name)
+		if _, err := g.one(cmd.Context(), what.refs[0]); err != nil {
+			return err
+		}
+	} else {
+		kind = what.kinds[0]
+		organization = g.organization(kind)
+	}
+	if g.format != output.FormatTable && g.format != output.FormatWide {
+		for event, err := range g.Watch(cmd.Context(), kind, organization, o) {
+			if err != nil {
+				return err
+			}
+			if g.format == output.FormatYAML {
+				_, _ = fmt.Fprintln(g.env.Out, "---") // the next write tells
+			}
+			if err := g.print([]resources.Object{event.Object}, true); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var t *output.Table
+	for event, err := range g.WatchTable(cmd.Context(), kind, organization, o) {
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			t = g.table(kind, event.Table.Columns, false)
+		}
+		t.Rows = g.rows(kind, event.Table, false)
+		if event.Type == "DELETED" {
+			markDeleted(t)
+		}
+		if err := t.Write(g.env.Out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markDeleted says in the column Reason that an object is gone.
+func markDeleted(t *output.Table) {
+	for i, c := range t.Columns {
+		if !strings.EqualFold(c.Name, "Reason") {
+			continue
+		}
+		for _, row := range t.Rows {
+			row[i] = "Deleted"
+		}
+	}
+}

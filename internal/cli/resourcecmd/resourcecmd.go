@@ -1,0 +1,220 @@
+// Package resourcecmd has the commands for resources of any kind, with the words and
+// habits of kubectl: get, describe, apply, diff, delete, wait. It knows no kind by
+// itself: the server says which there are, and how a table of them looks.
+package resourcecmd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/hint"
+	"freshet/internal/errs"
+)
+
+// Commands makes the family.
+func Commands(env *command.Env) []*cobra.Command {
+	return command.InGroup(command.GroupResources,
+		newGet(env), newDescribe(env), newApply(env), newDiff(env), newDelete(env), newWait(env))
+}
+
+// session is a command's connection, and the kinds that the server has.
+type session struct {
+	*resources.Client
+	env   *command.Env
+	at    contexts.Context
+	kinds []resources.Kind
+}
+
+func connect(ctx context.Context, env *command.Env) (*session, error) {
+	r, at, err := env.Resources()
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := r.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &session{Client: r, env: env, at: at, kinds: kinds}, nil
+}
+
+// find are the kinds that a word means.
+func (s *session) find(word string) ([]resources.Kind, error) {
+	found := resources.Find(s.kinds, word)
+	found = slices.DeleteFunc(slices.Clone(found), func(k resources.Kind) bool { return !k.Can("get") })
+	if len(found) > 0 {
+		return found, nil
+	}
+	err := errs.Newf(errs.NotFound, "the server has no kind %q", word)
+	if near := s.near(word); len(near) > 0 {
+		return nil, hint.Add(err, "Did you mean %s?", strings.Join(near, " or "))
+	}
+	return nil, hint.Add(err, "Kinds are, for example, %s; 'freshet get all' shows what there is.", strings.Join(s.words()[:4], ", "))
+}
+
+// words are the names of all kinds that can be read.
+func (s *session) words() []string {
+	var words []string
+	for _, k := range s.kinds {
+		if k.Can("get") && !slices.Contains(words, k.Resource) {
+			words = append(words, k.Resource)
+		}
+	}
+	return words
+}
+
+// near are kinds whose names have the beginning of the word in them.
+func (s *session) near(word string) []string {
+	const enough = 4
+	if len(word) < enough {
+		return nil
+	}
+	return slices.DeleteFunc(s.words(), func(name string) bool { return !strings.Contains(name, strings.ToLower(word[:enough])) })
+}
+
+// selected is what a command line names: all of some kinds, or single objects.
+type selected struct {
+	kinds []resources.Kind // when names is empty
+	refs  []resources.Ref
+}
+
+// selection reads KIND[,KIND] [NAME...] or KIND/NAME...
+func (s *session) selection(cmd *cobra.Command, args []string) (selected, error) {
+	var all selected
+	if len(args) == 0 {
+		return all, command.Usagef(cmd, "say what: KIND, KIND NAME or KIND/NAME")
+	}
+	if strings.Contains(args[0], "/") {
+		for _, arg := range args {
+			word, name, ok := strings.Cut(arg, "/")
+			if !ok || name == "" || word == "" {
+				return all, command.Usagef(cmd, "%q is not of the form KIND/NAME", arg)
+			}
+			kinds, err := s.find(word)
+			if err != nil {
+				return all, err
+			}
+			all.refs = append(all.refs, s.ref(kinds[0], name))
+		}
+		return all, nil
+	}
+	for word := range strings.SplitSeq(args[0], ",") {
+		kinds, err := s.find(word)
+		if err != nil {
+			return all, err
+		}
+		all.kinds = append(all.kinds, kinds...)
+	}
+	for _, name := range args[1:] {
+		if strings.Contains(name, "/") {
+			return all, command.Usagef(cmd, "%q is not a name: write either KIND NAME... or KIND/NAME...", name)
+		}
+		for _, kind := range all.kinds {
+			all.refs = append(all.refs, s.ref(kind, name))
+		}
+	}
+	return all, nil
+}
+
+// one is Get, with the way to the names when there is none of this name.
+func (s *session) one(ctx context.Context, ref resources.Ref) (resources.Object, error) {
+	object, err := s.Get(ctx, ref)
+	if errors.Is(err, client.ErrNotFound) {
+		return nil, hint.Add(err, "'freshet get %s' lists those there are in organization %s.", ref.Kind.Resource, s.at.Organization)
+	}
+	return object, err
+}
+
+// ref is an object of the context's organization.
+func (s *session) ref(kind resources.Kind, name string) resources.Ref {
+	ref := resources.Ref{Kind: kind, Name: name}
+	if kind.Namespaced {
+		ref.Organization = s.at.Organization
+	}
+	return ref
+}
+
+// completionTimeout keeps a shell from hanging at a server that does not answer.
+const completionTimeout = 3 * time.Second
+
+// complete offers kinds, and the names of what there is.
+func complete(env *command.Env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		s, err := connect(ctx, env)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		word, prefix := "", ""
+		switch {
+		case strings.Contains(typed, "/"):
+			word, _, _ = strings.Cut(typed, "/")
+			prefix = word + "/"
+		case len(args) == 0:
+			var offers []cobra.Completion
+			for _, name := range append(s.words(), "all") {
+				offers = append(offers, name)
+			}
+			return offers, cobra.ShellCompDirectiveNoFileComp
+		default:
+			word, _, _ = strings.Cut(args[0], "/")
+			if strings.Contains(args[0], "/") {
+				prefix = word + "/"
+			}
+		}
+		names, err := s.names(ctx, word)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var offers []cobra.Completion
+		for _, name := range names {
+			offers = append(offers, prefix+name)
+		}
+		return offers, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// names are those of the objects of a kind.
+func (s *session) names(ctx context.Context, word string) ([]string, error) {
+	kinds, err := s.find(word)
+	if err != nil {
+		return nil, err
+	}
+	organization := ""
+	if kinds[0].Namespaced {
+		organization = s.at.Organization
+	}
+	objects, err := s.List(ctx, kinds[0], organization, resources.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range objects {
+		names = append(names, o.Name())
+	}
+	return names, nil
+}
+
+// each does something for every item and goes on after a failure; all failures
+// together are the error.
+func each[T any](items []T, do func(T) error) error {
+	var failed []error
+	for _, item := range items {
+		if err := do(item); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) == 1 {
+		return failed[0]
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,138 @@
+package resourcecmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
+	"freshet/internal/errs"
+)
+
+func newWait(env *command.Env) *cobra.Command {
+	var goal string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait KIND NAME... | KIND/NAME...",
+		Short: "Wait until resources are ready, or gone",
+		Long: `Wait until a condition of resources holds, they exist, or they are gone:
+
+  --for condition=Ready          the condition is True (the default)
+  --for condition=Revoked=False  it has another value
+  --for create                   they exist
+  --for delete                   they do not exist any more
+
+The exit code is 6 when that does not happen in time, and the error says what the
+condition says now.`,
+		Example: `  # a cluster that is being made
+  freshet wait mc/default
+
+  # an account, for at most ten seconds
+  freshet wait sa admin --timeout 10s
+
+  # until something is gone
+  freshet wait mc/old --for delete`,
+		ValidArgsFunction: complete(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			until, err := parseGoal(cmd, goal)
+			if err != nil {
+				return err
+			}
+			s, err := connect(cmd.Context(), env)
+			if err != nil {
+				return err
+			}
+			what, err := s.selection(cmd, args)
+			if err != nil {
+				return err
+			}
+			if len(what.refs) == 0 {
+				return command.Usagef(cmd, "name what to wait for: KIND NAME or KIND/NAME")
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			return each(what.refs, func(ref resources.Ref) error {
+				if err := s.waitFor(ctx, ref, until); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(env.Out, "%s %s\n", ref, until.met)
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&goal, "for", "condition=Ready", "what to wait for: `condition=NAME[=VALUE], create or delete`")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait")
+	return cmd
+}
+
+// goal is what is waited for.
+type goal struct {
+	met  string // what to say then
+	done func(resources.Object) bool
+	lack func(resources.Object) string // why it is not there yet
+}
+
+func parseGoal(cmd *cobra.Command, text string) (goal, error) {
+	form, condition, _ := strings.Cut(text, "=")
+	switch {
+	case text == "delete":
+		return gone, nil
+	case text == "create":
+		return goal{"exists", func(o resources.Object) bool { return o != nil }, func(resources.Object) string { return "it does not exist" }}, nil
+	case form == "condition" && condition != "":
+		name, value, _ := strings.Cut(condition, "=")
+		return conditionIs(name, cmp.Or(value, "True")), nil
+	}
+	return goal{}, command.Usagef(cmd, "--for takes condition=NAME, condition=NAME=VALUE, create or delete, not %q", text)
+}
+
+var gone = goal{"is gone", func(o resources.Object) bool { return o == nil }, func(resources.Object) string { return "it still exists" }}
+
+func conditionIs(name, value string) goal {
+	return goal{
+		met: fmt.Sprintf("condition %s is %s", name, value),
+		done: func(o resources.Object) bool {
+			return o != nil && strings.EqualFold(o.Condition(name).Status, value)
+		},
+		lack: func(o resources.Object) string {
+			switch c := o.Condition(name); {
+			case o == nil:
+				return "it does not exist"
+			case c.Status == "":
+				return "it has no condition " + name
+			default:
+				return fmt.Sprintf("%s is %s: %s %s", c.Type, c.Status, c.Reason, output.Clean(c.Message))
+			}
+		},
+	}
+}
+
+// waitFor waits for one object, and says how it goes where a person looks on.
+func (s *session) waitFor(ctx context.Context, ref resources.Ref, until goal) error {
+	progress := s.env.Progress()
+	defer progress.Clear()
+	var last resources.Object
+	_, err := s.Wait(ctx, ref, func(o resources.Object) (bool, error) {
+		last = o
+		if until.done(o) {
+			return true, nil
+		}
+		if o == nil && until.met != "exists" {
+			return false, errs.Newf(errs.NotFound, "%s does not exist", ref)
+		}
+		progress.Printf("waiting for %s: %s", ref, until.lack(o))
+		return false, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrUnavailable) && ctx.Err() != nil {
+		return command.Timeoutf("%s: not in time: %s", ref, strings.TrimSpace(until.lack(last)))
+	}
+	return err
+}

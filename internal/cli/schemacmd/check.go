@@ -1,0 +1,268 @@
+package schemacmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/schemas"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
+	"freshet/internal/errs"
+)
+
+// errIncompatible is a check that found what it looked for; the exit code is that
+// of a conflict.
+var errIncompatible = errs.New(errs.Conflict, "the schema is not compatible")
+
+func newCheck(env *command.Env) *cobra.Command {
+	var in source
+	var against string
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "check SUBJECT FILE",
+		Short: "Say whether a schema could become the next version, and why not",
+		Long: `Say whether a schema could become the next version of a subject by the subject's
+level, and if not, why not. Nothing is changed. The exit code is 0 when it could and
+5 when not, so that it can stand in continuous integration. A subject that does not
+exist takes any valid schema.`,
+		Example: `  # would it be accepted?
+  freshet schema check orders-value order.avsc
+
+  # compared with one version
+  freshet schema check orders-value order.avsc --against 1
+
+  # in a script
+  if freshet schema check orders-value broken.avsc; then echo "fine"; else echo "better not"; fi`,
+		Args:              args(0, "the subject", "a file with the schema, or - for standard input"),
+		ValidArgsFunction: completeSubjects(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			schema, err := in.read(cmd, env, given[1])
+			if err != nil {
+				return err
+			}
+			r, c, err := connect(cmd, env)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			var found *schemas.Compatibility
+			if against == "" {
+				found, err = r.Check(cmd.Context(), given[0], schema)
+			} else {
+				var version int
+				if version, err = parseVersion(against); err != nil {
+					return command.Usagef(cmd, "--against: %w", err)
+				}
+				found, err = r.CheckVersion(cmd.Context(), given[0], version, schema)
+			}
+			if err != nil {
+				return err
+			}
+			if found.Level == "" { // it is told with reasons only
+				if found.Level, err = r.Level(cmd.Context(), given[0]); err != nil && !errors.Is(err, client.ErrNotFound) {
+					return err
+				}
+			}
+			if format != output.FormatText {
+				err = output.Value(env.Out, format, found)
+			} else {
+				err = printCheck(env.Out, env.Style(), given[0], found)
+			}
+			if err == nil && !found.Compatible {
+				err = errIncompatible
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&against, "against", "", "compare with this `version` alone")
+	in.addFlags(cmd)
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+func printCheck(w io.Writer, style output.Style, subject string, found *schemas.Compatibility) error {
+	if found.Compatible {
+		_, err := fmt.Fprintf(w, "%s %s could take it%s\n", style.Good("✓"), subject, atLevel(found.Level))
+		return err
+	}
+	head := subject + " could not take it" + atLevel(found.Level)
+	if found.Against > 0 {
+		head += fmt.Sprintf(", compared with version %d", found.Against)
+	}
+	if _, err := fmt.Fprintf(w, "%s %s:\n", style.Bad("✗"), head); err != nil {
+		return err
+	}
+	for _, p := range found.Problems {
+		if _, err := fmt.Fprintf(w, "  - %s\n", indent(output.Clean(p.Description))); err != nil {
+			return err
+		}
+		if advice := advices[p.Type]; advice != "" {
+			if _, err := fmt.Fprintf(w, "    %s\n", style.Faint(advice)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func atLevel(level string) string {
+	if level == "" {
+		return ""
+	}
+	return " at the level " + level
+}
+
+func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
+
+// advices say what can be done about the commonest problems.
+var advices = map[string]string{
+	"READER_FIELD_MISSING_DEFAULT_VALUE":              "Give the field a default: data without it can be read then.",
+	"MISSING_ENUM_SYMBOLS":                            "Keep the symbols, or give the enum a default.",
+	"TYPE_MISMATCH":                                   "Keep the type, or add a field with the new one.",
+	"NAME_MISMATCH":                                   "Keep the name, or add the old one as an alias.",
+	"MISSING_UNION_BRANCH":                            "Keep all branches of the union.",
+	"FIXED_SIZE_MISMATCH":                             "Keep the size, or add a field of a new type.",
+	"FIELD_SCALAR_KIND_CHANGED":                       "Keep the type of the field, or add one with a new number.",
+	"FIELD_KIND_CHANGED":                              "Keep the type of the field, or add one with a new number.",
+	"FIELD_NAMED_TYPE_CHANGED":                        "Keep the type of the field, or add one with a new number.",
+	"REQUIRED_FIELD_ADDED":                            "Make the field optional.",
+	"REQUIRED_FIELD_REMOVED":                          "Keep the field, which old readers require.",
+	"MESSAGE_REMOVED":                                 "Keep the message, or move it to the level NONE for this change.",
+	"PACKAGE_CHANGED":                                 "Keep the package, or use another subject.",
+	"REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL":   "Make the property optional and the content model closed (additionalProperties: false), or give it a default.",
+	"REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL": "Make the property optional, or give it a default.",
+	"OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL":   "Old data may hold such a property of any type: close the content model (additionalProperties: false) first.",
+	"PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL":      "Keep the property, or let additionalProperties cover it.",
+	"REQUIRED_ATTRIBUTE_ADDED":                        "Leave the property optional, or give it a default.",
+	"TYPE_NARROWED":                                   "Keep the wider type.",
+	"TYPE_CHANGED":                                    "Keep the type, or add a property with the new one.",
+	"ENUM_ARRAY_NARROWED":                             "Keep the values that old data may have.",
+}
+
+func newDiff(env *command.Env) *cobra.Command {
+	var in source
+	var file string
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "diff SUBJECT [FROM [TO]]",
+		Short: "Tell two versions apart, or a version and a file",
+		Long: `Tell two versions of a subject apart, or a version and a file: every change, and what
+it means to readers. Without versions the last two are compared; with --file, the
+latest version and the file.`,
+		Example: `  # the last two versions
+  freshet schema diff orders-value
+
+  # two others
+  freshet schema diff orders-value 1 2
+
+  # what would a draft change?
+  freshet schema diff orders-value --file order.avsc`,
+		Args:              args(2, "the subject"),
+		ValidArgsFunction: completeSubjects(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if file != "" && len(given) > 2 {
+				return command.Usagef(cmd, "give a version and --file, or two versions")
+			}
+			r, c, err := connect(cmd, env)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			from, to, err := sides(cmd, r, given)
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				draft, err := in.read(cmd, env, file)
+				if err != nil {
+					return err
+				}
+				if len(given) < 2 {
+					from.Version = schemas.Latest
+				}
+				to = schemas.Side{Subject: given[0], Draft: &draft}
+			}
+			d, err := r.Diff(cmd.Context(), from, to)
+			if err != nil {
+				return err
+			}
+			if format != output.FormatText {
+				return output.Value(env.Out, format, d)
+			}
+			return printDiff(env, d)
+		},
+	}
+	cmd.Flags().StringVar(&file, "file", "", "compare with the schema in this `file`, or - for standard input")
+	in.addFlags(cmd)
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+// sides are the versions to compare: those given, else the last two.
+func sides(cmd *cobra.Command, r *schemas.Registry, given []string) (from, to schemas.Side, err error) {
+	from, to = schemas.Side{Subject: given[0]}, schemas.Side{Subject: given[0], Version: schemas.Latest}
+	if len(given) > 1 {
+		if from.Version, err = parseVersion(given[1]); err != nil {
+			return from, to, command.Usagef(cmd, "%w", err)
+		}
+		if len(given) > 2 {
+			if to.Version, err = parseVersion(given[2]); err != nil {
+				return from, to, command.Usagef(cmd, "%w", err)
+			}
+		}
+		return from, to, nil
+	}
+	versions, err := r.Versions(cmd.Context(), given[0], false)
+	if err != nil {
+		return from, to, err
+	}
+	from.Version = versions[max(len(versions)-2, 0)]
+	return from, to, nil
+}
+
+func printDiff(env *command.Env, d *schemas.Difference) error {
+	style := env.Style()
+	if len(d.Changes) == 0 {
+		_, err := fmt.Fprintln(env.Out, "No difference.")
+		return err
+	}
+	for _, change := range d.Changes {
+		mark := style.Good("○")
+		if !change.Compatible {
+			mark = style.Bad("●")
+		}
+		text := strings.TrimSpace(change.Type + " " + change.Path)
+		if change.Text != "" {
+			text += ": " + change.Text
+		}
+		if _, err := fmt.Fprintf(env.Out, "%s %s\n", mark, indent(output.Clean(text))); err != nil {
+			return err
+		}
+	}
+	if err := printReading(env.Out, "New readers read old data", d.Backward); err != nil {
+		return err
+	}
+	if err := printReading(env.Out, "Old readers read new data", d.Forward); err != nil {
+		return err
+	}
+	allowed := strings.Join(d.Levels, ", ")
+	if allowed == "" {
+		allowed = "none"
+	}
+	_, err := fmt.Fprintf(env.Out, "Allowed at the levels: %s\n", allowed)
+	return err
+}
+
+func printReading(w io.Writer, what string, reading schemas.Reading) error {
+	answer := "yes"
+	if !reading.Compatible {
+		answer = "no"
+	}
+	_, err := fmt.Fprintf(w, "%s: %s\n", what, answer)
+	return err
+}

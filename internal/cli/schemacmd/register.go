@@ -1,0 +1,306 @@
+package schemacmd
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/schemas"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+)
+
+func newRegister(env *command.Env) *cobra.Command {
+	var in source
+	var normalize bool
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "register SUBJECT FILE",
+		Short: "Register a schema as the next version of a subject",
+		Long: `Register a schema as the next version of a subject. One that the subject has already
+stays as it is. A change that the subject's level does not allow is refused.`,
+		Example: `  # Avro, told by the name of the file
+  freshet schema register orders-value order.avsc
+
+  # Protobuf that imports another schema
+  freshet schema register invoice invoice.proto --reference customer.proto=customer:1
+
+  # from a pipe; print the id alone
+  echo '"string"' | freshet schema register notes-value - -o name`,
+		Args:              args(0, "the subject", "a file with the schema, or - for standard input"),
+		ValidArgsFunction: completeSubjects(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			schema, err := in.read(cmd, env, given[1])
+			if err != nil {
+				return err
+			}
+			r, c, err := connect(cmd, env)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			register := r.Register
+			if normalize {
+				register = r.RegisterNormalized
+			}
+			id, err := register(cmd.Context(), given[0], schema)
+			if errors.Is(err, client.ErrConflict) {
+				return explain(cmd, env, r, given[0], schema, err)
+			}
+			if err != nil {
+				return err
+			}
+			if format == output.FormatName {
+				_, err = fmt.Fprintln(env.Out, id)
+				return err
+			}
+			version, err := placeOf(cmd, r, id, given[0])
+			if err != nil {
+				return err
+			}
+			if format == output.FormatJSON {
+				return output.JSON(env.Out, map[string]any{"subject": given[0], "version": version, "id": id})
+			}
+			_, err = fmt.Fprintf(env.Out, "%s has the schema as version %d, id %d\n", given[0], version, id)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&normalize, "normalize", false, "register the normalized text")
+	in.addFlags(cmd)
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatName)
+	return cmd
+}
+
+// explain says why a schema was refused, as check does.
+func explain(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subject string, schema schemas.Schema, refusal error) error {
+	found, err := r.Check(cmd.Context(), subject, schema)
+	if err != nil || found.Compatible {
+		return refusal // something has changed meanwhile
+	}
+	if err := printCheck(env.Err, output.StyleFor(env.Err, env.Getenv), subject, found); err != nil {
+		return err
+	}
+	return hint.Add(errIncompatible, "'freshet schema level %s' shows and sets what is demanded.", subject)
+}
+
+// placeOf is the latest version of a subject that has the schema with an id.
+func placeOf(cmd *cobra.Command, r *schemas.Registry, id int, subject string) (int, error) {
+	places, err := r.Places(cmd.Context(), id)
+	if err != nil {
+		return 0, err
+	}
+	version := 0
+	for _, p := range places {
+		if p.Subject == subject {
+			version = max(version, p.Version)
+		}
+	}
+	return version, nil
+}
+
+func newGet(env *command.Env) *cobra.Command {
+	var id int
+	var deleted bool
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "get SUBJECT [VERSION]",
+		Short: "Show a schema",
+		Long:  `Show the text of a schema: the latest version of a subject, another version, or the one with an id.`,
+		Example: `  # the latest
+  freshet schema get orders-value
+
+  # the first, with its id and what it refers to
+  freshet schema get orders-value 1 -o json
+
+  # by the id that stands in front of messages
+  freshet schema get --id $(freshet schema register orders-value order.avsc -o name)`,
+		Args: func(cmd *cobra.Command, given []string) error {
+			if cmd.Flags().Changed("id") {
+				return command.NoArgs(cmd, given)
+			}
+			return args(1, "the subject, or --id")(cmd, given)
+		},
+		ValidArgsFunction: completeSubjects(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			r, c, err := connect(cmd, env)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if cmd.Flags().Changed("id") {
+				schema, err := r.ByID(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				return printSchema(env, format, schema, schema.Text)
+			}
+			version := schemas.Latest
+			if len(given) > 1 {
+				if version, err = parseVersion(given[1]); err != nil {
+					return command.Usagef(cmd, "%w", err)
+				}
+			}
+			get := r.Version
+			if deleted {
+				get = r.DeletedVersion
+			}
+			v, err := get(cmd.Context(), given[0], version)
+			if err != nil {
+				return err
+			}
+			return printSchema(env, format, v, v.Text)
+		},
+	}
+	cmd.Flags().IntVar(&id, "id", 0, "the `id` of the schema, in place of a subject")
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "also a version that was deleted")
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+func printSchema(env *command.Env, format output.Format, value any, text string) error {
+	if format != output.FormatText {
+		return output.Value(env.Out, format, value)
+	}
+	if output.IsTerminal(env.Out) {
+		text = output.Clean(text)
+	}
+	_, err := fmt.Fprintln(env.Out, strings.TrimRight(text, "\n"))
+	return err
+}
+
+// listed is a subject in a list.
+type listed struct {
+	Subject  string `json:"subject"`
+	Versions []int  `json:"versions,omitempty"`
+	Type     string `json:"type,omitempty"`
+	ID       int    `json:"id,omitempty"`
+	Level    string `json:"level,omitempty"`
+}
+
+func newList(env *command.Env) *cobra.Command {
+	var deleted bool
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:     "list [SUBJECT]...",
+		Aliases: []string{"ls"},
+		Short:   "List subjects with their versions",
+		Example: `  # everything that you may see
+  freshet schema list
+
+  # names alone, for scripts
+  freshet schema list -o name
+
+  # one subject
+  freshet schema list orders-value`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeSubjects(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			r, c, err := connect(cmd, env)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			subjects := given
+			if len(subjects) == 0 {
+				if subjects, err = r.Subjects(cmd.Context(), deleted); err != nil {
+					return err
+				}
+			}
+			if format == output.FormatName {
+				for _, s := range subjects {
+					if _, err := fmt.Fprintln(env.Out, s); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			return listSubjects(cmd, env, r, subjects, deleted, format)
+		},
+	}
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "also what was deleted, but not for good")
+	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
+	return cmd
+}
+
+func listSubjects(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subjects []string, deleted bool, format output.Format) error {
+	all := []listed{}
+	for _, subject := range subjects {
+		one := listed{Subject: subject}
+		var err error
+		if one.Versions, err = r.Versions(cmd.Context(), subject, deleted); err != nil {
+			return err
+		}
+		if latest, err := r.Version(cmd.Context(), subject, schemas.Latest); err == nil {
+			one.Type, one.ID = string(latest.Type), latest.ID
+		} else if !errors.Is(err, client.ErrNotFound) { // all versions are deleted
+			return err
+		}
+		if one.Level, err = r.Level(cmd.Context(), subject); err != nil && !errors.Is(err, client.ErrNotFound) {
+			return err
+		}
+		all = append(all, one)
+	}
+	if format != output.FormatTable {
+		return output.Value(env.Out, format, all)
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(env.Err, "No schemas. 'freshet schema register SUBJECT FILE' adds one.")
+		return err
+	}
+	table := output.Table{Columns: output.Columns("Subject", "Versions", "Type", "Latest id", "Level")}
+	for _, s := range all {
+		table.Rows = append(table.Rows, []string{s.Subject, ranges(s.Versions), s.Type, idWord(s.ID), s.Level})
+	}
+	return table.Write(env.Out)
+}
+
+func idWord(id int) string {
+	if id == 0 {
+		return "deleted"
+	}
+	return strconv.Itoa(id)
+}
+
+// ranges writes 1, 2, 3, 5 as 1-3,5.
+func ranges(versions []int) string {
+	var parts []string
+	for i := 0; i < len(versions); {
+		end := i
+		for end+1 < len(versions) && versions[end+1] == versions[end]+1 {
+			end++
+		}
+		text := strconv.Itoa(versions[i])
+		if end > i {
+			text += "-" + strconv.Itoa(versions[end])
+		}
+		parts, i = append(parts, text), end+1
+	}
+	return strings.Join(parts, ",")
+}
+
+var levels = map[string]string{
+	"NONE":                "anything may follow",
+	"BACKWARD":            "new readers read what was written with the last version",
+	"FORWARD":             "readers of the last version read what is written with the new one",
+	"FULL":                "both",
+	"BACKWARD_TRANSITIVE": "new readers read what was written with any version",
+	"FORWARD_TRANSITIVE":  "readers of any version read what is written with the new one",
+	"FULL_TRANSITIVE":     "both, for every version",
+	"ALWAYS_INCOMPATIBLE": "no other version is accepted",
+}
+
+// levelHelp lists the levels for a help text.
+func levelHelp() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
+		fmt.Fprintf(&b, "  %-20s %s\n", name, levels[name])
+	}
+	return strings.TrimRight(b.String(), "\n")
+}

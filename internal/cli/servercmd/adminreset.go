@@ -1,0 +1,258 @@
+package servercmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
+	"freshet/internal/config"
+	"freshet/internal/errs"
+)
+
+// reset is one run of reset-credentials.
+type reset struct {
+	dataDir, server, organization, account, out string
+	timeout                                     time.Duration
+
+	client *http.Client
+	base   *url.URL
+	token  string
+}
+
+func newResetCredentials() *cobra.Command {
+	defaults := config.Default()
+	var r reset
+	cmd := &cobra.Command{
+		Use:   "reset-credentials",
+		Short: "Make new credentials for the administrator, or another service account",
+		Long: `Make new credentials for a service account, the system administrator's unless
+another is named. The old client secret and all access tokens made with it are
+invalid at once; API keys of the account go on working. An administrator whose
+account was deleted gets it back.
+
+The server has to run. The command speaks to it with the token in its data
+directory; its address is taken from the kubeconfig there.`,
+		Example: `  # the administrator's credentials are lost: new ones, in freshet-data/admin.json
+  freshet admin reset-credentials
+
+  # another server
+  freshet admin reset-credentials --data-dir freshet-data --server $SERVER
+
+  # the credentials of some service account have leaked
+  freshet admin reset-credentials --organization acme --service-account ci --out ci.json`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if r.out == "" {
+				if r.organization != defaults.Admin.Organization || r.account != defaults.Admin.ServiceAccount {
+					return command.Usagef(cmd, "--out is required to write the credentials of %s/%s", r.organization, r.account)
+				}
+				r.out = filepath.Join(r.dataDir, "admin.json")
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), r.timeout)
+			defer cancel()
+			if err := r.run(ctx); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "new credentials of %s/%s are in %s\n", r.organization, r.account, r.out)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
+	f.StringVar(&r.server, "server", "", "base `URL` of the server (default: as in the data directory's kubeconfig)")
+	f.StringVar(&r.organization, "organization", defaults.Admin.Organization, "`organization` of the service account")
+	f.StringVar(&r.account, "service-account", defaults.Admin.ServiceAccount, "`name` of the service account")
+	f.StringVar(&r.out, "out", "", "`file` to write (default admin.json in the data directory)")
+	f.DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for the server")
+	return cmd
+}
+
+func (r *reset) run(ctx context.Context) error {
+	if err := r.connect(); err != nil {
+		return err
+	}
+	before, err := r.get(ctx)
+	switch {
+	case errs.KindOf(err) == errs.NotFound:
+		err = r.create(ctx)
+	case err == nil:
+		err = r.clear(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	credentials, err := r.await(ctx, before.Status.PrivateKeyData)
+	if err != nil {
+		return err
+	}
+	return contexts.WritePrivate(r.out, credentials)
+}
+
+// connect finds the server, the token and the certificate authority.
+func (r *reset) connect() error {
+	token, err := os.ReadFile(filepath.Join(r.dataDir, "admin.token"))
+	if err != nil {
+		return errs.Newf(errs.NotFound, "%s is not the data directory of a server that has run: %w", r.dataDir, err)
+	}
+	r.token = strings.TrimSpace(string(token))
+	if r.server == "" {
+		if r.server, err = serverOf(filepath.Join(r.dataDir, "kubeconfig"), "http://"+config.Default().HTTP); err != nil {
+			return err
+		}
+	}
+	if r.base, err = url.Parse(r.server); err != nil || r.base.Host == "" {
+		return errs.Newf(errs.Invalid, "--server takes a URL, not %q", r.server)
+	}
+	r.client, err = httpClient(ownAuthority(r.dataDir))
+	return err
+}
+
+// ownAuthority is the file of the authority that a server has made itself, "" for one
+// with a certificate of its own.
+func ownAuthority(dataDir string) string {
+	file := filepath.Join(dataDir, "tls", "ca.crt")
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	return file
+}
+
+// serverOf reads the server's address from the kubeconfig that it left; missing is
+// the answer when there is none.
+func serverOf(path, missing string) (string, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return missing, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var file struct {
+		Clusters []struct {
+			Cluster struct {
+				Server string `json:"server"`
+			} `json:"cluster"`
+		} `json:"clusters"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Clusters) == 0 || file.Clusters[0].Cluster.Server == "" {
+		return "", errs.Newf(errs.Invalid, "%s names no server; give one with --server", path)
+	}
+	return file.Clusters[0].Cluster.Server, nil
+}
+
+func (r *reset) get(ctx context.Context) (v1alpha1.ServiceAccount, error) {
+	return r.call(ctx, http.MethodGet, "/"+url.PathEscape(r.account), "", nil)
+}
+
+func (r *reset) create(ctx context.Context) error {
+	defaults := config.Default().Admin
+	if r.organization != defaults.Organization || r.account != defaults.ServiceAccount {
+		return errs.Newf(errs.NotFound, "there is no service account %s in organization %s", r.account, r.organization)
+	}
+	_, err := r.call(ctx, http.MethodPost, "", "application/json", map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ServiceAccount",
+		"metadata": map[string]any{
+			"name":        r.account,
+			"annotations": map[string]string{v1alpha1.AnnotationServiceAccountRole: v1alpha1.ServiceAccountRoleAdmin},
+		},
+	})
+	return err
+}
+
+// clear asks for new credentials; those that were end with it.
+func (r *reset) clear(ctx context.Context) error {
+	_, err := r.call(ctx, http.MethodPatch, "/"+url.PathEscape(r.account)+"/status", "application/merge-patch+json",
+		map[string]any{"status": map[string]any{"privateKeyType": v1alpha1.PrivateKeyTypeReset}})
+	return err
+}
+
+const resetPoll = 50 * time.Millisecond
+
+func (r *reset) await(ctx context.Context, before string) ([]byte, error) {
+	tick := time.NewTicker(resetPoll)
+	defer tick.Stop()
+	for {
+		account, err := r.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if data := account.Status.PrivateKeyData; data != "" && data != before {
+			return base64.StdEncoding.DecodeString(data)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for the new credentials: %w", ctx.Err())
+		}
+	}
+}
+
+func (r *reset) call(ctx context.Context, method, path, contentType string, body any) (v1alpha1.ServiceAccount, error) {
+	var account v1alpha1.ServiceAccount
+	var payload io.Reader = http.NoBody
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return account, err
+		}
+		payload = bytes.NewReader(text)
+	}
+	target := r.base.JoinPath("apis", "cloud.vendor.io", "v1alpha1", "namespaces", url.PathEscape(r.organization), "serviceaccounts", path)
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), payload)
+	if err != nil {
+		return account, err
+	}
+	request.Header.Set("Authorization", "Bearer "+r.token)
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		return account, errs.Newf(errs.Unavailable, "the server cannot be reached, and has to run for this command: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // read as far as wanted
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return account, errs.Newf(errs.Unavailable, "reading the answer: %w", err)
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		return account, refusal(response, text)
+	}
+	return account, json.Unmarshal(text, &account)
+}
+
+// refusal is the error of an answer that is a Status.
+func refusal(response *http.Response, text []byte) error {
+	var status struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(text, &status) != nil || status.Message == "" {
+		status.Message = response.Status
+	}
+	kind := errs.Unavailable
+	switch response.StatusCode {
+	case http.StatusNotFound:
+		kind = errs.NotFound
+	case http.StatusUnauthorized, http.StatusForbidden:
+		kind = errs.Denied
+	case http.StatusConflict:
+		kind = errs.Conflict
+	}
+	return errs.Newf(kind, "the server refused: %s", status.Message)
+}

@@ -1,0 +1,85 @@
+package servercmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"freshet/internal/cli/command"
+	"freshet/internal/config"
+)
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check and show the configuration",
+		Long:  `Check a configuration file, or show the configuration the server would run with.`,
+		Example: `  # is the file valid? every problem is listed with its field
+  freshet config check freshet.yaml
+
+  # all settings with their defaults, as a file to start from
+  freshet config print > defaults.yaml
+
+  # the effective settings of a file; secrets are never shown
+  freshet config print freshet.yaml`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newConfigCheck(), newConfigPrint())
+	return cmd
+}
+
+func newConfigCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say whether a configuration file is valid",
+		Example: `  # before a restart
+  freshet config check freshet.yaml
+
+  # in a script: the exit code is 0 only when the file is valid
+  freshet config check freshet.yaml && echo "ready to restart"
+
+  # as the server would see it with another domain
+  FRESHET_DOMAIN=stream.example freshet config check freshet.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return command.Usagef(cmd, "name the file to check")
+			}
+			return command.AtMost(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := loadConfig(args[0])
+			if err != nil {
+				return err
+			}
+			if err := cfg.Validate(); err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", args[0])
+			return err
+		},
+	}
+}
+
+func newConfigPrint() *cobra.Command {
+	return &cobra.Command{
+		Use:   "print [FILE]",
+		Short: "Print the effective configuration",
+		Example: `  # the defaults, as a file to start from
+  freshet config print > defaults.yaml
+
+  # a file with all defaults filled in
+  freshet config print freshet.yaml
+
+  # what differs from the defaults
+  diff <(freshet config print) <(freshet config print freshet.yaml) || true`,
+		Args: command.AtMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := loadConfig(append(args, "")[0])
+			if err != nil {
+				return err
+			}
+			return config.Print(cmd.OutOrStdout(), cfg)
+		},
+	}
+}

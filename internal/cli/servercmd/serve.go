@@ -1,0 +1,99 @@
+package servercmd
+
+import (
+	"cmp"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"freshet/internal/cli/command"
+	"freshet/internal/config"
+)
+
+func newServe(server Server) *cobra.Command {
+	var file string
+	flags := config.Default()
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server: the resource API with embedded etcd, the data plane, and all
+surfaces on one HTTP and one HTTPS address. Everything is kept in the data
+directory; the first start fills it and prints where to find what.
+
+Flags win over environment variables (FRESHET_…, one for every setting), these
+over the configuration file, the file over the defaults. An interrupt stops the
+server gracefully, a second one at once. SIGHUP opens the files of log and audit
+trail again and reads certificates and configuration again.`,
+		Example: `  # everything on this machine, data in ./freshet-data
+  freshet serve
+
+  # another directory and other ports
+  freshet serve --data-dir /var/lib/freshet --http 127.0.0.1:9080 --https 127.0.0.1:9443
+
+  # production: TLS on all interfaces, settings from a file
+  freshet serve --config /etc/freshet.yaml --http off --https :443`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			read := func() (*config.Config, error) {
+				cfg, err := loadConfig(file)
+				if err != nil {
+					return nil, err
+				}
+				overlay(cmd, cfg, flags)
+				return cfg, cfg.Validate()
+			}
+			cfg, err := read()
+			if err != nil {
+				return err
+			}
+			return server.Run(cmd.Context(), cfg, read, cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "configuration `file` (YAML)")
+	f.StringVar(&flags.DataDir, "data-dir", flags.DataDir, "`directory` that holds everything kept")
+	f.StringVar(&flags.HTTP, "http", flags.HTTP, "HTTP listen `address`, or off")
+	f.StringVar(&flags.HTTPS, "https", flags.HTTPS, "HTTPS listen `address`, or off")
+	f.StringVar(&flags.Stream.Plain, "stream", flags.Stream.Plain, "listen `address` of the stream protocol (Kafka), auto or off")
+	f.StringVar(&flags.Stream.TLS, "stream-tls", flags.Stream.TLS, "the same with TLS")
+	f.StringVar(&flags.Ops, "ops", flags.Ops, "listen `address` of metrics and profiles, or off")
+	f.BoolVar(&flags.InsecureHTTP, "insecure-http", false, "allow HTTP on an address that other machines can reach")
+	f.StringVar(&flags.Log.Level, "log-level", flags.Log.Level, "debug, info, warn or error")
+	f.StringVar(&flags.Log.Format, "log-format", flags.Log.Format, "text or json")
+	return cmd
+}
+
+// overlay copies the flags that were given.
+func overlay(cmd *cobra.Command, cfg, flags *config.Config) {
+	for name, set := range map[string]func(){
+		"data-dir":      func() { cfg.DataDir = flags.DataDir },
+		"http":          func() { cfg.HTTP = flags.HTTP },
+		"https":         func() { cfg.HTTPS = flags.HTTPS },
+		"ops":           func() { cfg.Ops = flags.Ops },
+		"stream":        func() { cfg.Stream.Plain = flags.Stream.Plain },
+		"stream-tls":    func() { cfg.Stream.TLS = flags.Stream.TLS },
+		"insecure-http": func() { cfg.InsecureHTTP = flags.InsecureHTTP },
+		"log-level":     func() { cfg.Log.Level = flags.Log.Level },
+		"log-format":    func() { cfg.Log.Format = flags.Log.Format },
+	} {
+		if cmd.Flags().Changed(name) {
+			set()
+		}
+	}
+}
+
+// dataDirectory is that of a server on this machine unless a flag names another.
+func dataDirectory() string {
+	return cmp.Or(os.Getenv("FRESHET_DATA_DIR"), config.Default().DataDir)
+}
+
+// loadConfig reads the file, when there is one, and lays the environment over it.
+func loadConfig(path string) (cfg *config.Config, err error) {
+	cfg = config.Default()
+	if path != "" {
+		if cfg, err = config.Load(path); err != nil {
+			return nil, err
+		}
+	}
+	return cfg, cfg.ApplyEnvironment(os.Environ())
+}

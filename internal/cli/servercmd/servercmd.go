@@ -1,0 +1,35 @@
+// Package servercmd has the commands of whoever runs a server: serve, its
+// configuration, its data directory, backups and health. They need the machine of
+// the server and no context. The server is handed in, so that its packages are not
+// linked into tests of the command line.
+package servercmd
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"freshet/internal/backup"
+	"freshet/internal/cli/command"
+	"freshet/internal/config"
+)
+
+// Server is what the command line needs of the server.
+type Server struct {
+	// Run serves until the context ends; it reports on out. read reads the
+	// configuration again, with the same flags laid over it.
+	Run func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer) error
+	// SealedSecrets counts what is stored under each encryption key.
+	SealedSecrets func(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
+	// Restore makes a data directory of a backup.
+	Restore func(ctx context.Context, r backup.RestoreOptions) (*backup.Manifest, error)
+	// Check verifies the data directory of a stopped server.
+	Check func(ctx context.Context, cfg *config.Config, report CheckReport) error
+}
+
+// Commands makes the family.
+func Commands(server Server) []*cobra.Command {
+	return command.InGroup(command.GroupServer, command.Offline(newServe(server), newCheck(server), newConfig(), newHealth(),
+		newAdmin(server), newBackup(), newRestore(server), newVersion())...)
+}

@@ -1,0 +1,42 @@
+package servercmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
+	"freshet/internal/version"
+)
+
+func newVersion() *cobra.Command {
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Example: `  # for people
+  freshet version
+
+  # for scripts
+  freshet version -o json
+
+  # which commit is this?
+  freshet version -o yaml | sed -n 's/^commit: //p'`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return printVersion(cmd, format)
+		},
+	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+func printVersion(cmd *cobra.Command, format output.Format) error {
+	info := version.Get()
+	if format != output.FormatText {
+		return output.Value(cmd.OutOrStdout(), format, info)
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "freshet %s (%s, %s %s/%s)\n", info.Version, info.Commit, info.Go, info.OS, info.Arch)
+	return err
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"freshet/internal/cli/command"
+)
+
+// usage prints what comes after a command's description: how it is called, three
+// examples, what is below it, and its flags. Those that choose a connection are
+// left out where there is none.
+func usage(cmd *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:\n")
+	if cmd.Runnable() && !cmd.HasSubCommands() || cmd.Runnable() && strings.Contains(cmd.Use, " ") {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	for _, group := range cmd.Groups() {
+		list(&b, cmd, group.Title, group.ID)
+	}
+	title := "Commands:"
+	if len(cmd.Groups()) > 0 {
+		title = "More:"
+	}
+	list(&b, cmd, title, "")
+	if cmd.HasAvailableLocalFlags() {
+		flags := cmd.LocalFlags()
+		if !cmd.HasParent() {
+			flags = cmd.LocalNonPersistentFlags()
+		}
+		if flags.HasAvailableFlags() {
+			fmt.Fprintf(&b, "\nFlags:\n%s", flags.FlagUsages())
+		}
+	}
+	switch {
+	case !cmd.HasParent():
+		fmt.Fprintf(&b, "\nFlags of every command that speaks to a server:\n%s", cmd.PersistentFlags().FlagUsages())
+	case !command.IsOffline(cmd) && cmd.HasAvailableInheritedFlags():
+		fmt.Fprintf(&b, "\nFlags that choose a server:\n%s", cmd.InheritedFlags().FlagUsages())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n'%s COMMAND --help' says more.\n", cmd.CommandPath())
+	}
+	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
+	return err
+}
+
+// list prints the commands of a group.
+func list(b *strings.Builder, cmd *cobra.Command, title, id string) {
+	var lines []string
+	for _, sub := range cmd.Commands() {
+		if sub.GroupID == id && sub.IsAvailableCommand() {
+			lines = append(lines, fmt.Sprintf("  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short))
+		}
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "\n%s\n%s", title, strings.Join(lines, ""))
+	}
+}

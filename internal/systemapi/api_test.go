@@ -1,0 +1,152 @@
+package systemapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"freshet/api/openapi"
+	"freshet/internal/access"
+	"freshet/internal/audit"
+	"freshet/internal/identity"
+	"freshet/internal/identity/identitytest"
+	"freshet/internal/surface"
+	"freshet/internal/systemapi"
+	"freshet/test/tally"
+)
+
+// trail keeps what is recorded.
+type trail struct{ records []audit.Record }
+
+func (t *trail) Record(r audit.Record) { t.records = append(t.records, r) }
+
+type fixture struct {
+	api    *systemapi.API
+	trail  *trail
+	tokens map[string]string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	world := identitytest.New(t)
+	policy := access.NewPolicy()
+	f := &fixture{trail: &trail{}, tokens: map[string]string{"nobody": ""}}
+	for name, edit := range map[string]func(*identity.Account){
+		"root":    func(a *identity.Account) { a.System = true },
+		"boss":    func(a *identity.Account) { a.Admin = true },
+		"viewer":  func(*identity.Account) {},
+		"without": func(*identity.Account) {},
+		"other":   func(a *identity.Account) { a.Organization, a.Admin = "globex", true },
+	} {
+		account, _ := world.Account("acme", name, edit)
+		f.tokens[name] = world.Token(account, identitytest.IssuerURL)
+	}
+	if err := policy.SetBinding(access.Binding{
+		Organization: "acme", Name: "viewer", RoleKind: "ClusterRole", Role: "metrics-viewer",
+		Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: "viewer"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	topics := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "topics", Help: "Topics."}, []string{"organization", "cluster"})
+	topics.WithLabelValues("acme", "prod").Set(7)
+	topics.WithLabelValues("globex", "secret-cluster").Set(9)
+	server := prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_the_server"})
+	registry.MustRegister(topics, server)
+	f.api = systemapi.New(systemapi.Options{
+		Options:   surface.Options{Authenticator: world.Verifier, Authorizer: policy, Auditor: f.trail},
+		Audiences: []string{identitytest.IssuerURL}, Metrics: registry,
+		Configuration: func() ([]byte, error) { return []byte("domain: example\n"), nil },
+	})
+	return f
+}
+
+func (f *fixture) get(ctx context.Context, who, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(ctx, method, "http://h"+path, http.NoBody)
+	if token := f.tokens[who]; token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	f.api.ServeHTTP(w, r)
+	return w
+}
+
+func TestWhoMayReadWhat(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, tc := range []struct {
+		who, method, path string
+		status            int
+		has, not          string
+	}{
+		{"boss", "GET", "/system/v1alpha1/metrics", 200, `topics{cluster="prod",organization="acme"} 7`, "globex"},
+		{"viewer", "GET", "/system/v1alpha1/metrics?organization=acme", 200, `cluster="prod"`, "of_the_server"},
+		{"root", "GET", "/system/v1alpha1/metrics", 200, "of_the_server", ""},
+		{"root", "GET", "/system/v1alpha1/metrics?organization=globex", 200, "secret-cluster", "acme"},
+		{"root", "GET", "/system/v1alpha1/metrics?organization=none", 200, "", "topics"},
+		{"without", "GET", "/system/v1alpha1/metrics", 403, "cloud.metrics.describe", "prod"},
+		{"nobody", "GET", "/system/v1alpha1/metrics", 401, "Unauthorized", "prod"},
+		{"boss", "GET", "/system/v1alpha1/metrics?organisation=acme", 400, "organization", "prod"},
+		{"boss", "GET", "/system/v1alpha1/metrics?%zz", 400, "malformed", "prod"},
+		{"boss", "POST", "/system/v1alpha1/metrics", 405, "use GET", "prod"},
+		{"boss", "GET", "/system/v1alpha1", 404, "nothing at this path", ""},
+		{"root", "GET", "/system/v1alpha1/configuration", 200, "domain: example", ""},
+		{"boss", "GET", "/system/v1alpha1/configuration", 403, "system administrators", "domain"},
+		{"nobody", "GET", "/system/v1alpha1/configuration", 401, "", "domain"},
+		{"nobody", "GET", "/system/v1alpha1/openapi.yaml", 200, "Freshet system", ""},
+	} {
+		w := f.get(t.Context(), tc.who, tc.method, tc.path)
+		text := w.Body.String()
+		if w.Code != tc.status || !strings.Contains(text, tc.has) || tc.not != "" && strings.Contains(text, tc.not) {
+			t.Errorf("%s: %s %s: got %d %s, want %d with %q and without %q", tc.who, tc.method, tc.path, w.Code, text, tc.status, tc.has, tc.not)
+		}
+	}
+}
+
+// Nobody learns anything of another organization, however they ask.
+func TestAttackMetricsOfOthers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	attempts, successes := 0, 0
+	for _, who := range []string{"boss", "viewer", "without", "nobody"} {
+		for _, query := range []string{
+			"?organization=globex", "?organization=globex&organization=acme", "?organization=acme&organization=globex", "?organization=*", "?organization=",
+			"?organization=acme%00globex", "?organization=GLOBEX", "?organization=acme%22%7D", "?Organization=globex", "",
+		} {
+			attempts++
+			if w := f.get(t.Context(), who, http.MethodGet, "/system/v1alpha1/metrics"+query); strings.Contains(w.Body.String(), "secret-cluster") || strings.Contains(w.Body.String(), "of_the_server") {
+				successes++
+				t.Errorf("%s asked with %q and got %s", who, query, w.Body)
+			}
+		}
+	}
+	tally.Attack(t, "metrics of another organization", attempts, successes)
+}
+
+func TestDenialsAreRecorded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.get(t.Context(), "without", http.MethodGet, "/system/v1alpha1/metrics")
+	f.get(t.Context(), "boss", http.MethodGet, "/system/v1alpha1/configuration")
+	if len(f.trail.records) != 2 || f.trail.records[0].Decision != "deny" || f.trail.records[1].Surface != "system" {
+		t.Errorf("got the records %+v, want two denials of the surface system", f.trail.records)
+	}
+}
+
+func TestDocumentIsValid(t *testing.T) {
+	t.Parallel()
+	document, err := openapi3.NewLoader().LoadFromData(openapi.Document("system"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/system/v1alpha1/metrics", "/system/v1alpha1/configuration"} {
+		if document.Paths.Find(path) == nil {
+			t.Errorf("the document does not have %s", path)
+		}
+	}
+}

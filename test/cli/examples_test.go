@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"freshet/test/pages"
+	"freshet/test/testserver"
+)
+
+// documented is a command as `freshet docs json` lists it.
+type documented struct {
+	Path, Examples, Short string
+}
+
+// Folder of what the examples need, by command: NAME.sh is run before them, in the
+// same directory, and can read what several need from $EXAMPLES. not-run.txt, own-server.txt and endless.txt say what is special.
+const preparations = "testdata/examples"
+
+// TestExamples runs every example of every help text. It finds the commands by
+// itself: one without three examples fails, and one whose examples are not run has
+// to be in not-run.txt with the reason.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	notRun, alone, endless := table(t, "not-run.txt"), table(t, "own-server.txt"), table(t, "endless.txt")
+	skipped := maps.Clone(notRun) // also where they stand in the help of another command
+	var lonely []documented
+	for _, c := range commands(t) {
+		blocks := examples(c.Examples)
+		if len(blocks) < 3 {
+			t.Errorf("%s has %d examples, want at least 3", c.Path, len(blocks))
+		}
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s is summed up as %q, want a few words without a full stop", c.Path, c.Short)
+		}
+		if reason, ok := take(notRun, c.Path); ok {
+			if len(reason) < 20 {
+				t.Errorf("%s: %q is no reason not to run its examples", c.Path, reason)
+			}
+			continue
+		}
+		if _, ok := take(alone, c.Path); ok {
+			lonely = append(lonely, c)
+			continue
+		}
+		t.Run(c.Path, func(t *testing.T) {
+			t.Parallel()
+			runExamples(t, c, server, endless, skipped)
+		})
+	}
+	t.Run("with a server of their own", func(t *testing.T) {
+		t.Parallel()
+		s, err := own()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Stop(time.Minute); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, c := range lonely {
+			t.Run(c.Path, func(t *testing.T) { runExamples(t, c, s, endless, skipped) })
+		}
+	})
+	for name, left := range map[string]map[string]string{"not-run.txt": notRun, "own-server.txt": alone} {
+		for path := range left {
+			t.Errorf("%s names %q, and there is no such command", name, path)
+		}
+	}
+}
+
+// commands asks the binary for all of its commands.
+func commands(t *testing.T) []documented {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(programs, "freshet"), "docs", "json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []documented
+	if err := json.Unmarshal(out, &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 20 {
+		t.Fatalf("freshet docs json lists %d commands, want more", len(list))
+	}
+	return list
+}
+
+// examples splits a help text's examples: each begins with a comment.
+func examples(text string) []string {
+	var blocks []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "# ") {
+			blocks = append(blocks, "")
+		}
+		if len(blocks) > 0 {
+			blocks[len(blocks)-1] += line
+		}
+	}
+	return blocks
+}
+
+func runExamples(t *testing.T, c documented, s *testserver.Server, endless, skipped map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := stand(dir, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"always", strings.ReplaceAll(c.Path, " ", "-")} {
+		script, err := os.ReadFile(filepath.Join(preparations, name+".sh"))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := bash(t.Context(), dir, s, string(script)); err != nil {
+			t.Fatalf("%s.sh: %v\n%s", name, err, out)
+		}
+	}
+	for _, block := range examples(c.Examples) {
+		if has(block, skipped) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		forever := has(block, endless)
+		if forever {
+			cancel()
+			ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
+		}
+		out, err := bash(ctx, dir, s, block)
+		switch {
+		case forever && ctx.Err() == nil:
+			t.Errorf("the example\n%s\nended by itself (%v), and is listed as one that does not:\n%s", block, err, out)
+		case !forever && err != nil:
+			t.Errorf("the example\n%s\nfails: %v\n%s", block, err, out)
+		}
+		cancel()
+	}
+}
+
+// has says whether a line of an example is in a table.
+func has(block string, entries map[string]string) bool {
+	for line := range strings.Lines(block) {
+		if _, ok := entries[strings.TrimSpace(line)]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// bash runs a script in dir, and interrupts it when the context ends.
+func bash(ctx context.Context, dir string, s *testserver.Server, script string) (string, error) {
+	folder, err := filepath.Abs(preparations)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir, cmd.Env = dir, append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "FRESHET_") }), environment(dir, s)...)
+	cmd.Env = append(cmd.Env, "EXAMPLES="+folder)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// table reads lines of the form NAME: TEXT.
+func table(t *testing.T, name string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(preparations, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			key, value, _ := strings.Cut(line, ": ")
+			entries[key] = value
+		}
+	}
+	return entries
+}
+
+func take(entries map[string]string, key string) (string, bool) {
+	value, ok := entries[key]
+	delete(entries, key)
+	return value, ok
+}
+
+// TestHowTo runs the commands of the page about the command line.
+func TestHowTo(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/howto/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := stand(dir, server); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := bash(t.Context(), dir, server, pages.Commands(string(page))); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestReference: the reference in the repository is what the commands say now.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(programs, "freshet"), "docs", "markdown", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want, err := reference(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := reference("../../docs/reference/cli")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range want {
+		if got[name] != want[name] {
+			t.Errorf("docs/reference/cli/%s is not what the commands say: run make cli-reference", name)
+		}
+		delete(got, name)
+	}
+	for name := range got {
+		t.Errorf("docs/reference/cli/%s is of no command: run make cli-reference", name)
+	}
+}
+
+func reference(dir string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the reference: %w", err)
+		}
+		texts[filepath.Base(file)] = string(text)
+	}
+	return texts, nil
+}

@@ -1,0 +1,1 @@
+freshet backup backups

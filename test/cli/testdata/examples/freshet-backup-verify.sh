@@ -1,0 +1,2 @@
+freshet backup backups
+freshet backup - > freshet.tar

@@ -1,0 +1,2 @@
+. "$EXAMPLES/orders.inc"
+freshet subscription delete orders billing

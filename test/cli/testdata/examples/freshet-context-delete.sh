@@ -1,0 +1,1 @@
+freshet login --name staging freshet-data/admin.json

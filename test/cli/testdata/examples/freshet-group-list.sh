@@ -1,0 +1,2 @@
+. "$EXAMPLES/orders.inc"
+freshet group reset workers --topic orders --to latest

@@ -1,0 +1,2 @@
+. "$EXAMPLES/orders.inc"
+. "$EXAMPLES/schemas.inc"

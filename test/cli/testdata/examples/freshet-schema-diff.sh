@@ -1,0 +1,2 @@
+. "$EXAMPLES/schemas.inc"
+freshet schema register orders-value order.avsc

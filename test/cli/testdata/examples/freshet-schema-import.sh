@@ -1,0 +1,2 @@
+. "$EXAMPLES/schemas.inc"
+freshet schema export registry.jsonl

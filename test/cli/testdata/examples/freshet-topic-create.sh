@@ -1,0 +1,1 @@
+freshet topic delete --force --ignore-not-found orders payments prices

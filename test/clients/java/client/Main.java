@@ -1,0 +1,23 @@
+import java.util.Arrays;
+
+/** Runs the scenarios: Main PROPERTIES [PART-OF-A-NAME…]. */
+public final class Main {
+    private Main() {}
+
+    public static void main(String[] args) throws Exception {
+        Producing.steps();
+        Consuming.steps();
+        Groups.steps();
+        Topics.steps();
+        Administration.steps();
+        Security.steps();
+        try {
+            Class.forName("Newest").getMethod("steps").invoke(null); // what only the newest clients have
+        } catch (ClassNotFoundException e) {
+            System.out.println("without what only the newest clients have");
+        }
+        boolean good = Scenario.run(args[0], Arrays.asList(args).subList(1, args.length));
+        System.out.println("end");
+        System.exit(good ? 0 : 1); // clients that failed to close hold nothing up
+    }
+}

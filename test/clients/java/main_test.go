@@ -1,0 +1,209 @@
+package java_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/test/testserver"
+)
+
+var binary string
+
+func TestMain(m *testing.M) {
+	if os.Getenv("FRESHET_TEST_JAVA") == "" {
+		os.Exit(m.Run()) // every test says that it is left out
+	}
+	testserver.Main(m, &binary)
+}
+
+// libraries is where hack/java-libs.sh puts what it fetches.
+const libraries = "../../../.cache/java"
+
+// machines bounds the virtual machines that run at a time.
+var machines = make(chan struct{}, 2)
+
+// need leaves a test out where what it needs is missing, and says so.
+func need(t *testing.T, libs ...string) {
+	t.Helper()
+	if os.Getenv("FRESHET_TEST_JAVA") == "" {
+		t.Skip("NOT TESTED: FRESHET_TEST_JAVA is not set; make test-java sets it")
+	}
+	for _, name := range libs {
+		if _, err := os.Stat(filepath.Join(libraries, name, "pom.xml")); err != nil {
+			t.Skipf("NOT TESTED: the Java libraries %s are not there; hack/java-libs.sh %s fetches them", name, name)
+		}
+	}
+}
+
+// server is one for a test, and the settings with which clients reach it.
+type server struct {
+	*testing.T
+	*testserver.Server
+	dir string
+}
+
+func start(t *testing.T) *server {
+	t.Helper()
+	s := &server{T: t, dir: t.TempDir()}
+	var err error
+	if s.Server, err = testserver.Start(t.Context(), binary, s.dir, testserver.Options{Stream: true}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(30 * time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// page is the how-to whose settings the tests use.
+const page = "../../../docs/howto/java.md"
+
+// settings writes a file of the how-to into the test's folder, with the addresses and
+// secrets of the server and more lines at its end, and returns its path.
+func (s *server) settings(name string, more ...string) string {
+	s.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		s.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(text), "```properties\n# "+name+"\n")
+	block, _, closed := strings.Cut(block, "```")
+	if !found || !closed {
+		s.Fatalf("%s has no file %s", page, name)
+	}
+	block = strings.NewReplacer(
+		"127.0.0.1:9092", s.Stream, "127.0.0.1:9093", s.StreamTLS, "http://127.0.0.1:8080", s.URL, "127.0.0.1:8083", "127.0.0.1:0",
+		"THE-API-KEY", s.Token, "CLIENT-ID", s.ClientID, "CLIENT-SECRET", s.ClientSecret,
+		"freshet-data", s.DataDir, "connect/", s.dir+"/",
+	).Replace(block)
+	return s.file(name, block+strings.Join(more, "\n"))
+}
+
+// file writes a file into the test's folder and returns its path.
+func (s *server) file(name, text string) string {
+	s.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
+// compile compiles the programs of folders against libraries and returns the class
+// path of both.
+func compile(t *testing.T, libs string, folders ...string) string {
+	t.Helper()
+	var sources []string
+	for _, folder := range folders {
+		found, err := filepath.Glob(filepath.Join(folder, "*.java"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no programs in %s (error %v)", folder, err)
+		}
+		sources = append(sources, found...)
+	}
+	libs, err := filepath.Abs(filepath.Join(libraries, libs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes := t.TempDir()
+	args := append([]string{"-nowarn", "-proc:none", "-Xlint:none", "-cp", libs + "/*", "-d", classes}, sources...)
+	if out, err := exec.CommandContext(t.Context(), "javac", args...).CombinedOutput(); err != nil {
+		t.Fatalf("javac: %v\n%s", err, out)
+	}
+	return classes + ":" + libs + "/*"
+}
+
+// java is a command that runs a class. Small and quick to start: what is tested is
+// the server.
+func java(ctx context.Context, classpath string, flags []string, class string, args ...string) *exec.Cmd {
+	all := append([]string{
+		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-cp", classpath,
+	}, flags...)
+	cmd := exec.CommandContext(ctx, "java", append(append(all, class), args...)...)
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// run runs a class to its end and returns what it wrote to its standard output, and
+// both its outputs. A virtual machine more than there may be waits.
+func run(t *testing.T, classpath string, flags []string, stdin io.Reader, class string, args ...string) (out, all string, err error) {
+	t.Helper()
+	machines <- struct{}{}
+	defer func() { <-machines }()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	var stdout, both strings.Builder
+	cmd := java(ctx, classpath, flags, class, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, io.MultiWriter(&stdout, &both), &both
+	err = cmd.Run()
+	return stdout.String(), both.String(), err
+}
+
+// ask asks the server over HTTP.
+func (s *server) ask(method, path, body string) (status int, text string) {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.Token)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.Fatal(err)
+	}
+	raw, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		s.Fatal(err)
+	}
+	return response.StatusCode, string(raw)
+}
+
+// call asks for something that must succeed.
+func (s *server) call(method, path, body string) string {
+	s.Helper()
+	status, text := s.ask(method, path, body)
+	if status/100 != 2 {
+		s.Fatalf("%s %s: got %d %s, want success", method, path, status, text)
+	}
+	return text
+}
+
+// nobody is the token of a service account without any role.
+func (s *server) nobody() string {
+	s.Helper()
+	const accounts = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts"
+	s.call(http.MethodPost, accounts, `{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}`)
+	wanted := fmt.Sprintf(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [%q]}}`, audience)
+	status, text := s.ask(http.MethodPost, accounts+"/nobody/token", wanted)
+	for end := time.Now().Add(time.Minute); status == http.StatusNotFound && time.Now().Before(end); {
+		status, text = s.ask(http.MethodPost, accounts+"/nobody/token", wanted) // it has no credentials yet
+	}
+	var made struct {
+		Status struct {
+			Token string `json:"token"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal([]byte(text), &made); err != nil || made.Status.Token == "" {
+		s.Fatalf("got %d %s (error %v), want a token", status, text, err)
+	}
+	return made.Status.Token
+}
+
+// audience is that of the first cluster's instance.
+const audience = "urn:vendor:messaging:default:default"
