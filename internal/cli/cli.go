@@ -17,9 +17,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/internal/cli/apikeycmd"
 	"freshet/internal/cli/authcmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/identitycmd"
 	"freshet/internal/cli/messagecmd"
 	"freshet/internal/cli/resourcecmd"
 	"freshet/internal/cli/schemacmd"
@@ -79,15 +81,21 @@ registry.
 A server that was started in this directory is found by itself. Others are
 named by a context, which 'freshet login' makes.
 
-Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout.`,
+Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout,
+130 interrupted.`,
 		Example: `  # start everything, with data in ./freshet-data
   freshet serve
 
-  # check a configuration file before using it
-  freshet config check freshet.yaml
+  # what does it have? in another terminal, in the same directory
+  freshet get all
 
-  # point kubectl at the server on this machine
-  freshet kubeconfig > kubeconfig`,
+  # a message in, and out again
+  freshet topic create greetings
+  echo hello | freshet produce greetings
+  freshet tail greetings --from earliest --no-follow
+
+  # another server
+  freshet login credentials.json`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          command.NoArgs,
@@ -112,6 +120,8 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	for _, family := range [][]*cobra.Command{
 		authcmd.Commands(env),
 		resourcecmd.Commands(env),
+		identitycmd.Commands(env),
+		apikeycmd.Commands(env),
 		messagecmd.Commands(env),
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
@@ -119,6 +129,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		root.AddCommand(family...)
 	}
 	root.AddCommand(command.Offline(newDocs(env), newCompletion(env))...)
+	completeFlags(root, env)
 	return root
 }
 

@@ -3,6 +3,7 @@ package messaging_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -126,6 +127,33 @@ func TestNewClusterHasPublicDefault(t *testing.T) {
 	if list, err := again.Namespaces(t.Context(), "public"); err != nil || len(list) != 0 {
 		t.Fatalf("got %v, %v", list, err)
 	}
+}
+
+func TestTenantsAndNamespacesAreBounded(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{Limits: messaging.Limits{Tenants: 3, Namespaces: 3}})
+	ctx := t.Context()
+	for i, last := 0, false; !last; i++ {
+		err := c.CreateTenant(ctx, messaging.Tenant{Name: fmt.Sprint("t", i)})
+		if last = errors.Is(err, messaging.ErrTopicLimit); !last {
+			c.do(err)
+		}
+		if i > 3 {
+			t.Fatalf("tenant %d: got it, want the limit of 3", i)
+		}
+	}
+	for i, last := 0, false; !last; i++ {
+		err := c.CreateNamespace(ctx, names.Namespace{Tenant: "t0", Name: fmt.Sprint("n", i)}, messaging.Policies{})
+		if last = errors.Is(err, messaging.ErrTopicLimit); !last {
+			c.do(err)
+		}
+		if i > 3 {
+			t.Fatalf("namespace %d: got it, want the limit of 3", i)
+		}
+	}
+	// What is deleted makes room.
+	c.do(c.DeleteNamespace(ctx, names.Namespace{Tenant: "t0", Name: "n0"}, false))
+	c.do(c.CreateNamespace(ctx, names.Namespace{Tenant: "t0", Name: "n9"}, messaging.Policies{}))
 }
 
 func TestTenantsAndNamespaces(t *testing.T) {

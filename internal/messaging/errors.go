@@ -19,7 +19,7 @@ var (
 	ErrPartitioned     = errs.New(errs.Precondition, "call is not allowed on a partitioned topic; name one partition")
 	ErrPartitionName   = errs.New(errs.Conflict, "topic name ends in -partition-<number>, which only partitions of a topic may; choose another name")
 	ErrNoAutoCreation  = errs.New(errs.Precondition, "topic does not exist and cannot be auto-created")
-	ErrTopicLimit      = errs.New(errs.Precondition, "limit of topics or subscriptions is reached; delete some or raise the limit")
+	ErrTopicLimit      = errs.New(errs.Precondition, "limit of tenants, namespaces, topics or subscriptions is reached; delete some or raise the limit")
 
 	ErrPartitionCount = errs.New(errs.Invalid, "number of partitions is out of range")
 

@@ -15,6 +15,8 @@ type Limits struct {
 	MaxDelay      time.Duration // how far in the future delivery may be; 366 days
 	MaxUnacked    int           // leased messages of a subscription; 200,000
 	Partitions    int32         // partitions of a topic; 1024
+	Tenants       int           // tenants of the cluster; 10,000
+	Namespaces    int           // namespaces of the cluster; 100,000
 	Topics        int           // topics of the cluster; 1,000,000
 	Subscriptions int           // subscriptions of a topic; 10,000
 	Waiting       int           // consumers waiting at the same time; 50,000
@@ -34,6 +36,8 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.MaxDelay, 366*24*time.Hour)
 	setDefault(&l.MaxUnacked, 200_000)
 	setDefault(&l.Partitions, 1024)
+	setDefault(&l.Tenants, 10_000)
+	setDefault(&l.Namespaces, 100_000)
 	setDefault(&l.Topics, 1_000_000)
 	setDefault(&l.Subscriptions, 10_000)
 	setDefault(&l.Waiting, 50_000)

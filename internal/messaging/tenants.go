@@ -59,6 +59,9 @@ func (b *Broker) CreateTenant(ctx context.Context, t Tenant) error {
 		if _, ok := c.tenants.Get(t.Name); ok {
 			return nil, ErrTenantExists
 		}
+		if c.tenants.Len() >= b.limits.Tenants {
+			return nil, errs.Newf(errs.Precondition, "%w: a cluster may have %d tenants", ErrTopicLimit, b.limits.Tenants)
+		}
 		return [][]byte{record{Op: opTenant, Tenant: &t}.encode()}, nil
 	})
 	return err

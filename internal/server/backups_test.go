@@ -83,11 +83,11 @@ func TestRestoreThatWasCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &server{cfg: &config.Config{DataDir: dir}}
+	s := &server{cfg: &config.Config{DataDir: dir}, room: openRoom(dir)}
 	if err := s.openDirectory(t.Context()); err == nil {
 		t.Error("a server starts on half a data directory, want an error")
 	}
-	if err := s.lock.release(); err != nil {
+	if err := errors.Join(s.room.close(), s.lock.release()); err != nil {
 		t.Fatal(err)
 	}
 	r := &restoring{backup.RestoreOptions{DataDir: dir}}

@@ -25,6 +25,8 @@ type collector struct {
 	messages *messagingMetrics
 	quotas   quotaMetrics
 	store    storeMetrics
+	stream   streamMetrics
+	signIns  signInMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -47,6 +49,8 @@ func newCollector(s *server) *collector {
 		messages: newMessagingMetrics(),
 		quotas:   newQuotaMetrics(),
 		store:    newStoreMetrics(),
+		stream:   newStreamMetrics(),
+		signIns:  newSignInMetrics(),
 	}
 }
 
@@ -68,10 +72,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		c.collectRegistry(cluster, gauge)
 		c.messages.collect(ch, cluster, c.server.settings().Metrics.Topics)
+		c.stream.collectGroups(ch, cluster, c.server.settings().Metrics.Topics)
 	}
+	c.stream.collect(ch, c.server.stream.server)
 	gauge(c.clusters, float64(healthy), "true")
 	gauge(c.clusters, float64(failing), "false")
 	c.quotas.collect(ch, c.server.quotas)
+	c.signIns.collect(ch, &c.server.signIns, c.server.identity.directory.Sessions())
 	accounts, keys := c.server.identity.directory.Len()
 	gauge(c.accounts, float64(accounts))
 	gauge(c.keys, float64(keys))

@@ -50,8 +50,8 @@ const copyButton = text => html`<button type="button" class="ghost square copy" 
 export const copyField = (value, label = '') => html`<span class="copy-field"><code title=${label || value}>${value}</code>${copyButton(value)}</span>`
 /** A short id in running text. */
 export const copyText = value => html`<span class="copy-text">${value}${copyButton(value)}</span>`
-/** A block of code. */
-export const codeBlock = (text, label = 'Code') => html`<div class="code"><pre tabindex="0" aria-label=${label}>${text}</pre>${copyButton(text)}</div>`
+/** A block of code; "wrap" for what has no lines of its own, a token or a link. */
+export const codeBlock = (text, label = 'Code', kind = '') => html`<div class="code ${kind}"><pre tabindex="0" aria-label=${label}>${text}</pre>${copyButton(text)}</div>`
 
 export const badge = (kind, text, title = '') => html`<span class="badge ${kind}" title=${title || nothing}>${text}</span>`
 
@@ -95,8 +95,9 @@ export function button(label, o) {
 export const heading = ({ title, sub, crumbs = [], actions, badge: mark }) => html`
   <header class="page-head">
     ${crumbs.length ? html`<nav class="crumbs" aria-label="Path">${crumbs.map(([text, href]) => html`<a href=${href}>${text}</a>${icon('chevron', 14)}`)}</nav>` : nothing}
-    <div class="page-title"><h1>${title}</h1>${mark ?? nothing}<div class="actions">${actions ?? nothing}</div></div>
+    <div class="page-title"><h1>${title}</h1>${mark ?? nothing}</div>
     ${sub ? html`<p class="sub">${sub}</p>` : nothing}
+    ${actions ? html`<div class="actions">${actions}</div>` : nothing}
   </header>`
 
 /** Nothing here yet: what it is, one button, the same as a command, one link. */
@@ -135,7 +136,7 @@ export const liveMark = list => html`<span class="live ${list.state}" title=${{ 
 
 /** Tabs of a page; the tab is in the URL. */
 export const tabs = (list, key = 'tab') => {
-  const now = route.query.get(key) ?? list[0][0]
+  const now = tabOf(list, key)
   return html`<nav class="tabs" aria-label="Views">${list.map(([id, text, n]) => html`<a href=${link(route.org, route.page, route.names, { [key]: id === list[0][0] ? '' : id })} aria-current=${id === now ? 'page' : nothing}
     @click=${e => { e.preventDefault(); setQuery({ [key]: id === list[0][0] ? '' : id }) }}>${text}${n != null ? html`<span class="count">${n}</span>` : nothing}</a>`)}</nav>`
 }

@@ -8,7 +8,7 @@ import { session } from '../lib/session.js'
 import { can } from '../lib/perms.js'
 import { update } from '../lib/store.js'
 import { ago, badge, codeBlock, copyText, denied, empty, facts, failure, heading, loading, tabOf, tabs } from '../lib/widgets.js'
-import { metricsOf, plotOf } from '../lib/metrics.js'
+import { metricsOf, parseMetrics, plotOf } from '../lib/metrics.js'
 import { usage } from './clusters.js'
 
 export default ctx => {
@@ -19,10 +19,11 @@ export default ctx => {
   poll(() => ask('quota', () => get(`/api/v1/namespaces/${encodeURIComponent(ctx.org)}/resourcequotas/organization`, bg)), 3000, ctx.signal)
   ask('version', () => get('/version', bg))
   const series = metricsOf(ctx)
+  if (session.who?.systemAdministrator) ask('build', () => get('/system/v1alpha1/metrics', { ...bg, accept: 'text/plain' }).then(t => parseMetrics(t).find(m => m.name === 'freshet_build_info')?.labels))
   let auditKey = ''
   const views = [['health', 'Health'], ['metrics', 'Metrics'], ['usage', 'Quotas'], ['audit', 'Audit log'], ['config', 'Configuration']]
   const parts = {
-    health: () => html`${failure(state.errors.health)}${state.health ? health(state, series.build()) : loading()}`,
+    health: () => html`${failure(state.errors.health)}${state.health ? health(state) : loading()}`,
     usage: () => state.errors.quota ? denied('quotas', state.errors.quota) : usage(state.quota),
     metrics: () => series.error ? denied('metrics', series.error, 'cloud.metrics.describe') : metrics(series),
     audit: () => {
@@ -33,7 +34,7 @@ export default ctx => {
     config: () => {
       if (!session.who?.systemAdministrator) return denied('the configuration', { message: 'The configuration of the server is for system administrators only.' })
       if (!state.config && !state.errors.config && !state.asked) { state.asked = true; ask('config', () => get('/system/v1alpha1/configuration', { accept: 'application/yaml', signal: ctx.signal })) }
-      return html`${failure(state.errors.config)}${state.config ? html`<p class="muted small lead">What is in force, with defaults. Secrets are names of files.</p>${codeBlock(state.config, 'Configuration')}` : loading(8)}`
+      return html`${failure(state.errors.config)}${state.config ? html`<p class="muted small lead">What is in force, with defaults. Secrets are names of files.</p>${codeBlock(state.config, 'Configuration', 'tall')}` : loading(8)}`
     },
   }
   return () => html`${heading({ title: 'System', badge: state.health ? badge(state.health.ok ? 'ok' : 'bad', state.health.ok ? 'Healthy' : 'Not ready') : nothing, sub: location.host })}${tabs(views)}${parts[tabOf(views)]()}`
@@ -49,8 +50,8 @@ export async function readHealth(o) {
 
 const what = { ping: 'The process answers', log: 'The log can be written', startup: 'Everything has started', clusters: 'The clusters are open and work', 'etcd-quota': 'The store of resources has room', etcd: 'The store of resources answers', 'etcd-readiness': 'The store of resources is ready', shutdown: 'It is not shutting down' }
 
-const health = (s, build) => html`<div class="grid"><section class="card c7"><h2>Checks</h2><div class="rows-list">${s.health.checks.map(c => html`<div>${badge(c.ok ? 'ok' : 'bad', c.ok ? 'OK' : 'Failed')}<span class="mono small">${c.name}</span><span class="spacer"></span><span class="muted small hide-narrow">${what[c.name] ?? ''}</span></div>`)}</div></section>
-  <section class="card c5"><h2>Server</h2>${facts([build?.version && ['Version', build.version], build?.commit && ['Commit', copyText(build.commit.slice(0, 12))], ['API machinery', s.version?.gitVersion], ['Go', s.version?.goVersion], ['Platform', s.version?.platform]])}</section></div>`
+const health = s => html`<div class="grid"><section class="card c7"><h2>Checks</h2><div class="rows-list">${s.health.checks.map(c => html`<div>${badge(c.ok ? 'ok' : 'bad', c.ok ? 'OK' : 'Failed')}<span class="mono small">${c.name}</span><span class="spacer"></span><span class="muted small hide-narrow">${what[c.name] ?? ''}</span></div>`)}</div></section>
+  <section class="card c5"><h2>Server</h2>${facts([s.build && ['Version', s.build.version], s.build && ['Commit', copyText(s.build.commit.slice(0, 12))], ['API machinery', s.version?.gitVersion], ['Go', s.version?.goVersion], ['Platform', s.version?.platform]])}</section></div>`
 
 const metrics = s => s.ready ? html`<div class="grid">
   ${[['Messages in', 'freshet_namespace_produced_messages_total', '/s'], ['Messages out', 'freshet_namespace_delivered_messages_total', '/s'], ['Acknowledged', 'freshet_namespace_acknowledgements_total', '/s'], ['Bytes in', 'freshet_namespace_produced_bytes_total', 'B/s'], ['Backlog', 'freshet_namespace_backlog_messages', ''], ['Stored', 'freshet_namespace_stored_bytes', 'B']]
@@ -67,18 +68,18 @@ function auditQuery(org) {
 function auditView(org, s, again) {
   if (!can(org, 'cloud.auditrecords.list') || s.errors.audit?.status === 403) return denied('the audit log', s.errors.audit, 'cloud.auditrecords.list')
   const choose = (key, list) => html`<select aria-label=${key} @change=${e => setQuery({ [key]: e.target.value, until: '' })}><option value="">any ${key}</option>${list.map(v => html`<option ?selected=${v === route.query.get(key)}>${v}</option>`)}</select>`
-  const type = key => html`<input aria-label=${key} placeholder=${key} .value=${route.query.get(key) ?? ''} @change=${e => setQuery({ [key]: e.target.value, until: '' })}>`
-  return html`<div class="filters">${choose('surface', ['resources', 'messages', 'registry', 'stream', 'token', 'audit', 'system'])}${choose('decision', ['allow', 'deny'])}${type('principal')}${type('verb')}${type('resource')}${type('requestId')}<button type="button" @click=${again}>Refresh</button></div>
+  const type = (key, word = key) => html`<input aria-label=${word} placeholder=${word} .value=${route.query.get(key) ?? ''} @change=${e => setQuery({ [key]: e.target.value, until: '' })}>`
+  return html`<div class="filters">${choose('surface', ['resources', 'messages', 'registry', 'stream', 'token', 'audit', 'system'])}${choose('decision', ['allow', 'deny'])}${type('principal')}${type('verb')}${type('resource')}${type('requestId', 'request id')}<button type="button" @click=${again}>Refresh</button></div>
     ${failure(s.errors.audit)}
     ${!s.audit ? s.errors.audit ? nothing : loading(6) : s.audit.records.length ? html`${table({
       rows: s.audit.records, noun: 'records', label: 'Audit log',
       columns: [
-        { title: 'When', text: r => r.time, cell: r => ago(r.time), width: '104px' },
+        { title: 'What', text: r => `${r.verb} ${r.resource ?? ''} ${r.surface}`, cell: r => html`${r.verb} <span class="muted">${r.resource ?? ''}</span>`, width: 'minmax(0,1.1fr)' },
+        { title: 'Answer', text: r => `${r.decision} ${r.status ?? ''}`, cell: r => badge(r.decision === 'deny' ? 'bad' : 'ok', r.status ?? r.decision, `request ${r.requestId}`), width: '84px' },
         { title: 'Who', text: r => r.principal ?? '', cell: r => r.principal ? html`<span title=${r.principal}>${r.principal.split('@')[0]}</span>` : html`<span class="muted">unknown</span>`, width: 'minmax(0,.8fr)' },
-        { title: 'What', text: r => `${r.verb} ${r.resource ?? ''} ${r.surface}`, cell: r => html`${r.verb} <span class="muted">${r.resource ?? ''}</span>`, width: 'minmax(0,1fr)' },
+        { title: 'When', text: r => r.time, cell: r => ago(r.time), width: '104px' },
         { title: 'On', text: r => r.scope ?? '', cell: r => html`<span class="mono small" title=${r.scope}>${(r.scope ?? '').replace(/^organization\/[^/]+\/?/, '')}</span>`, width: 'minmax(0,1.5fr)', wide: true },
         { title: 'By', text: r => r.role ?? r.by ?? '', width: 'minmax(0,.8fr)', wide: true },
-        { title: 'Answer', text: r => `${r.decision} ${r.status ?? ''}`, cell: r => badge(r.decision === 'deny' ? 'bad' : 'ok', r.status ?? r.decision, `request ${r.requestId}`), width: '84px' },
       ],
     })}${s.audit.until ? html`<p class="lead"><button type="button" @click=${() => setQuery({ until: s.audit.until })}>Older records</button></p>` : nothing}` : empty({ icon: 'activity', title: 'No record matches', text: 'Writes, administrative calls and denials leave records. Widen the filter, or do something.' })}`
 }

@@ -110,6 +110,7 @@ func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.Err
 func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	object, before := obj.(T), old.(T)
 	errs := s.kind.unknownFields(object) // the machinery looks at the metadata of updates
+	errs = append(errs, crowded(object, before)...)
 	if s.kind.validator != nil {
 		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
 	}
@@ -127,6 +128,8 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 		validateName = s.kind.nameValidator.ValidateName
 	}
 	errs := apivalidation.ValidateObjectMetaAccessor(object, !s.kind.info.ClusterScoped, validateName, field.NewPath("metadata"))
+	var none T
+	errs = append(errs, crowded(object, none)...)
 	return append(errs, s.kind.unknownFields(object)...)
 }
 

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// How much of a kind the metadata of an object may have. Its size alone would allow
+// a hundred thousand labels, and owners, each of which is looked up.
+const (
+	maxLabels      = 1000
+	maxAnnotations = 1000
+	maxFinalizers  = 100
+	maxOwners      = 100
+)
+
+// crowded refuses metadata with too much of a kind. An object that has too much
+// already may be changed as long as it does not get more.
+func crowded(object, before metav1.Object) field.ErrorList {
+	var had metav1.Object = &metav1.ObjectMeta{}
+	if v := reflect.ValueOf(before); v.IsValid() && !v.IsNil() {
+		had = before
+	}
+	var errs field.ErrorList
+	for _, part := range []struct {
+		name           string
+		has, had, most int
+	}{
+		{"labels", len(object.GetLabels()), len(had.GetLabels()), maxLabels},
+		{"annotations", len(object.GetAnnotations()), len(had.GetAnnotations()), maxAnnotations},
+		{"finalizers", len(object.GetFinalizers()), len(had.GetFinalizers()), maxFinalizers},
+		{"ownerReferences", len(object.GetOwnerReferences()), len(had.GetOwnerReferences()), maxOwners},
+	} {
+		if part.has > part.most && part.has > part.had {
+			errs = append(errs, field.TooMany(field.NewPath("metadata", part.name), part.has, part.most))
+		}
+	}
+	return errs
+}

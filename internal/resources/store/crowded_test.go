@@ -1,0 +1,38 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestCrowded(t *testing.T) {
+	t.Parallel()
+	with := func(n int) *metav1.ObjectMeta {
+		o := &metav1.ObjectMeta{Labels: map[string]string{}, Annotations: map[string]string{}}
+		for i := range n {
+			o.Labels[fmt.Sprint(i)], o.Annotations[fmt.Sprint(i)] = "", ""
+			o.Finalizers = append(o.Finalizers, fmt.Sprint("f/", i))
+			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{Name: fmt.Sprint(i)})
+		}
+		return o
+	}
+	var none *metav1.ObjectMeta
+	for _, tc := range []struct {
+		name           string
+		object, before *metav1.ObjectMeta
+		want           int
+	}{
+		{"few", with(100), none, 0},
+		{"too many finalizers and owners", with(101), none, 2},
+		{"too many of everything", with(1001), none, 4},
+		{"too many as before", with(1001), with(1001), 0},
+		{"more than before", with(1002), with(1001), 4},
+		{"fewer than before", with(1001), with(1002), 0},
+	} {
+		if got := crowded(tc.object, tc.before); len(got) != tc.want {
+			t.Errorf("%s: got %v, want %d errors", tc.name, got, tc.want)
+		}
+	}
+}
