@@ -134,4 +134,8 @@ func TestStreamCluster(t *testing.T) {
 	if err != nil || found[0].Error.Code() != kafka.ErrNoError || found[0].Config["advertised.listeners"].Value != "SASL_PLAINTEXT://"+os.Getenv("FRESHET_STREAM") {
 		t.Errorf("broker configuration: got %+v, %v; want the listeners", found, err)
 	}
+	found, err = a.DescribeConfigs(ctx, []kafka.ConfigResource{{Type: kafka.ResourceGroup, Name: "any"}})
+	if err != nil || found[0].Error.Code() != kafka.ErrNoError || found[0].Config["consumer.session.timeout.ms"].Value != "45000" {
+		t.Errorf("group configuration: got %+v, %v; want the session timeout", found, err)
+	}
 }
