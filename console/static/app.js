@@ -176,6 +176,11 @@ addEventListener('keydown', e => {
 })
 addEventListener('click', () => { if (chip) { chip = false; update() } })
 
+// A page that the browser keeps for its back button would keep its streams, and with
+// them the few connections that there are without HTTP/2.
+addEventListener('pagehide', () => shown.ending?.abort())
+addEventListener('pageshow', e => { if (e.persisted) { shown.key = ''; update() } })
+
 // --- start ---
 
 drawWith(draw)

@@ -10,7 +10,7 @@ export function span(seconds) {
     if (s < size && !(size === 1 && !parts.length)) { if (parts.length) break; continue }
     parts.push(`${Math.floor(s / size)}${name}`)
     s %= size
-    if (parts.length === 2 || seconds >= 7 * 86400 && size === 86400) break
+    if (parts.length === 2 || seconds >= 10 * size) break
   }
   return parts.join(' ')
 }

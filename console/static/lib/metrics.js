@@ -4,7 +4,7 @@ import { html } from './html.js'
 import { get } from './api.js'
 import { poll } from './watch.js'
 import { emit, on, update } from './store.js'
-import { short } from './format.js'
+import { absolute, short } from './format.js'
 
 /** Parses the text format: a list of {name, labels, value}. */
 export function parseMetrics(text) {
@@ -26,7 +26,7 @@ const keep = 150
 
 /** Follows the metrics of an organization. */
 export function metricsOf(ctx, every = 2000) {
-  const s = { times: [], byName: new Map(), error: null, ready: false, info: null, build: () => s.info, total: name => sum(s, name) }
+  const s = { times: [], byName: new Map(), error: null, ready: false, total: name => sum(s, name) }
   poll(async () => {
     if (s.error?.status === 403) return
     try {
@@ -95,8 +95,8 @@ class LivePlot extends HTMLElement {
     this.plot = new uPlot({
       width: this.clientWidth, height: 180, cursor: { y: false }, legend: { live: true }, padding: [10, 8, 0, 0],
       scales: { y: { range: (u, min, max) => [0, Math.max(max * 1.1, 1)] } },
-      axes: [{ ...axis, space: 80 }, { ...axis, size: 52, values: (u, list) => list.map(short) }],
-      series: [{ label: 'Time' }, ...(keys.length ? keys : ['none']).map((k, i) => ({ label: k || 'all', stroke: strokes[i], width: 1.6, points: { show: false }, value: (u, v) => v == null ? '–' : `${short(v)} ${unit}`, ...(keys.length < 2 && { fill: strokes[i] + '22' }) }))],
+      axes: [{ ...axis, space: 80, values: (u, list) => list.map(t => absolute(t * 1000).slice(11)) }, { ...axis, size: 52, values: (u, list) => list.map(short) }],
+      series: [{ label: 'Time', value: (u, t) => t == null ? '–' : absolute(t * 1000).slice(11) }, ...(keys.length ? keys : ['none']).map((k, i) => ({ label: k || 'all', stroke: strokes[i], width: 1.6, points: { show: false }, value: (u, v) => v == null ? '–' : `${short(v)} ${unit}`, ...(keys.length < 2 && { fill: strokes[i] + '22' }) }))],
     }, data, this)
   }
 }

@@ -5,12 +5,13 @@ import { icon } from './icons.js'
 import { route, setQuery } from './router.js'
 import { count } from './format.js'
 
-const rowHeight = 46, narrow = matchMedia('(max-width: 720px)')
+const narrow = matchMedia('(max-width: 860px)')
 
 /**
  * <data-table .data=${{ rows, columns, href, label, noun, tools, quiet }}>
  * columns: {title, text(row) for filter and order, cell(row) to show (text without it), width
- * as a track of a grid, wide: true to leave it out on narrow screens, num: true}.
+ * as a track of a grid, num: true; on narrow screens the first column and the second
+ * stand in one line, the others beneath; wide: true leaves one out there, said: true puts its title before it}.
  * href(row) is where a row leads; key "q" of the URL filters, "sort" orders.
  */
 class DataTable extends HTMLElement {
@@ -55,9 +56,10 @@ class DataTable extends HTMLElement {
   draw() {
     if (!this.now || !this.isConnected) return
     const { columns, rows, noun = 'rows', label, tools, quiet } = this.now
+    const rowHeight = narrow.matches ? 64 : 46
     const cols = columns.map((c, i) => ({ ...c, i })).filter(c => !narrow.matches || !c.wide)
     const list = this.shown()
-    const grid = `grid-template-columns:${cols.map(c => c.width ?? 'minmax(0,1fr)').join(' ')}`
+    const grid = narrow.matches ? '' : `grid-template-columns:${cols.map(c => c.width ?? 'minmax(0,1fr)').join(' ')}`
     const body = this.querySelector('.rows')
     const top = body ? -body.getBoundingClientRect().top : 0
     const many = list.length > 60
@@ -66,7 +68,7 @@ class DataTable extends HTMLElement {
     const q = route.query.get(this.prefix + 'q') ?? ''
     render(html`
       ${quiet ? nothing : html`<div class="table-tools">
-        <label class="filter">${icon('search', 16)}<input type="search" data-filter placeholder="Filter" aria-label=${`Filter ${noun}`} .value=${q} @input=${e => setQuery({ [this.prefix + 'q']: e.target.value })}><kbd>/</kbd></label>
+        <label class="filter">${icon('search', 16)}<input type="search" data-filter placeholder="Filter" aria-label=${`Filter ${noun}`} .value=${q} @input=${e => { setQuery({ [this.prefix + 'q']: e.target.value }); this.draw() }}><kbd>/</kbd></label>
         <span class="muted small" role="status">${list.length === rows.length ? `${count(rows.length)} ${noun}` : `${count(list.length)} of ${count(rows.length)} ${noun}`}</span>${tools ?? nothing}</div>`}
       <div class="table" role="table" aria-label=${label ?? noun} aria-rowcount=${list.length + 1}>
         <div class="row head" role="row" .style=${grid}>${cols.map(c => html`<div role="columnheader" class=${c.num ? 'num' : ''} aria-sort=${this.order(c.i)}>${c.text && !quiet
@@ -82,7 +84,8 @@ class DataTable extends HTMLElement {
   row(r, cols, grid, n) {
     const href = this.now.href?.(r)
     return html`<div role="row" aria-rowindex=${n + 2} class="row ${href ? 'to' : ''} ${this.now.rowClass?.(r) ?? ''}" .style=${grid} @click=${e => { if (href && !e.target.closest('a,button,input,select') && !String(getSelection())) e.currentTarget.querySelector('a')?.click() }}>
-      ${cols.map((c, i) => html`<div role="cell" class="${c.num ? 'num' : ''} ${c.className ?? ''}">${i === 0 && href ? html`<a href=${href}>${c.cell ? c.cell(r) : c.text(r)}</a>` : c.cell ? c.cell(r) : c.text(r)}</div>`)}</div>`
+      ${(narrow.matches ? cols.slice(0, 2) : cols).map((c, i) => html`<div role="cell" class=${c.num && !narrow.matches ? 'num' : ''}>${i === 0 && href ? html`<a href=${href}>${show(c, r)}</a>` : show(c, r)}</div>`)}
+      ${narrow.matches && cols.length > 2 ? html`<div role="cell" class="second">${cols.slice(2).map(c => html`<span>${c.said ? c.title.toLowerCase() + ' ' : ''}${show(c, r)}</span>`)}</div>` : nothing}</div>`
   }
 
   order(i) {
@@ -103,6 +106,7 @@ class DataTable extends HTMLElement {
     if (a) { e.preventDefault(); a.focus() }
   }
 }
+const show = (column, row) => column.cell ? column.cell(row) : column.text(row)
 customElements.define('data-table', DataTable)
 
 export const table = data => html`<data-table .data=${data}></data-table>`

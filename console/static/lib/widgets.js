@@ -95,8 +95,9 @@ export function button(label, o) {
 export const heading = ({ title, sub, crumbs = [], actions, badge: mark }) => html`
   <header class="page-head">
     ${crumbs.length ? html`<nav class="crumbs" aria-label="Path">${crumbs.map(([text, href]) => html`<a href=${href}>${text}</a>${icon('chevron', 14)}`)}</nav>` : nothing}
-    <div class="page-title"><h1>${title}</h1>${mark ?? nothing}<div class="actions">${actions ?? nothing}</div></div>
+    <div class="page-title"><h1>${title}</h1>${mark ?? nothing}</div>
     ${sub ? html`<p class="sub">${sub}</p>` : nothing}
+    ${actions ? html`<div class="actions">${actions}</div>` : nothing}
   </header>`
 
 /** Nothing here yet: what it is, one button, the same as a command, one link. */
@@ -135,7 +136,7 @@ export const liveMark = list => html`<span class="live ${list.state}" title=${{ 
 
 /** Tabs of a page; the tab is in the URL. */
 export const tabs = (list, key = 'tab') => {
-  const now = route.query.get(key) ?? list[0][0]
+  const now = tabOf(list, key)
   return html`<nav class="tabs" aria-label="Views">${list.map(([id, text, n]) => html`<a href=${link(route.org, route.page, route.names, { [key]: id === list[0][0] ? '' : id })} aria-current=${id === now ? 'page' : nothing}
     @click=${e => { e.preventDefault(); setQuery({ [key]: id === list[0][0] ? '' : id }) }}>${text}${n != null ? html`<span class="count">${n}</span>` : nothing}</a>`)}</nav>`
 }

@@ -31,7 +31,7 @@ function list(ctx) {
       columns: [
         { title: 'Name', text: a => a.metadata.name },
         { title: 'State', text: a => stateOf(a)[1], cell: state, width: '130px' },
-        { title: 'Roles', text: roles, cell: a => isAdmin(a) ? badge('info', 'Administrator') : roles(a) || html`<span class="muted">none: it may do nothing</span>`, width: 'minmax(0,1.4fr)', wide: true },
+        { title: 'Roles', text: roles, cell: a => isAdmin(a) ? badge('info', 'Administrator') : roles(a) || html`<span class="muted">none: it may do nothing</span>`, width: 'minmax(0,1.4fr)' },
         { title: 'Keys', text: a => keys.items.filter(k => k.spec.serviceAccountName === a.metadata.name).length, width: '70px', num: true, wide: true },
         { title: 'Age', text: a => a.metadata.creationTimestamp, cell: a => ago(a.metadata.creationTimestamp), width: '96px', wide: true },
       ],

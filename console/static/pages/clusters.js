@@ -27,11 +27,11 @@ function list(ctx) {
       rows, noun: rows.length === 1 ? 'cluster' : 'clusters', label: 'Clusters', href: c => link(ctx.org, 'clusters', [c.metadata.name]),
       columns: [
         { title: 'Name', text: c => c.metadata.name, cell: c => html`${c.metadata.name}${c.spec.displayName ? html` <span class="muted">${c.spec.displayName}</span>` : nothing}` },
-        { title: 'State', text: c => stateOf(c)[1], cell: state, width: '150px' },
-        { title: 'Instance', text: c => c.spec.instanceName, width: '150px', wide: true },
+        { title: 'State', text: c => stateOf(c)[1], cell: state, width: '160px' },
+        { title: 'Instance', text: c => c.spec.instanceName, width: '150px' },
         { title: 'Location', text: c => c.spec.location, width: '110px', wide: true },
         { title: 'HTTP service URL', text: c => service(c)?.pathURL ?? '', cell: c => service(c) ? copyField(service(c).pathURL) : '–', width: 'minmax(0,1.6fr)', wide: true },
-        { title: 'Age', text: c => c.metadata.creationTimestamp, cell: c => ago(c.metadata.creationTimestamp), width: '96px', num: false, wide: true },
+        { title: 'Age', text: c => c.metadata.creationTimestamp, cell: c => ago(c.metadata.creationTimestamp), width: '96px' },
       ],
     }) : empty({
       icon: 'clusters', title: 'No cluster yet', text: 'A cluster is where topics live. It belongs to an instance, is ready within seconds, and answers at an address of its own.',
@@ -61,7 +61,7 @@ export async function newCluster(org, instance = '') {
   if (made) go(link(org, 'clusters', [made.metadata.name]))
 }
 
-const words = { service: 'HTTP service', messages: 'Messages', admin: 'Administration', topics: 'List of topics', registry: 'Schema registry' }
+const words = { service: 'HTTP service', messages: 'Messages', admin: 'Administration', topics: 'List of topics', registry: 'Schema registry', stream: 'Stream (Kafka)' }
 
 function detail(ctx) {
   const name = ctx.names[0]

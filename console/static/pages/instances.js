@@ -28,9 +28,9 @@ function list(ctx) {
       columns: [
         { title: 'Name', text: i => i.metadata.name },
         { title: 'State', text: i => stateOf(i)[1], cell: state, width: '150px' },
-        { title: 'Type', text: i => i.spec.type, width: '120px', wide: true },
+        { title: 'Type', text: i => i.spec.type, width: '120px' },
         { title: 'Availability', text: i => i.spec.availabilityMode, width: '120px', wide: true },
-        { title: 'Accepts', text: accepts, width: 'minmax(0,1fr)', wide: true },
+        { title: 'Accepts', text: accepts, width: 'minmax(0,1fr)' },
         { title: 'Clusters', text: i => mine(i).length, width: '80px', num: true, wide: true },
         { title: 'Age', text: i => i.metadata.creationTimestamp, cell: i => ago(i.metadata.creationTimestamp), width: '96px', wide: true },
       ],

@@ -39,10 +39,10 @@ function list(ctx) {
       columns: [
         { title: 'Name', text: k => k.metadata.name },
         { title: 'State', text: word, cell: mark, width: '120px' },
-        { title: 'Service account', text: k => k.spec.serviceAccountName, width: '150px', wide: true },
+        { title: 'Service account', text: k => k.spec.serviceAccountName, width: '150px' },
         { title: 'Good for', text: where, width: '160px', wide: true },
         { title: 'Description', text: k => k.spec.description ?? '', width: 'minmax(0,1.2fr)', wide: true },
-        { title: 'Expires', text: k => k.spec.expirationTime ?? '9999', cell: expiry, width: '124px' },
+        { title: 'Expires', text: k => k.spec.expirationTime ?? '9999', cell: expiry, width: '124px', said: true },
       ],
     }) : empty({ icon: 'keys', title: 'No API key yet', text: 'Make one for a service account: the key pair is made in this browser, and the token is shown to you alone.', action: make(), command: `kubectl get apikeys -n ${ctx.org}` }))}`
 }

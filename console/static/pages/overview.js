@@ -37,7 +37,7 @@ export default ctx => {
   }, 2000, signal)
 
   const ready = () => clusters.items.filter(c => stateOf(c)[0] === 'ok').length
-  const stat = (page, title, n, more) => html`<a class="card stat" href=${link(org, page)}><span>${title}</span><b>${n == null ? '–' : count(n)}</b>${more ? html`<span>${more}</span>` : nothing}</a>`
+  const stat = (page, title, n, more) => html`<a class="card stat" href=${link(org, page)}><span>${title}</span><b>${n == null ? '–' : count(n)}${more ? html` <small>${more}</small>` : nothing}</b></a>`
   const rate = (title, values, text) => html`<section class="card rate"><div class="cluster"><h3>${title}</h3><span class="spacer"></span><b>${text}</b></div>${spark(values)}</section>`
   const perSecond = name => { const v = rates(series.times, series.total(name)).map(x => x ?? 0); return v.slice(-60) }
 
@@ -64,7 +64,7 @@ export default ctx => {
       ${healthError ? failure(healthError) : nothing}
       <div class="stack big">
         <div class="stats">
-          ${stat('clusters', 'Clusters', clusters.state === 'denied' ? null : clusters.items.length, clusters.items.length ? `${ready()} ready` : '')}
+          ${stat('clusters', 'Clusters', clusters.state === 'denied' ? null : clusters.items.length, clusters.items.length > ready() ? `${ready()} ready` : '')}
           ${kinds.map(([plural, page, title]) => stat(page, title, counts[plural]?.n))}
           ${quota ? html`${stat('clusters', 'Topics', quantity(quota.status.used.topics))}<a class="card stat" href=${link(org, 'system', [], { tab: 'usage' })}><span>Stored</span><b>${bytes(quantity(quota.status.used.storedBytes))}</b></a>` : nothing}
         </div>

@@ -45,7 +45,7 @@ function list(ctx) {
       columns: [
         { title: 'Who', text: r => r.s.name, cell: r => html`${r.s.name} <span class="muted small">${icons[r.s.kind] ?? r.s.kind}</span>` },
         { title: 'Role', text: r => r.b.spec.roleRef.name, width: 'minmax(0,.8fr)' },
-        { title: 'Where', text: r => scopeOf(r.b), width: 'minmax(0,1.3fr)', wide: true },
+        { title: 'Where', text: r => scopeOf(r.b), width: 'minmax(0,1.3fr)' },
         { title: 'Permissions', text: r => permissions(r.b).length, num: true, width: '100px', wide: true },
         { title: 'State', text: r => stateOf(r.b)[1], cell: r => state(r.b), width: '120px', wide: true },
       ],
@@ -57,8 +57,8 @@ function list(ctx) {
       rows, noun: 'roles', label: 'Roles', href: r => link(ctx.org, 'roles', ['role', r.metadata.name]),
       columns: [
         { title: 'Name', text: r => r.metadata.name, cell: r => html`${r.metadata.name}${r.own ? html` ${badge('info', 'own')}` : nothing}` },
-        { title: 'Description', text: r => r.spec.description ?? '', width: 'minmax(0,2.4fr)', wide: true },
         { title: 'Given', text: r => bindings.items.filter(b => b.spec.roleRef.name === r.metadata.name).length, num: true, width: '70px' },
+        { title: 'Description', text: r => r.spec.description ?? '', width: 'minmax(0,2.4fr)' },
         { title: 'Permissions', text: r => r.spec.permissions?.length ?? 0, num: true, width: '100px', wide: true },
       ],
     })

@@ -8,7 +8,7 @@ import { session } from '../lib/session.js'
 import { can } from '../lib/perms.js'
 import { update } from '../lib/store.js'
 import { ago, badge, codeBlock, copyText, denied, empty, facts, failure, heading, loading, tabOf, tabs } from '../lib/widgets.js'
-import { metricsOf, plotOf } from '../lib/metrics.js'
+import { metricsOf, parseMetrics, plotOf } from '../lib/metrics.js'
 import { usage } from './clusters.js'
 
 export default ctx => {
@@ -19,10 +19,11 @@ export default ctx => {
   poll(() => ask('quota', () => get(`/api/v1/namespaces/${encodeURIComponent(ctx.org)}/resourcequotas/organization`, bg)), 3000, ctx.signal)
   ask('version', () => get('/version', bg))
   const series = metricsOf(ctx)
+  if (session.who?.systemAdministrator) ask('build', () => get('/system/v1alpha1/metrics', { ...bg, accept: 'text/plain' }).then(t => parseMetrics(t).find(m => m.name === 'freshet_build_info')?.labels))
   let auditKey = ''
   const views = [['health', 'Health'], ['metrics', 'Metrics'], ['usage', 'Quotas'], ['audit', 'Audit log'], ['config', 'Configuration']]
   const parts = {
-    health: () => html`${failure(state.errors.health)}${state.health ? health(state, series.build()) : loading()}`,
+    health: () => html`${failure(state.errors.health)}${state.health ? health(state) : loading()}`,
     usage: () => state.errors.quota ? denied('quotas', state.errors.quota) : usage(state.quota),
     metrics: () => series.error ? denied('metrics', series.error, 'cloud.metrics.describe') : metrics(series),
     audit: () => {
@@ -49,8 +50,8 @@ export async function readHealth(o) {
 
 const what = { ping: 'The process answers', log: 'The log can be written', startup: 'Everything has started', clusters: 'The clusters are open and work', 'etcd-quota': 'The store of resources has room', etcd: 'The store of resources answers', 'etcd-readiness': 'The store of resources is ready', shutdown: 'It is not shutting down' }
 
-const health = (s, build) => html`<div class="grid"><section class="card c7"><h2>Checks</h2><div class="rows-list">${s.health.checks.map(c => html`<div>${badge(c.ok ? 'ok' : 'bad', c.ok ? 'OK' : 'Failed')}<span class="mono small">${c.name}</span><span class="spacer"></span><span class="muted small hide-narrow">${what[c.name] ?? ''}</span></div>`)}</div></section>
-  <section class="card c5"><h2>Server</h2>${facts([build?.version && ['Version', build.version], build?.commit && ['Commit', copyText(build.commit.slice(0, 12))], ['API machinery', s.version?.gitVersion], ['Go', s.version?.goVersion], ['Platform', s.version?.platform]])}</section></div>`
+const health = s => html`<div class="grid"><section class="card c7"><h2>Checks</h2><div class="rows-list">${s.health.checks.map(c => html`<div>${badge(c.ok ? 'ok' : 'bad', c.ok ? 'OK' : 'Failed')}<span class="mono small">${c.name}</span><span class="spacer"></span><span class="muted small hide-narrow">${what[c.name] ?? ''}</span></div>`)}</div></section>
+  <section class="card c5"><h2>Server</h2>${facts([s.build && ['Version', s.build.version], s.build && ['Commit', copyText(s.build.commit.slice(0, 12))], ['API machinery', s.version?.gitVersion], ['Go', s.version?.goVersion], ['Platform', s.version?.platform]])}</section></div>`
 
 const metrics = s => s.ready ? html`<div class="grid">
   ${[['Messages in', 'freshet_namespace_produced_messages_total', '/s'], ['Messages out', 'freshet_namespace_delivered_messages_total', '/s'], ['Acknowledged', 'freshet_namespace_acknowledgements_total', '/s'], ['Bytes in', 'freshet_namespace_produced_bytes_total', 'B/s'], ['Backlog', 'freshet_namespace_backlog_messages', ''], ['Stored', 'freshet_namespace_stored_bytes', 'B']]

@@ -25,8 +25,8 @@ function list(ctx) {
       columns: [
         { title: 'E-mail', text: u => u.spec.email },
         { title: 'State', text: u => stateOf(u)[1], cell: state, width: '160px' },
-        { title: 'Name', text: full, width: 'minmax(0,.8fr)', wide: true },
-        { title: 'Roles', text: roles, cell: u => roles(u) || html`<span class="muted">none</span>`, width: 'minmax(0,1fr)', wide: true },
+        { title: 'Name', text: full, width: 'minmax(0,.8fr)' },
+        { title: 'Roles', text: roles, cell: u => roles(u) || html`<span class="muted">none</span>`, width: 'minmax(0,1fr)' },
         { title: 'Age', text: u => u.metadata.creationTimestamp, cell: u => ago(u.metadata.creationTimestamp), width: '96px', wide: true },
       ],
     }) : empty({ icon: 'users', title: 'Nobody yet', text: 'Invite a person by e-mail address, and give them a role.', action: make(), command: `kubectl get users -n ${ctx.org}` }))}`

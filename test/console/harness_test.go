@@ -1,0 +1,352 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"freshet/test/testserver"
+)
+
+var (
+	server      *testserver.Server
+	browser     context.Context
+	screenshots string
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if _, err := exec.LookPath("chromium"); err != nil {
+		fmt.Fprintln(os.Stderr, "NOT TESTED: there is no chromium, so the console is not opened in a browser (Debian: chromium)")
+		return 0
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return fail(err)
+	}
+	screenshots = filepath.Join(root, ".cache", "screenshots")
+	if err := os.MkdirAll(screenshots, 0o755); err != nil {
+		return fail(err)
+	}
+	dir, err := os.MkdirTemp("", "freshet-console-")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(dir)
+	binary := os.Getenv("FRESHET_BIN")
+	if binary == "" {
+		binary = filepath.Join(dir, "freshet")
+		build := exec.Command("go", "build", "-o", binary, "./cmd/freshet")
+		build.Dir = root
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fail(fmt.Errorf("building freshet: %w\n%s", err, out))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	if server, err = testserver.Start(ctx, binary, dir, testserver.Options{Stream: true}); err != nil {
+		return fail(err)
+	}
+	defer server.Kill()
+	if err := seed(ctx); err != nil {
+		return fail(err)
+	}
+	allocator, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"))...)
+	defer stop()
+	var end context.CancelFunc
+	browser, end = chromedp.NewContext(allocator)
+	defer end()
+	if err := chromedp.Do(browser); err != nil {
+		return fail(fmt.Errorf("starting chromium: %w", err))
+	}
+	return m.Run()
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// call calls the server past the browser. A body is sent as JSON.
+func call(ctx context.Context, token, method, path string, body any, headers ...string) (int, []byte, error) {
+	var from io.Reader = http.NoBody
+	kind := "application/json"
+	switch b := body.(type) {
+	case nil:
+	case []byte:
+		from, kind = bytes.NewReader(b), "application/octet-stream"
+	default:
+		text, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		from = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, server.URL+path, from)
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", kind)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return res.StatusCode, text, err
+}
+
+const group = "/apis/cloud.vendor.io/v1alpha1/namespaces/"
+
+// make creates an object, and fails the test when it cannot be.
+func create(t *testing.T, org, plural string, object map[string]any) map[string]any {
+	t.Helper()
+	status, text, err := call(t.Context(), server.Token, http.MethodPost, group+org+"/"+plural, object)
+	if err != nil || status >= 300 {
+		t.Fatalf("creating one of %s: %d %s %v", plural, status, text, err)
+	}
+	var made map[string]any
+	if err := json.Unmarshal(text, &made); err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// tab is a page of its own, with what went over its network and what it complained of.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	requests []*network.Request
+	problems []string
+}
+
+// open opens a tab that shares nothing with others.
+func open(t *testing.T, width int64, theme string) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx}
+	if _, err := chromedp.Run(ctx, func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		b.listen(target)
+		return chromedp.Void{}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(stop)
+	b.ctx = ctx
+	command(b, network.Enable, network.EnableParams{MaxPostDataSize: ptr[int64](1 << 20)})
+	command(b, log.Enable, cdp.Empty{})
+	command(b, runtime.Enable, cdp.Empty{})
+	b.look(width, theme)
+	b.before(`addEventListener('securitypolicyviolation', e => console.error('CSP violation: ' + e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sourceFile + ':' + e.lineNumber + ' ' + e.sample))`)
+	return b
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// command sends a command of the browser's protocol.
+func command[P, R any](b *tab, c cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	return do(b, func(ctx context.Context, target *chromedp.Target) (R, error) { return cdp.Call(ctx, target, c, params) })
+}
+
+func do[R any](b *tab, action chromedp.Action[R]) R {
+	b.t.Helper()
+	result, err := chromedp.Run(b.ctx, action)
+	if err != nil {
+		b.t.Fatalf("%v\nthe page: %s", err, b.words())
+	}
+	return result
+}
+
+// listen notes what the page sends and complains of, until it is closed.
+func (b *tab) listen(target *chromedp.Target) {
+	follow(b, target, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) { b.requests = append(b.requests, e.Request) })
+	follow(b, target, runtime.ExceptionThrown, func(e runtime.EventExceptionThrown) {
+		b.problems = append(b.problems, fmt.Sprintf("exception: %s %v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+	})
+	follow(b, target, runtime.ConsoleAPICalled, func(e runtime.EventConsoleAPICalled) {
+		if e.Type != "error" && e.Type != "warning" {
+			return
+		}
+		var words []string
+		for _, a := range e.Args {
+			words = append(words, string(a.Value)+" "+a.Description)
+		}
+		b.problems = append(b.problems, "console: "+strings.Join(words, " "))
+	})
+	follow(b, target, log.EntryAdded, func(e log.EventEntryAdded) {
+		if e.Entry.Source == log.EntrySourceSecurity || strings.Contains(e.Entry.Text, "Content Security Policy") {
+			b.problems = append(b.problems, "log: "+e.Entry.Text)
+		}
+	})
+}
+
+func follow[E any](b *tab, target *chromedp.Target, event cdp.Event[E], note func(E)) {
+	events := cdp.Events(b.ctx, target, event)
+	go func() {
+		for e, err := range events {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			note(e)
+			b.mu.Unlock()
+		}
+	}()
+}
+
+// clean fails the test when the page has complained: an exception, a message of
+// error, a violation of the policy.
+func (b *tab) clean() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.problems {
+		b.t.Errorf("the page complains: %s", p)
+	}
+	b.problems = nil
+}
+
+// sent is everything that was sent: URLs and bodies.
+func (b *tab) sent() (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.requests {
+		text := r.Method + " " + r.URL
+		for _, part := range r.PostDataEntries {
+			text += " " + string(part.Bytes)
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// words is what the page says, for failures.
+func (b *tab) words() string {
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + '\n' + document.body.innerText.slice(0, 3000)`))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// look sets the size and the theme.
+func (b *tab) look(width int64, theme string) {
+	b.t.Helper()
+	height := int64(900)
+	if width < 600 {
+		height = 844
+	}
+	command(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})
+	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+	})
+}
+
+// before has a script run before any of the page's own.
+func (b *tab) before(script string) {
+	b.t.Helper()
+	command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+}
+
+// as has the tab signed in with a token, kept for it.
+func (b *tab) as(token string) {
+	b.t.Helper()
+	b.before(fmt.Sprintf(`sessionStorage.setItem('freshet.session', JSON.stringify({kind: 'token', token: %q, keep: true}))`, token))
+}
+
+// visit opens a view and waits until it shows what it has.
+func (b *tab) visit(path string) {
+	b.t.Helper()
+	do(b, chromedp.Navigate(server.URL+"/console/"+path))
+	b.settled()
+}
+
+// settled waits until nothing is loading.
+func (b *tab) settled() {
+	b.t.Helper()
+	b.until(`document.querySelector('#main h1, .signin h1') && !document.querySelector('.skeleton, .boot')`)
+}
+
+// until waits for a condition of the page.
+func (b *tab) until(condition string) {
+	b.t.Helper()
+	eval[bool](b, fmt.Sprintf(`new Promise((resolve, reject) => {
+		const end = Date.now() + 30000
+		const look = () => { let ok = false; try { ok = %s } catch {} ; ok ? resolve(true) : Date.now() > end ? reject(new Error(%q)) : setTimeout(look, 20) }
+		look()
+	})`, condition, "waited for "+condition))
+}
+
+// says waits for a text on the page.
+func (b *tab) says(text string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
+}
+
+// eval is the value of an expression, which may be a promise.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, func(p *runtime.EvaluateParams) { p.AwaitPromise = ptr(true) }))
+	if err != nil {
+		b.t.Fatalf("%s: %v\nthe page: %s", expression, err, b.words())
+	}
+	return value
+}
+
+// button finds a button or link by its text, in the dialog when one is open.
+const button = `(text => [...(([...document.querySelectorAll('dialog[open]')].at(-1)) ?? document).querySelectorAll('button, a, summary')].find(e => (e.innerText.trim() || e.getAttribute('aria-label') || '') === text && e.checkVisibility()))`
+
+// click clicks on what has a text, as soon as it can be.
+func (b *tab) click(text string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf(`(b => b && !b.disabled)(%s(%q))`, button, text))
+	eval[any](b, fmt.Sprintf(`void %s(%q).click()`, button, text))
+}
+
+// fill types into a field, by its name.
+func (b *tab) fill(name, text string) {
+	b.t.Helper()
+	selector := fmt.Sprintf(`[name=%q], [aria-label=%q]`, name, name)
+	b.until(fmt.Sprintf(`[...document.querySelectorAll(%q)].at(-1)`, selector))
+	eval[any](b, fmt.Sprintf(`(e => { e.focus(); e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })([...document.querySelectorAll(%q)].at(-1))`, text, selector))
+}
+
+// shoot leaves a screenshot.
+func (b *tab) shoot(name string) {
+	b.t.Helper()
+	image := do(b, chromedp.CaptureScreenshot())
+	if err := os.WriteFile(filepath.Join(screenshots, name+".png"), image, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
