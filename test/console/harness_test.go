@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +26,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"freshet/console"
 	"freshet/test/testserver"
 )
 
@@ -68,7 +72,13 @@ func run(m *testing.M) int {
 		return fail(err)
 	}
 	defer server.Kill()
+	if os.Getenv("CONSOLE") == "files" { // while working on pages: no new binary for every change
+		defer serveFiles(server)()
+	}
 	if err := seed(ctx); err != nil {
+		return fail(err)
+	}
+	if err := seedData(ctx); err != nil {
 		return fail(err)
 	}
 	allocator, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"))...)
@@ -80,6 +90,22 @@ func run(m *testing.M) int {
 		return fail(fmt.Errorf("starting chromium: %w", err))
 	}
 	return m.Run()
+}
+
+// serveFiles puts the console of the working tree in front of a server.
+func serveFiles(s *testserver.Server) (end func()) {
+	to, err := url.Parse(s.URL)
+	if err != nil {
+		panic(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.FlushInterval = -1
+	mux := http.NewServeMux()
+	mux.Handle(console.Root+"/", console.Handler())
+	mux.Handle("/", proxy)
+	front := httptest.NewServer(mux)
+	s.URL = front.URL
+	return front.Close
 }
 
 func fail(err error) int {

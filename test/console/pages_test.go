@@ -25,6 +25,31 @@ var views = []struct{ name, path, prepare string }{
 	{"cluster-edit", "acme/clusters/orders", "Edit"},
 	{"instances", "acme/instances", ""},
 	{"instance", "acme/instances/shop", ""},
+	{"topics", "acme/topics/orders", ""},
+	{"topics-namespace", "acme/topics/orders?ns=public%2Farchive", ""},
+	{"topic-new", "acme/topics/orders", "New topic"},
+	{"topic-tail", "acme/topics/orders/public/default/orders?from=earliest", ""},
+	{"topic-message", "acme/topics/orders/public/default/orders?from=earliest", "customer-2"},
+	{"topic-waiting", "acme/topics/orders/public/default/invoices", ""},
+	{"topic-large", "acme/topics/orders/public/default/clicks?from=earliest", "long"},
+	{"topic-produce", "acme/topics/orders/public/default/orders?tab=produce", ""},
+	{"topic-subscriptions", "acme/topics/orders/public/default/orders?tab=subscriptions&sub=shipping", ""},
+	{"topic-playground", "acme/topics/orders/public/default/orders?tab=playground", "Consume one message"},
+	{"topic-schema", "acme/topics/orders/public/default/orders?tab=schema", ""},
+	{"topic-settings", "acme/topics/orders/public/default/orders?tab=settings", ""},
+	{"topic-partitioned", "acme/topics/orders/public/default/payments?from=earliest", ""},
+	{"schemas", "acme/schemas/orders?deleted=1", ""},
+	{"schema-new", "acme/schemas/orders", "Register a schema"},
+	{"schema-by-id", "acme/schemas/orders?id=1", ""},
+	{"subject", "acme/schemas/orders/invoices-value", ""},
+	{"subject-diff", "acme/schemas/orders/invoices-value?tab=diff", ""},
+	{"subject-delete", "acme/schemas/orders/address", "Delete"},
+	{"groups", "acme/groups/orders", ""},
+	{"group", "acme/groups/orders/public/reporting", ""},
+	{"group-move", "acme/groups/orders/public/reporting", "Move…"},
+	{"topics-empty", "acme/topics/payments", ""},
+	{"schemas-empty", "acme/schemas/payments", ""},
+	{"groups-empty", "acme/groups/payments", ""},
 	{"accounts", "acme/accounts", ""},
 	{"account", "acme/accounts/checkout", ""},
 	{"account-new", "acme/accounts", "New service account"},
@@ -99,10 +124,22 @@ func TestEveryPage(t *testing.T) {
 						b := open(t, width, theme)
 						b.as(server.Token)
 						b.visit(v.path)
-						if v.prepare != "" {
+						switch {
+						case strings.HasPrefix(v.name, "topic-playground"):
+							b.click(v.prepare)
+							b.until(`document.querySelector('.idparts')`)
+						case v.name == "topic-message" || v.name == "topic-large":
+							b.until(`[...document.querySelectorAll('.rows .row')].some(r => r.innerText.includes(` + fmt.Sprintf("%q", v.prepare) + `))`)
+							eval[any](b, `void [...document.querySelectorAll('.rows .row')].find(r => r.innerText.includes(`+fmt.Sprintf("%q", v.prepare)+`)).querySelector('a').click()`)
+							b.until(`document.querySelector('.message pre')`)
+						case v.prepare != "":
 							b.click(v.prepare)
 							b.until(`document.querySelector('dialog[open], .drawer') && !document.querySelector('dialog .skeleton')`)
 						}
+						if strings.Contains(v.path, "from=earliest") {
+							b.until(`document.querySelector('.rows .row')`)
+						}
+						b.settled()
 						if strings.HasPrefix(v.name, "reference") {
 							b.until(`document.querySelector('.swagger-ui .opblock')`)
 						}

@@ -1,5 +1,5 @@
 // A recorded request as a command. The token is never in it: $TOKEN is.
-const quote = s => /^[\w@%+=:,./-]+$/.test(s) ? s : `'${String(s).replace(/'/g, `'\\''`)}'`
+export const quote = s => /^[\w@%+=:,./-]+$/.test(s) ? s : `'${String(s).replace(/'/g, `'\\''`)}'`
 
 /** The parts of a path of the resource API; null for others. */
 export function parseResource(url) {
@@ -12,6 +12,7 @@ const compact = body => { try { return JSON.stringify(JSON.parse(body)) } catch 
 
 /** @param {{method: string, url: string, body?: string|null, contentType?: string, headers?: object, whole?: boolean}} r */
 export function curl(r) {
+  if (r.command) return r.command
   const parts = ['curl --fail-with-body -sS']
   if (r.method !== 'GET') parts.push(`-X ${r.method}`)
   parts.push('-H "Authorization: Bearer $TOKEN"')
