@@ -39,18 +39,35 @@ run: build ## Build and start a server with its data in ./freshet-data
 ##@ Check
 
 # Clients that others wrote are modules of their own, so that nothing of them
-# reaches the product. (confluent is run by the tests that start its server.)
+# reaches the product. (The others are run by the tests that start their server.)
 CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod))
 
 # The contract and end-to-end tests drive the real binary, some of them with the
 # real kubectl; without these variables they would build both by themselves.
 .PHONY: test
 test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, end to end
-	@hack/need.sh gcc gcc libc6-dev || echo "no C compiler: the registry client that needs one is not run" >&2
+	@hack/need.sh gcc gcc libc6-dev || echo "no C compiler: the client that needs one (librdkafka) is NOT TESTED" >&2
 	@hack/need.sh node nodejs npm || echo "no Node.js: the registry and Kubernetes clients that need it are NOT TESTED" >&2
 	@hack/need.sh python3 python3 python3-venv || echo "no Python: the clients that need it are NOT TESTED" >&2
+	@hack/need.sh kcat kcat || echo "no kcat: it is NOT TESTED" >&2
 	FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
 	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
+	$(MAKE) test-console
+
+.PHONY: test-console
+test-console: build $(BIN)/kubectl ## Open every page of the console in a browser; screenshots in .cache/screenshots
+	@hack/need.sh chromium chromium || echo "no chromium: the console is NOT TESTED in a browser" >&2
+	@hack/need.sh npm nodejs npm || echo "no npm: the console's accessibility is NOT TESTED" >&2
+	FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go -C test/console test -timeout 15m ./...
+
+.PHONY: test-java
+test-java: build ## Run the Java clients, Kafka's tools, Connect and Streams against the server
+	@hack/need.sh python3 python3 python3-venv || echo "no Python: its part in test-java is NOT TESTED" >&2
+	@if hack/java-libs.sh client-3.9 client-4 platform; then \
+		FRESHET_TEST_JAVA=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -timeout 15m ./test/clients/java; \
+	else \
+		echo "NOT TESTED: Java clients of Kafka, its command line tools, Connect, Streams, Avro from Java: no JDK, no Maven or no libraries" >&2; \
+	fi
 
 .PHONY: test-attack
 test-attack: build ## Attack a running system for some minutes: attempts and successes

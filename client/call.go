@@ -97,7 +97,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 func (c *Client) Stream(ctx context.Context, r *Request) (*http.Response, error) {
 	var response *http.Response
 	err := c.attempt(ctx, r, func(ctx context.Context) (err error) {
-		response, err = c.send(ctx, r)
+		response, err = c.send(ctx, r) //nolint:bodyclose // the caller closes it
 		return err
 	})
 	return response, err

@@ -51,7 +51,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 		recorder.Header()[name] = values
 	}
 	recorder.WriteHeader(next.status)
-	recorder.WriteString(next.body)
+	_, _ = recorder.WriteString(next.body)
 	response := recorder.Result()
 	response.Request = r
 	return response, nil
@@ -193,7 +193,7 @@ func TestClientCredentials(t *testing.T) {
 			if r.FormValue("client_secret") != "s" || r.URL.String() != "http://issuer.test/oauth/token" {
 				t.Errorf("asked %s for client secret %q", r.URL, r.FormValue("client_secret"))
 			}
-			fmt.Fprintf(recorder, `{"access_token":"t%d","expires_in":600}`, asked.Add(1))
+			_, _ = fmt.Fprintf(recorder, `{"access_token":"t%d","expires_in":600}`, asked.Add(1))
 			return recorder.Result(), nil
 		})
 		source, err := client.ClientCredentials(client.Credentials{ClientID: "c", ClientSecret: "s", IssuerURL: "http://issuer.test/"}, client.CredentialsOptions{Transport: endpoint})
@@ -209,16 +209,16 @@ func TestClientCredentials(t *testing.T) {
 			})
 		}
 		together.Wait()
-		time.Sleep(541 * time.Second) //nolint:forbidigo // the bubble's clock
+		time.Sleep(541 * time.Second)
 		if token, err := source.Token(t.Context()); err != nil || token.Value != "t2" {
 			t.Errorf("a minute before it ends: got %q, %v, want t2", token.Value, err)
 		}
 		fail.Store(true)
-		time.Sleep(550 * time.Second) //nolint:forbidigo // the bubble's clock
+		time.Sleep(550 * time.Second)
 		if token, err := source.Token(t.Context()); err != nil || token.Value != "t2" {
 			t.Errorf("endpoint away, token still good: got %q, %v, want t2", token.Value, err)
 		}
-		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
+		time.Sleep(time.Minute)
 		if token, err := source.Token(t.Context()); err == nil {
 			t.Errorf("endpoint away, token ended: got %q, want an error", token.Value)
 		}

@@ -53,9 +53,9 @@ type CredentialsOptions struct {
 	// TokenURL is the token endpoint; when empty, /oauth/token at the issuer of
 	// the credentials.
 	TokenURL string
-	// Audience is what the token is for: the server's address, which is the
-	// default, or urn:vendor:messaging:ORGANIZATION:INSTANCE for the clusters of
-	// one instance.
+	// Audience is what the token is for: urn:vendor:messaging:ORGANIZATION:INSTANCE
+	// for the messages and schemas of an instance's clusters. Without one it is
+	// good for the resource API alone.
 	Audience string
 	// CA are certificates in PEM, as in Config.
 	CA []byte

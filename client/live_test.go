@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"freshet/client"
-
 	"github.com/google/go-cmp/cmp"
+
+	"freshet/client"
 )
 
 func TestTopics(t *testing.T) {
@@ -202,7 +202,9 @@ func TestProducerKeepsOrderAndHandlesEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		var i int
-		fmt.Sscan(string(received.Value), &i)
+		if _, err := fmt.Sscan(string(received.Value), &i); err != nil {
+			t.Fatal(err)
+		}
 		if before, ok := last[received.Key]; ok && before >= i {
 			t.Fatalf("key %s: %d after %d", received.Key, i, before)
 		}

@@ -46,8 +46,9 @@ func withServer(binary string, m *testing.M) (code int, err error) {
 	defer func() { err = errors.Join(err, server.Stop(time.Minute)) }()
 	for name, value := range map[string]string{
 		"FRESHET_URL": server.URL, "FRESHET_TOKEN_FILE": filepath.Join(server.DataDir, "admin.token"),
+		"FRESHET_CREDENTIALS_FILE": filepath.Join(server.DataDir, "admin.json"),
 	} {
-		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // for all tests together
+		if err := os.Setenv(name, value); err != nil {
 			return 0, err
 		}
 	}

@@ -227,7 +227,7 @@ func (p *Producer) send() {
 	var left *outgoing // did not fit into the last batch
 	for {
 		first := left
-		if left = nil; first == nil {
+		if first == nil {
 			var open bool
 			if first, open = <-p.queue; !open {
 				return

@@ -58,7 +58,7 @@ func (s *sink) RoundTrip(r *http.Request) (*http.Response, error) {
 			s.store(m.IdempotencyKey, string(m.Payload))
 			results = append(results, `{"status":201}`)
 		}
-		fmt.Fprintf(recorder, `{"results":[%s]}`, strings.Join(results, ","))
+		_, _ = fmt.Fprintf(recorder, `{"results":[%s]}`, strings.Join(results, ","))
 	}
 	if s.lossy && s.calls%3 == 0 {
 		return nil, errors.New("connection reset by peer")

@@ -104,7 +104,7 @@ func (b *broker) consume(ctx context.Context, w http.ResponseWriter, n int, wait
 		list = append(list, fmt.Sprintf(`{"messageId":%q,"messageStringId":"1:2:-1:0","payload":"dg=="}`, id))
 	}
 	b.waiting = b.waiting[n:]
-	fmt.Fprintf(w, `{"messages":[%s]}`, strings.Join(list, ","))
+	_, _ = fmt.Fprintf(w, `{"messages":[%s]}`, strings.Join(list, ","))
 }
 
 func (b *broker) subscription(t *testing.T) *client.Subscription {
@@ -164,7 +164,7 @@ func TestLeasesAreKeptForTenLeases(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 600 { // half a second each
-				time.Sleep(500 * time.Millisecond) //nolint:forbidigo // the bubble's clock
+				time.Sleep(500 * time.Millisecond)
 				b.set(func() {
 					for id, until := range b.leased {
 						if left := time.Until(until); left < 10*time.Second {

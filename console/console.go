@@ -32,7 +32,7 @@ const Root = "/console"
 // lit-html's (constant templates), and those that the API reference needs.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-	"require-trusted-types-for 'script'; trusted-types lit-html console-vendor dompurify default"
+	"require-trusted-types-for 'script'; trusted-types lit-html console-vendor console-inert dompurify default"
 
 // asset is one file as it is sent.
 type asset struct {

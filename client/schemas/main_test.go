@@ -46,7 +46,7 @@ func withServer(binary string, m *testing.M) (code int, err error) {
 	for name, value := range map[string]string{
 		"FRESHET_URL": server.URL, "FRESHET_TOKEN_FILE": filepath.Join(server.DataDir, "admin.token"),
 	} {
-		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // for all tests together
+		if err := os.Setenv(name, value); err != nil {
 			return 0, err
 		}
 	}

@@ -244,7 +244,7 @@ func (r *Registry) do(ctx context.Context, request *client.Request) (*client.Res
 	}
 	request.Path = r.c.ClusterPath(path)
 	again, rootErr := r.c.Do(ctx, request)
-	if rootErr != nil && !(errors.As(rootErr, &refused) && refused.Code > 999) {
+	if rootErr != nil && (!errors.As(rootErr, &refused) || refused.Code <= 999) {
 		return response, err
 	}
 	r.atRoot.Store(true)

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"freshet/client"
 	"freshet/client/schemas"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const (

@@ -109,7 +109,7 @@ const identity = () => html`
 const topbar = () => html`
   <header class="top">
     <button class="ghost square only-narrow" aria-label="Menu" aria-expanded=${menu} @click=${() => { menu = !menu; update() }}>${icon('menu')}</button>
-    <button class="jump" @click=${() => palette(pages)} aria-label="Jump to…">${icon('search', 16)}<span>Jump to…</span><kbd>${/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl'} K</kbd></button>
+    <button class="jump" @click=${() => palette(pages)}>${icon('search', 16)}<span>Jump to…</span><kbd>${/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl'} K</kbd></button>
     <div class="spacer"></div>
     <button class="ghost square" title="Show this page as a command" aria-label="Show as a command" @click=${showCode}>${icon('code')}</button>
     <button class="ghost square" title="Requests of this console" aria-label="Requests" aria-expanded=${drawer} @click=${() => { drawer = !drawer; update() }}>${icon('activity')}</button>

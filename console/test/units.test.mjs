@@ -50,7 +50,7 @@ test('a snippet for every method, and never a token', () => {
   const all = [
     [{ method: 'GET', url: base + '/namespaces/acme/apikeys?limit=500' }, 'kubectl get apikeys -n acme', 'freshet get apikeys -n acme'],
     [{ method: 'GET', url: base + '/namespaces/acme/messagingclusters?fieldSelector=metadata.name%3Dprod' }, 'kubectl get messagingclusters -n acme --field-selector metadata.name=prod', 'freshet get messagingclusters -n acme'],
-    [{ method: 'PATCH', url: base + '/namespaces/acme/apikeys/a', body: '{"spec":{"revoke":true}}', contentType: 'application/merge-patch+json' }, `kubectl patch apikeys a -n acme --type=merge -p '{"spec":{"revoke":true}}'`, ''],
+    [{ method: 'PATCH', url: base + '/namespaces/acme/apikeys/a', body: '{"spec":{"revoke":true}}', contentType: 'application/merge-patch+json' }, `kubectl patch apikeys a -n acme --type=merge -p '{"spec":{"revoke":true}}'`, 'freshet apikey revoke a -n acme'],
     [{ method: 'DELETE', url: base + '/namespaces/acme/messaginginstances/a?propagationPolicy=Foreground' }, 'kubectl delete messaginginstances a -n acme --cascade=foreground', 'freshet delete messaginginstances a -n acme'],
     [{ method: 'GET', url: '/readyz?verbose' }, `kubectl get --raw '/readyz?verbose'`, ''],
     [{ method: 'PUT', url: '/admin/v2/persistent/public/default/t' }, '', ''],

@@ -62,3 +62,34 @@ func bound(who *identity.Principal) []Restriction {
 	}
 	return []Restriction{{Instance: who.Instance}}
 }
+
+// SubjectRule is what somebody may do.
+type SubjectRule struct {
+	Subject Subject
+	Rule
+}
+
+// RulesBeneath lists what the role bindings of an organization grant beneath a scope
+// of it, to whom, at most so many. It is for callers who may see role bindings.
+func (p *Policy) RulesBeneath(scope Scope, limit int) (rules []SubjectRule, complete bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, c := range p.bindings.All() {
+		if key.organization != scope.Organization || c.grant == nil || !c.grant.mayAllowWithin(&scope) {
+			continue
+		}
+		g := c.grant
+		rule := Rule{By: ByBinding, Role: g.role.Name, Binding: g.binding, Permissions: g.role.Permissions(), CEL: g.source.CEL}
+		if g.source.Restriction != nil {
+			rule.Restrictions = []Restriction{*g.source.Restriction}
+		}
+		rule.Restrictions = append(rule.Restrictions, g.source.ResourceNames...)
+		for _, subject := range g.source.Subjects {
+			if len(rules) == limit {
+				return rules, false
+			}
+			rules = append(rules, SubjectRule{subject, rule})
+		}
+	}
+	return rules, true
+}

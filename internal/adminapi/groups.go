@@ -51,12 +51,6 @@ type offsetBody struct {
 	CommittedAt int64  `json:"committed_at"`
 }
 
-// lag is how many messages are behind an offset in a partition.
-func lag(first, next uint64, offset int64) uint64 {
-	at := max(first, uint64(max(offset, 0)))
-	return next - min(at, next)
-}
-
 // groupsOf returns the coordinator, if the cluster has one.
 func (c *call) groupsOf() (*groups.Coordinator, error) {
 	if c.Cluster.Groups == nil {
@@ -204,7 +198,7 @@ func (c *call) addOffsets(body *groupBody, coordinator *groups.Coordinator, key 
 		}
 		row := &offsetBody{
 			TopicName: topic.Name().ListName(), PartitionID: index, Offset: o.Offset, EndOffset: extent.Next,
-			Lag: lag(extent.First, extent.Next, o.Offset), Metadata: o.Metadata, CommittedAt: o.Time,
+			Lag: groups.Lag(extent.First, extent.Next, o.Offset), Metadata: o.Metadata, CommittedAt: o.Time,
 		}
 		*body.Lag += row.Lag
 		body.Offsets = append(body.Offsets, row)
@@ -256,7 +250,7 @@ func (c *call) groupStatsOf(s *messaging.Stats) (map[string]*groupStats, error) 
 			}
 			list[key.Group] = g
 		}
-		g.Lag += lag(s.Partitions[i].First, s.Partitions[i].Next, o.Offset)
+		g.Lag += groups.Lag(s.Partitions[i].First, s.Partitions[i].Next, o.Offset)
 	})
 	return list, nil
 }

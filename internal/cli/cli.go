@@ -17,9 +17,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/internal/cli/apikeycmd"
 	"freshet/internal/cli/authcmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/identitycmd"
 	"freshet/internal/cli/messagecmd"
 	"freshet/internal/cli/resourcecmd"
 	"freshet/internal/cli/schemacmd"
@@ -112,6 +114,8 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	for _, family := range [][]*cobra.Command{
 		authcmd.Commands(env),
 		resourcecmd.Commands(env),
+		identitycmd.Commands(env),
+		apikeycmd.Commands(env),
 		messagecmd.Commands(env),
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
@@ -119,6 +123,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		root.AddCommand(family...)
 	}
 	root.AddCommand(command.Offline(newDocs(env), newCompletion(env))...)
+	completeFlags(root, env)
 	return root
 }
 

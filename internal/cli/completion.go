@@ -1,10 +1,72 @@
 package cli
 
 import (
+	"context"
+	"time"
+
 	"github.com/spf13/cobra"
 
+	"freshet/client/resources"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/output"
 )
+
+// completionTimeout keeps a shell from hanging at a server that does not answer.
+const completionTimeout = 3 * time.Second
+
+// completeFlags has the values of flags offered: contexts, organizations and clusters
+// that there are, and the formats of each command.
+func completeFlags(root *cobra.Command, env *command.Env) {
+	offer := func(flag string, values func(ctx context.Context) []string) {
+		// It fails only for a flag that does not exist.
+		_ = root.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+			defer cancel()
+			return values(ctx), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+	offer("context", func(context.Context) []string {
+		file, err := contexts.Load(env.Selection().File)
+		if err != nil {
+			return nil
+		}
+		return append(file.Names(), contexts.LocalName)
+	})
+	offer("organization", func(ctx context.Context) []string { return names(ctx, env, resources.Organizations) })
+	offer("cluster", func(ctx context.Context) []string { return names(ctx, env, resources.MessagingClusters) })
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if formats := output.Formats(cmd.Flags()); formats != nil {
+			_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)) // it exists
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+}
+
+// names are those of what there is of a kind, none when the server does not say.
+func names(ctx context.Context, env *command.Env, kind resources.Kind) []string {
+	r, at, err := env.Resources()
+	if err != nil {
+		return nil
+	}
+	organization := ""
+	if kind.Namespaced {
+		organization = at.Organization
+	}
+	list, err := r.List(ctx, kind, organization, resources.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, o := range list {
+		found = append(found, o.Name())
+	}
+	return found
+}
 
 func newCompletion(env *command.Env) *cobra.Command {
 	return &cobra.Command{

@@ -36,6 +36,18 @@ func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration, log *s
 	return l.opened, nil
 }
 
+// OpenGroups returns the coordinator if somebody has needed it already; else nil.
+func (c *Cluster) OpenGroups() *groups.Coordinator {
+	if !c.groups.mu.TryLock() {
+		return nil // it is being opened
+	}
+	defer c.groups.mu.Unlock()
+	if c.groups.closed {
+		return nil
+	}
+	return c.groups.opened
+}
+
 func (l *lazyGroups) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -160,6 +160,39 @@ func (c *Coordinator) List(tenant string) []Summary {
 	return all
 }
 
+// Use is how much a stored group is in use.
+type Use struct {
+	Key     Key
+	Type    string // TypeClassic or TypeConsumer
+	Members int
+	Offsets int // partitions that it has committed
+}
+
+// Walk calls visit for the stored groups until it says no. It waits for nobody: a
+// group counts with what was durable last.
+func (c *Coordinator) Walk(visit func(Use) bool) {
+	more := true
+	for _, s := range c.shards {
+		s.machine.View().groups.Scan(func(_ string, item groupItem) bool {
+			use := Use{Key: item.key, Type: TypeClassic, Members: len(item.stored.members), Offsets: item.offsets}
+			if item.stored.consumers != nil {
+				use.Type, use.Members = TypeConsumer, item.consumers
+			}
+			more = visit(use)
+			return more
+		})
+		if !more {
+			return
+		}
+	}
+}
+
+// Lag is how many messages of a partition are behind an offset.
+func Lag(first, next uint64, offset int64) uint64 {
+	at := max(first, uint64(max(offset, 0)))
+	return next - min(at, next)
+}
+
 // Delete drops a group without members and its offsets, durably.
 func (c *Coordinator) Delete(ctx context.Context, key Key) error {
 	s := c.shard(key)

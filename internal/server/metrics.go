@@ -25,6 +25,7 @@ type collector struct {
 	messages *messagingMetrics
 	quotas   quotaMetrics
 	store    storeMetrics
+	stream   streamMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -47,6 +48,7 @@ func newCollector(s *server) *collector {
 		messages: newMessagingMetrics(),
 		quotas:   newQuotaMetrics(),
 		store:    newStoreMetrics(),
+		stream:   newStreamMetrics(),
 	}
 }
 
@@ -68,7 +70,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		c.collectRegistry(cluster, gauge)
 		c.messages.collect(ch, cluster, c.server.settings().Metrics.Topics)
+		c.stream.collectGroups(ch, cluster, c.server.settings().Metrics.Topics)
 	}
+	c.stream.collect(ch, c.server.stream.server)
 	gauge(c.clusters, float64(healthy), "true")
 	gauge(c.clusters, float64(failing), "false")
 	c.quotas.collect(ch, c.server.quotas)

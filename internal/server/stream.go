@@ -69,7 +69,7 @@ func (s *server) openStream(context.Context) error {
 		return nil
 	}
 	s.stream.server = streamapi.NewServer(streamapi.Options{
-		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision,
+		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision, Rules: s.identity.policy.RulesBeneath,
 		Clusters: streamClusters{s}, ListAll: s.cfg.Stream.ListAll,
 		Limits: streamapi.Limits{
 			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory), Connections: s.cfg.Stream.Connections,
@@ -78,12 +78,12 @@ func (s *server) openStream(context.Context) error {
 		Logger: s.log,
 	})
 	if s.stream.plain != nil {
-		s.serveStream(streamapi.Listener{Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
+		s.serveStream(streamapi.Listener{Name: "plain", Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
 	}
 	if s.stream.tls != nil {
 		secured := s.tlsConfig.Clone()
 		secured.NextProtos = nil
-		s.serveStream(streamapi.Listener{Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
+		s.serveStream(streamapi.Listener{Name: "tls", Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
 	}
 	return nil
 }

@@ -54,6 +54,7 @@ func allAPIs() map[int16]api {
 		21: {name: "DeleteRecords", max: 2, take: handle(deleteRecords)},
 		22: {name: "InitProducerId", max: 5, take: handle(initProducerID)},
 		23: {name: "OffsetForLeaderEpoch", min: 2, max: 4, served: 2, take: handle(offsetForLeaderEpoch)},
+		29: {name: "DescribeAcls", min: 1, max: 3, served: 1, take: describe(describeACLs)},
 		32: {name: "DescribeConfigs", max: 4, take: describe(describeConfigs)},
 		33: {name: "AlterConfigs", max: 2, take: handle(alterConfigs)},
 		35: {name: "DescribeLogDirs", min: 1, max: 4, served: 1, take: describe(describeLogDirs)},

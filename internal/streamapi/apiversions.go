@@ -19,7 +19,7 @@ func takeAPIVersions(_ context.Context, c *call) answer {
 		response.ErrorCode = codeInvalidRequest
 	} else {
 		if c.version >= 3 {
-			c.conn.software = cut(request.ClientSoftwareName, 64) + " " + cut(request.ClientSoftwareVersion, 64)
+			c.conn.client.Store(&Client{cut(request.ClientSoftwareName, 64), cut(request.ClientSoftwareVersion, 64)})
 		}
 		response.ApiKeys = c.conn.server.versions()
 		if c.version >= 3 {

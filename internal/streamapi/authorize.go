@@ -29,6 +29,7 @@ const (
 	permitSubscriptions      = access.Permission("messaging.subscriptions.describe")
 	permitDeleteSubscription = access.Permission("messaging.subscriptions.delete")
 
+	permitListBindings    = access.Permission("cloud.rolebindings.list")
 	permitDescribeCluster = access.Permission("cloud.messagingclusters.describe")
 )
 

@@ -29,7 +29,7 @@ type conn struct {
 	address  string // of the client, without the port
 	sni      string // the name that the client sent with TLS
 	room     *semaphore.Weighted
-	software string // what the client says it is
+	client   atomic.Pointer[Client] // what the client says it is; nil before
 
 	answers chan answer
 	cancel  context.CancelFunc
@@ -45,8 +45,9 @@ type conn struct {
 // answer is a response that is due. It is made when those before it are sent.
 type answer struct {
 	header
-	flexible bool     // the response's header has tags
-	size     int      // of the request
+	flexible bool // the response's header has tags
+	size     int  // of the request
+	taken    time.Time
 	held     holding  // of it
 	decoded  holding  // of what it was decoded into
 	session  *session // that the request was taken in; nil before there is one
@@ -99,8 +100,16 @@ func (c *conn) serve() {
 	err = errors.Join(err, <-written)
 	_ = c.socket.Close()
 	if !quiet(err) {
-		log.Info("stream connection ended", slog.String("reason", err.Error()), slog.String("software", c.software))
+		log.Info("stream connection ended", slog.String("reason", err.Error()), slog.String("software", c.software()))
 	}
+}
+
+// software is what the client says it is.
+func (c *conn) software() string {
+	if known := c.client.Load(); known != nil {
+		return known.Name + " " + known.Version
+	}
+	return ""
 }
 
 // quiet says that an end of a connection needs no words.
@@ -152,7 +161,7 @@ func (c *conn) read(ctx context.Context) error {
 			return err
 		}
 		a, err := c.take(ctx, frame)
-		a.held, a.size = held, len(frame)
+		a.held, a.size, a.taken = held, len(frame), time.Now()
 		if err != nil {
 			held.release()
 			return err
@@ -212,7 +221,7 @@ var errLeftOver = errors.New("bytes follow its last field")
 
 // decode reads a body, all of it, once there is room for what it stands for.
 func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (holding, error) {
-	body, memory, err := weigh(request, body)
+	body, memory, err := skimmed(request, body)
 	if err != nil {
 		return holding{}, err
 	}
@@ -230,17 +239,6 @@ func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (h
 		return holding{}, err
 	}
 	return held, nil
-}
-
-// weigh returns a body as the codec has to see it, and what it takes in memory.
-func weigh(request kmsg.Request, body []byte) (exact []byte, memory int, err error) {
-	shape := shapeOf(request.Key(), request.GetVersion())
-	memory, err = skim(shape, body)
-	if shorter, ok := unpadded(request, body); ok && errors.Is(err, errLeftOver) {
-		body = shorter
-		memory, err = skim(shape, body)
-	}
-	return body, memory, err
 }
 
 // read has the codec read a body that was looked at.
@@ -290,6 +288,7 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 		}
 		if errors.Is(err, errSilent) {
 			c.throttle(a, 0)
+			c.server.requests[a.key].add(a, 0)
 			return nil
 		}
 		if err != nil {
@@ -310,6 +309,9 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 			return err
 		}
 		defer held.release()
+	}
+	if counted := c.server.requests[a.key]; counted != nil && a.raw == nil {
+		defer func() { counted.add(a, len(out)) }()
 	}
 	return c.writeAll(out)
 }

@@ -32,7 +32,8 @@ type fetching struct {
 	any    bool // some batch is in it
 	failed bool // some partition has an error, which is not waited with
 	bytes  int
-	marks  []engine.Mark // the ends of partitions that gave nothing
+	marks  []engine.Mark // the ends of partitions that were read up to there
+	pause  time.Duration // before what came meanwhile is looked at
 }
 
 // fetchedTopic is a topic of a request, looked up once.
@@ -148,6 +149,14 @@ func (f *fetching) await(ctx context.Context, deadline time.Time) (bool, error) 
 	defer context.AfterFunc(f.c.conn.server.draining, cancel)()
 	err := f.c.session.cluster.Broker.Grown(waiting, f.marks)
 	switch {
+	case err == nil && f.bytes > 0:
+		// What trickles in is not read again from the start with every drop.
+		f.pause = max(2*f.pause, time.Millisecond)
+		select {
+		case <-time.After(f.pause):
+		case <-waiting.Done():
+		}
+		return true, ctx.Err()
 	case err == nil, errors.Is(err, engine.ErrNoTopic):
 		return true, nil
 	case ctx.Err() != nil:
@@ -267,5 +276,8 @@ func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked
 	f.left = max(f.left-n, 0)
 	topic.messages += b.messages
 	topic.bytes += n
+	if !b.full && err == nil {
+		f.marks = append(f.marks, topic.Mark(asked.partition, b.next))
+	}
 	return nil
 }

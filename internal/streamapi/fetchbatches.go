@@ -18,6 +18,8 @@ type batches struct {
 	building *records.Builder
 	base     uint64 // first offset of what is being built
 	messages int
+	full     bool   // there is no room for more
+	next     uint64 // offset behind what is in it
 }
 
 func (b *batches) size() int {
@@ -30,17 +32,24 @@ func (b *batches) size() int {
 // add takes one more run or message, and says whether there is room for more.
 func (b *batches) add(s *engine.Stored) (bool, error) {
 	if s.Run.Count == 0 {
-		return b.addMessage(s), nil
+		b.full = !b.addMessage(s)
+	} else {
+		b.full = !b.addRun(s)
 	}
+	return !b.full, nil
+}
+
+func (b *batches) addRun(s *engine.Stored) bool {
 	b.flush()
 	if len(b.out)+len(s.Run.Body) > b.limit && (len(b.out) > 0 || !b.first) {
-		return false, nil
+		return false
 	}
 	at := len(b.out)
 	b.out = append(b.out, s.Run.Body...)
 	records.Place(b.out[at:], int64(s.First), 0) //nolint:gosec // entries are far below
 	b.messages += int(s.Run.Count)
-	return len(b.out) < b.limit, nil
+	b.next = s.First + uint64(s.Run.Count) //nolint:gosec // counts are above 0
+	return len(b.out) < b.limit
 }
 
 // addMessage puts a message that came without a batch into one with its
@@ -57,6 +66,7 @@ func (b *batches) addMessage(s *engine.Stored) bool {
 	}
 	b.building.Add(recordOf(s, int32(s.First-b.base))) //nolint:gosec // at most a thousand
 	b.messages++
+	b.next = s.First + 1
 	return b.size() < b.limit
 }
 

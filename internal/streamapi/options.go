@@ -58,6 +58,9 @@ type Options struct {
 	// Revision moves when decisions of Authorizer and Filter may have changed. nil:
 	// none are remembered. access.Policy has one.
 	Revision func() uint64
+	// Rules lists what role bindings grant beneath a scope, at most so many; nil: they
+	// are not shown. access.Policy has one.
+	Rules    func(scope access.Scope, limit int) (rules []access.SubjectRule, complete bool)
 	Clusters Clusters
 	Limits   Limits
 	// ListAll shows topics of other namespaces to clients that ask for all.

@@ -266,9 +266,10 @@ func (c *conn) cluster(given credentials) (*Cluster, error) {
 
 // audit records that a client was turned away.
 func (c *conn) audit(who *identity.Principal, reason string) {
+	c.server.refused.Add(1)
 	record := audit.Record{
 		Time: time.Now(), Surface: Surface, Verb: "connect", Resource: "stream", Decision: audit.Denied, Status: 401,
-		Source: c.socket.RemoteAddr().String(), UserAgent: c.software, Scope: reason,
+		Source: c.socket.RemoteAddr().String(), UserAgent: c.software(), Scope: reason,
 	}
 	if who != nil {
 		record.Principal, record.KeyID = who.Name, who.KeyID
@@ -282,7 +283,7 @@ func (c *call) auditRecord(permission access.Permission, scope string) audit.Rec
 		Time: time.Now(), Surface: Surface, Verb: c.name(), Resource: "stream", Permission: string(permission),
 		Organization: c.session.cluster.Organization, Scope: scope,
 		Principal: c.session.who.Name, KeyID: c.session.who.KeyID,
-		Source: c.conn.socket.RemoteAddr().String(), UserAgent: c.conn.software,
+		Source: c.conn.socket.RemoteAddr().String(), UserAgent: c.conn.software(),
 	}
 	if parts := strings.Split(string(permission), "."); len(parts) == 3 {
 		rec.Resource, rec.Verb = parts[1], parts[2]

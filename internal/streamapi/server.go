@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -32,8 +33,12 @@ type Server struct {
 	drain    context.CancelFunc
 	wg       sync.WaitGroup
 
+	requests           map[int16]*requests // by API
+	refused, throttled atomic.Int64
+
 	mu        sync.Mutex
 	closed    bool
+	names     map[net.Listener]string
 	listeners map[net.Listener]int // and how many connections it has
 	conns     map[*conn]struct{}
 	addresses map[string]int // connections by the client's address
@@ -50,9 +55,13 @@ func NewServer(opts Options) *Server {
 		opts: opts, apis: allAPIs(), reading: semaphore.NewWeighted(fetchesAtOnce),
 		frames: semaphore.NewWeighted(opts.Limits.Memory / 2), answers: semaphore.NewWeighted(opts.Limits.Memory / 2),
 		decoded: semaphore.NewWeighted(opts.Limits.Memory / 4), beforeAuth: semaphore.NewWeighted(memoryBeforeAuth),
-		making:    semaphore.NewWeighted(answersAtOnce),
+		making:   semaphore.NewWeighted(answersAtOnce),
+		requests: make(map[int16]*requests), names: make(map[net.Listener]string),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
 		strangers: newStrangers(opts.Limits.strangers()),
+	}
+	for key := range s.apis {
+		s.requests[key] = &requests{}
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.draining, s.drain = context.WithCancel(s.ctx)
@@ -66,6 +75,7 @@ var ErrServerClosed = errors.New("stream server is closed")
 // itself there.
 type Listener struct {
 	net.Listener
+	Name       string      // in statistics
 	TLS        *tls.Config // nil for plain text
 	Advertised string      // host[:port] that clients are sent to; "" for the address they came to
 	// Anonymous returns a token for clients of this machine that bring none; nil:
@@ -80,7 +90,7 @@ func (s *Server) Serve(l Listener) error {
 		s.mu.Unlock()
 		return ErrServerClosed
 	}
-	s.listeners[l.Listener] = 0
+	s.listeners[l.Listener], s.names[l.Listener] = 0, l.Name
 	s.mu.Unlock()
 	for failures := 0; ; {
 		socket, err := l.Accept()

@@ -15,13 +15,14 @@ const maxThrottle = 30 * time.Second
 // is over them gets the answer with the milliseconds to wait (KIP-219), and nothing
 // more is read from it until then.
 func (c *conn) throttle(a *answer, bytes int) (millis int32) {
-	if a.session == nil {
+	if a.session == nil || a.session.who.System {
 		return 0
 	}
 	delay := min(a.session.cluster.Quota.Delay(int64(a.size+bytes)), maxThrottle)
 	if delay < time.Millisecond {
 		return 0
 	}
+	c.server.throttled.Add(1)
 	c.muted.Store(time.Now().Add(delay).UnixNano())
 	return int32(delay.Milliseconds()) //nolint:gosec // bounded above
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/test/pages"
 	"freshet/test/testserver"
 )
 
@@ -188,6 +189,22 @@ func take(entries map[string]string, key string) (string, bool) {
 	return value, ok
 }
 
+// TestHowTo runs the commands of the page about the command line.
+func TestHowTo(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/howto/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := stand(dir, server); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := bash(t.Context(), dir, server, pages.Commands(string(page))); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestReference: the reference in the repository is what the commands say now.
 func TestReference(t *testing.T) {
 	t.Parallel()
@@ -195,11 +212,11 @@ func TestReference(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), filepath.Join(programs, "freshet"), "docs", "markdown", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want, err := pages(dir)
+	want, err := reference(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := pages("../../docs/reference/cli")
+	got, err := reference("../../docs/reference/cli")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +231,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-func pages(dir string) (map[string]string, error) {
+func reference(dir string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err != nil {
 		return nil, err

@@ -21,7 +21,9 @@ func credentials(t *testing.T, account string) (id, secret string) {
 	if err != nil || status >= 300 {
 		t.Fatalf("%d %s %v", status, text, err)
 	}
-	var made struct{ Status struct{ PrivateKeyData []byte } }
+	var made struct {
+		Status struct{ PrivateKeyData []byte }
+	}
 	if err := json.Unmarshal(text, &made); err != nil {
 		t.Fatal(err)
 	}

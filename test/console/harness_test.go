@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	stdlog "log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -32,6 +33,7 @@ import (
 
 var (
 	server      *testserver.Server
+	site        string // where the browser goes: the server, or what stands before it
 	browser     context.Context
 	screenshots string
 )
@@ -66,14 +68,20 @@ func run(m *testing.M) int {
 			return fail(fmt.Errorf("building freshet: %w\n%s", err, out))
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	if server, err = testserver.Start(ctx, binary, dir, testserver.Options{Stream: true}); err != nil {
 		return fail(err)
 	}
 	defer server.Kill()
-	if os.Getenv("CONSOLE") == "files" { // while working on pages: no new binary for every change
-		defer serveFiles(server)()
+	site = server.URL
+	if os.Getenv("FRESHET_CONSOLE_SOURCE") != "" {
+		front, err := sourceBefore(server.URL)
+		if err != nil {
+			return fail(err)
+		}
+		defer front.Close()
+		site = front.URL
 	}
 	if err := seed(ctx); err != nil {
 		return fail(err)
@@ -81,6 +89,7 @@ func run(m *testing.M) int {
 	if err := seedData(ctx); err != nil {
 		return fail(err)
 	}
+	go traffic(ctx)
 	allocator, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"))...)
 	defer stop()
 	var end context.CancelFunc
@@ -92,20 +101,18 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// serveFiles puts the console of the working tree in front of a server.
-func serveFiles(s *testserver.Server) (end func()) {
-	to, err := url.Parse(s.URL)
+// sourceBefore serves the console of the source tree, and passes the rest on to the
+// binary: so that working on the console needs no new binary.
+func sourceBefore(base string) (*httptest.Server, error) {
+	to, err := url.Parse(base)
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	proxy.FlushInterval = -1
+	rest := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, ErrorLog: stdlog.New(io.Discard, "", 0)}
 	mux := http.NewServeMux()
 	mux.Handle(console.Root+"/", console.Handler())
-	mux.Handle("/", proxy)
-	front := httptest.NewServer(mux)
-	s.URL = front.URL
-	return front.Close
+	mux.Handle("/", rest)
+	return httptest.NewServer(mux), nil
 }
 
 func fail(err error) int {
@@ -297,6 +304,8 @@ func (b *tab) look(width int64, theme string) {
 	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 	})
+	// what follows from it is drawn in the next frames
+	eval[any](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(null))))))`)
 }
 
 // before has a script run before any of the page's own.
@@ -314,7 +323,7 @@ func (b *tab) as(token string) {
 // visit opens a view and waits until it shows what it has.
 func (b *tab) visit(path string) {
 	b.t.Helper()
-	do(b, chromedp.Navigate(server.URL+"/console/"+path))
+	do(b, chromedp.Navigate(site+"/console/"+path))
 	b.settled()
 }
 
@@ -351,7 +360,7 @@ func eval[T any](b *tab, expression string) T {
 }
 
 // button finds a button or link by its text, in the dialog when one is open.
-const button = `(text => [...(([...document.querySelectorAll('dialog[open]')].at(-1)) ?? document).querySelectorAll('button, a, summary')].find(e => (e.innerText.trim() || e.getAttribute('aria-label') || '') === text && e.checkVisibility()))`
+const button = `(text => [...(([...document.querySelectorAll('dialog[open]')].at(-1)) ?? document).querySelectorAll('button, a, summary')].find(e => (e.innerText.trim().replace(/\s*(Ctrl|⌘) K$/, '') || e.getAttribute('aria-label') || '') === text && e.checkVisibility()))`
 
 // click clicks on what has a text, as soon as it can be.
 func (b *tab) click(text string) {

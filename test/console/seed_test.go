@@ -100,3 +100,27 @@ func seed(ctx context.Context) error {
 	}
 	return nil
 }
+
+// traffic keeps a cluster a little busy until the tests end, so that plots show
+// something.
+func traffic(ctx context.Context) {
+	const root = "/clusters/acme/orders"
+	tick := time.NewTicker(150 * time.Millisecond)
+	defer tick.Stop()
+	made := false
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !made { // the cluster may not run yet
+			status, _, err := call(ctx, server.Token, http.MethodPut, root+"/admin/v2/persistent/public/default/orders-placed/subscription/billing", nil)
+			made = err == nil && (status < 300 || status == http.StatusConflict)
+			continue
+		}
+		for range n%7 + 1 {
+			_, _, _ = call(ctx, server.Token, http.MethodPost, root+"/admin/rest/topics/v1/public/default/orders-placed/message", []byte(fmt.Sprintf(`{"order": %d}`, n)))
+		}
+	}
+}

@@ -14,6 +14,7 @@ export function modal(view, { className = '', dismissable = true } = {}) {
     const d = document.createElement('dialog')
     const ending = new AbortController()
     d.className = className
+    d.tabIndex = -1
     const ctl = {
       signal: ending.signal,
       update: () => { if (!ending.signal.aborted) render(view(ctl), d) },
@@ -24,7 +25,7 @@ export function modal(view, { className = '', dismissable = true } = {}) {
     document.body.append(d)
     ctl.update()
     d.showModal()
-    d.querySelector('[autofocus]')?.focus()
+    ;(d.querySelector('[autofocus]') ?? d).focus()
     on('drawn', ctl.update, ending.signal)
     on('signedout', () => ctl.close(), ending.signal)
   })
@@ -35,7 +36,7 @@ export const frame = (ctl, title, body, foot, o = {}) => html`
   <form class="modal" method="dialog" @submit=${e => { e.preventDefault(); o.submit?.(e) }}>
     <header><h2>${title}</h2><button type="button" class="ghost square" aria-label="Close" @click=${() => ctl.close()}>${icon('x')}</button></header>
     <div class="modal-body">${body}</div>
-    ${foot ? html`<footer>${foot}</footer>` : nothing}
+    ${foot && foot !== nothing ? html`<footer>${foot}</footer>` : nothing}
   </form>`
 
 /** Asks for a yes, by typing the name where it cannot be undone. */

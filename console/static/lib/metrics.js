@@ -96,7 +96,7 @@ class LivePlot extends HTMLElement {
       width: this.clientWidth, height: 180, cursor: { y: false }, legend: { live: true }, padding: [10, 8, 0, 0],
       scales: { y: { range: (u, min, max) => [0, Math.max(max * 1.1, 1)] } },
       axes: [{ ...axis, space: 80, values: (u, list) => list.map(t => absolute(t * 1000).slice(11)) }, { ...axis, size: 52, values: (u, list) => list.map(short) }],
-      series: [{ label: 'Time', value: (u, t) => t == null ? '–' : absolute(t * 1000).slice(11) }, ...(keys.length ? keys : ['none']).map((k, i) => ({ label: k || 'all', stroke: strokes[i], width: 1.6, points: { show: false }, value: (u, v) => v == null ? '–' : `${short(v)} ${unit}`, ...(keys.length < 2 && { fill: strokes[i] + '22' }) }))],
+      series: [{ label: 'Time', value: (u, t) => t == null ? '–' : absolute(t * 1000).slice(11) }, ...(keys.length ? keys : ['nothing yet']).map((k, i) => ({ label: k || 'all', stroke: strokes[i], width: 1.6, points: { show: false }, value: (u, v) => v == null ? '–' : `${short(v)} ${unit}`, ...(keys.length < 2 && { fill: strokes[i] + '22' }) }))],
     }, data, this)
   }
 }

@@ -29,7 +29,7 @@ export function yamlView(o) {
     state.key = key
     get(o.path, { accept: yaml, background: true }).then(t => { state.text = withoutBookkeeping(t); update() }).catch(e => { state.text = e.message; update() })
   }
-  return state.text ? codeBlock(state.text, 'YAML') : loading(6)
+  return state.text ? codeBlock(state.text, 'YAML', 'tall') : loading(6)
 }
 
 /** Changes an object as YAML: write, see what the server would make of it, save. */

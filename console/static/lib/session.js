@@ -55,6 +55,7 @@ async function tokenCall(fields) {
 export async function tokenFor(audience = '') {
   if (!current) throw new SignInError('You are not signed in.')
   if (current.kind === 'token') return current.token
+  if (current.kind === 'person') audience = '' // one token is good everywhere, and a refresh token once
   const have = tokens.get(audience)
   if (have && have.expires > Date.now() + 5000) return have.token
   if (!asking.has(audience)) {
@@ -70,7 +71,7 @@ async function ask(who, audience) {
   if (audience) fields.audience = audience
   const body = await tokenCall(fields)
   if (who !== current) throw new SignInError('You signed out.')
-  if (body.refresh_token) { who.refresh = body.refresh_token; remember() }
+  if (body.refresh_token) who.refresh = body.refresh_token
   return take(audience, body)
 }
 
@@ -104,6 +105,7 @@ async function renew() {
 export async function replaced(token, audience) {
   if (!current) return false
   if (current.kind === 'token') { if (token === current.token) expire(); return current?.token !== token && !session.expired }
+  if (current.kind === 'person') audience = ''
   if (tokens.get(audience)?.token === token) tokens.delete(audience)
   try {
     return (await tokenFor(audience)) !== token
@@ -140,7 +142,8 @@ async function begin(next, audienceBody) {
 
 function remember() {
   try {
-    if (current?.keep) sessionStorage.setItem(kept, JSON.stringify(current))
+    // Of a person nothing: the server's own cookie, which only its sign-in pages get, lets them in again.
+    if (current?.keep) sessionStorage.setItem(kept, JSON.stringify(current.kind === 'person' ? { kind: 'person', keep: true } : current))
     else sessionStorage.removeItem(kept)
   } catch { /* no storage: nothing is kept */ }
 }
@@ -150,16 +153,17 @@ export const withToken = (token, keep) => begin({ kind: 'token', token: token.tr
 /** Signs in a service account. */
 export const withClient = (id, secret, keep) => begin({ kind: 'client', id: id.trim(), secret: secret.trim(), keep })
 
-/** Goes to the server's sign-in page and comes back to where we are. */
-export async function withServer(keep) {
+/** Goes to the server's sign-in page and comes back to where we are; silently, only if it need not ask. */
+export async function withServer(keep, silently = false) {
   const random = n => toBase64URL(crypto.getRandomValues(new Uint8Array(n)))
   const verifier = random(48), state = random(16)
   const challenge = toBase64URL(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier)))
-  sessionStorage.setItem(inFlight, JSON.stringify({ verifier, state, keep, back: location.pathname + location.search }))
+  sessionStorage.setItem(inFlight, JSON.stringify({ verifier, state, keep, silently, back: location.pathname + location.search }))
   location.assign('/oauth/authorize?' + new URLSearchParams({
-    response_type: 'code', client_id: clientID, redirect_uri: redirect(), scope: 'openid profile email offline_access', state,
-    code_challenge: challenge, code_challenge_method: 'S256',
+    response_type: 'code', client_id: clientID, redirect_uri: redirect(), scope: 'openid profile email', state,
+    code_challenge: challenge, code_challenge_method: 'S256', ...(silently && { prompt: 'none' }),
   }))
+  return new Promise(() => {}) // the page is being left
 }
 
 /** Takes up a session at the start: the way back from the sign-in page, or one kept. */
@@ -173,7 +177,10 @@ export async function resume() {
   if (query.has('state') && (query.has('code') || query.has('error'))) {
     history.replaceState(null, '', flight?.back ?? '/console/')
     if (!flight || flight.state !== query.get('state')) throw new SignInError('The sign-in was not begun in this tab. Try again.')
-    if (query.has('error')) throw new SignInError(query.get('error_description') || query.get('error'))
+    if (query.has('error')) {
+      sessionStorage.removeItem(kept)
+      throw new SignInError(flight.silently ? '' : query.get('error_description') || query.get('error'))
+    }
     const body = await tokenCall({
       grant_type: 'authorization_code', client_id: clientID, code: query.get('code'), redirect_uri: redirect(), code_verifier: flight.verifier,
     })
@@ -181,6 +188,7 @@ export async function resume() {
   }
   let saved = null
   try { saved = JSON.parse(sessionStorage.getItem(kept)) } catch { /* none */ }
+  if (saved?.kind === 'person') return withServer(true, true)
   if (saved?.kind) await begin(saved).catch(e => { if (e instanceof SignInError) signOut(); throw e })
 }
 

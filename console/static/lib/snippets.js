@@ -72,6 +72,7 @@ export function freshet(r) {
     case 'GET': return `freshet get ${what}${where}`
     case 'POST': return p.name ? '' : `freshet apply${where} -f - <<'END'\n${withKind(r.body, p)}\nEND`
     case 'PUT': return `freshet apply${where} -f - <<'END'\n${withKind(r.body, p)}\nEND`
+    case 'PATCH': return p.kind === 'apikeys' && /"revoke":\s*true/.test(r.body ?? '') ? `freshet apikey revoke ${quote(p.name)}${where}` : ''
     case 'DELETE': return `freshet delete ${what}${where}`
   }
   return ''

@@ -50,8 +50,8 @@ const copyButton = text => html`<button type="button" class="ghost square copy" 
 export const copyField = (value, label = '') => html`<span class="copy-field"><code title=${label || value}>${value}</code>${copyButton(value)}</span>`
 /** A short id in running text. */
 export const copyText = value => html`<span class="copy-text">${value}${copyButton(value)}</span>`
-/** A block of code. */
-export const codeBlock = (text, label = 'Code') => html`<div class="code"><pre tabindex="0" aria-label=${label}>${text}</pre>${copyButton(text)}</div>`
+/** A block of code; "wrap" for what has no lines of its own, a token or a link. */
+export const codeBlock = (text, label = 'Code', kind = '') => html`<div class="code ${kind}"><pre tabindex="0" aria-label=${label}>${text}</pre>${copyButton(text)}</div>`
 
 export const badge = (kind, text, title = '') => html`<span class="badge ${kind}" title=${title || nothing}>${text}</span>`
 

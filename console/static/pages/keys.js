@@ -97,8 +97,8 @@ export async function wizard(org, account = '') {
   const working = () => html`<div class="empty plain" role="status"><div class="spinner"></div><h2>${doing}</h2><p>The private key stays in this browser.</p></div>`
 
   const done = () => html`
-    <p class="callout ok"><span><b>${v.name} is issued.</b> The token is shown this once. Without the private key it cannot be read again, by nobody.</span></p>
-    <div class="field"><span>Token</span>${codeBlock(token, 'Token')}</div>
+    <p class="callout ok"><span><b>${v.name} is issued.</b> The token is shown this once. Whoever loses it and the private key has lost it: nobody can read it again.</span></p>
+    <div class="field"><span>Token</span>${codeBlock(token, 'Token', 'wrap')}</div>
     <div class="cluster">
       <button type="button" @click=${() => { saved = true; download(`${org}-${v.name}.env`, `FRESHET_URL=${location.origin}\nFRESHET_TOKEN=${token}\n`, 'text/plain') }}>Download .env</button>
       <button type="button" @click=${() => { saved = true; download(`${org}-${v.name}.pem`, pair.privatePEM, 'application/x-pem-file') }}>Save the private key</button></div>
@@ -136,7 +136,7 @@ function openExisting(k) {
   return modal(ctl => frame(ctl, `Open the token of ${k.metadata.name}`, html`<div class="stack">
     <p class="muted">Give the private key of the pair that the API key was made with, as PEM (PKCS #8 or PKCS #1). It is used here and sent nowhere.</p>
     ${failure(error)}
-    ${token ? codeBlock(token, 'Token') : html`${dropZone('Drop the private key here, or choose the file', '.pem,.key', take(ctl))}
+    ${token ? codeBlock(token, 'Token', 'wrap') : html`${dropZone('Drop the private key here, or choose the file', '.pem,.key', take(ctl))}
       ${field('Or paste it', html`<textarea rows="5" spellcheck="false" placeholder="-----BEGIN PRIVATE KEY-----" @change=${e => take(ctl)(e.target.value)}></textarea>`)}`}</div>`,
   html`<button type="button" @click=${() => { token = ''; ctl.close() }}>Close</button>`), { className: 'wide-box' })
 }

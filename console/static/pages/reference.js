@@ -20,7 +20,7 @@ const attributes = new Set(['class', 'href', 'colspan', 'rowspan'])
  */
 function policies() {
   if (!globalThis.trustedTypes || policies.vendor) return
-  const inner = trustedTypes.createPolicy('dompurify', { createHTML: s => s })
+  const inner = trustedTypes.createPolicy('console-inert', { createHTML: s => s })
   const clean = text => {
     const doc = new DOMParser().parseFromString(inner.createHTML(text), 'text/html') // inert: nothing in it runs or loads
     for (const e of [...doc.body.querySelectorAll('*')].reverse()) {

@@ -34,7 +34,7 @@ export default ctx => {
     config: () => {
       if (!session.who?.systemAdministrator) return denied('the configuration', { message: 'The configuration of the server is for system administrators only.' })
       if (!state.config && !state.errors.config && !state.asked) { state.asked = true; ask('config', () => get('/system/v1alpha1/configuration', { accept: 'application/yaml', signal: ctx.signal })) }
-      return html`${failure(state.errors.config)}${state.config ? html`<p class="muted small lead">What is in force, with defaults. Secrets are names of files.</p>${codeBlock(state.config, 'Configuration')}` : loading(8)}`
+      return html`${failure(state.errors.config)}${state.config ? html`<p class="muted small lead">What is in force, with defaults. Secrets are names of files.</p>${codeBlock(state.config, 'Configuration', 'tall')}` : loading(8)}`
     },
   }
   return () => html`${heading({ title: 'System', badge: state.health ? badge(state.health.ok ? 'ok' : 'bad', state.health.ok ? 'Healthy' : 'Not ready') : nothing, sub: location.host })}${tabs(views)}${parts[tabOf(views)]()}`
@@ -68,18 +68,18 @@ function auditQuery(org) {
 function auditView(org, s, again) {
   if (!can(org, 'cloud.auditrecords.list') || s.errors.audit?.status === 403) return denied('the audit log', s.errors.audit, 'cloud.auditrecords.list')
   const choose = (key, list) => html`<select aria-label=${key} @change=${e => setQuery({ [key]: e.target.value, until: '' })}><option value="">any ${key}</option>${list.map(v => html`<option ?selected=${v === route.query.get(key)}>${v}</option>`)}</select>`
-  const type = key => html`<input aria-label=${key} placeholder=${key} .value=${route.query.get(key) ?? ''} @change=${e => setQuery({ [key]: e.target.value, until: '' })}>`
-  return html`<div class="filters">${choose('surface', ['resources', 'messages', 'registry', 'stream', 'token', 'audit', 'system'])}${choose('decision', ['allow', 'deny'])}${type('principal')}${type('verb')}${type('resource')}${type('requestId')}<button type="button" @click=${again}>Refresh</button></div>
+  const type = (key, word = key) => html`<input aria-label=${word} placeholder=${word} .value=${route.query.get(key) ?? ''} @change=${e => setQuery({ [key]: e.target.value, until: '' })}>`
+  return html`<div class="filters">${choose('surface', ['resources', 'messages', 'registry', 'stream', 'token', 'audit', 'system'])}${choose('decision', ['allow', 'deny'])}${type('principal')}${type('verb')}${type('resource')}${type('requestId', 'request id')}<button type="button" @click=${again}>Refresh</button></div>
     ${failure(s.errors.audit)}
     ${!s.audit ? s.errors.audit ? nothing : loading(6) : s.audit.records.length ? html`${table({
       rows: s.audit.records, noun: 'records', label: 'Audit log',
       columns: [
-        { title: 'When', text: r => r.time, cell: r => ago(r.time), width: '104px' },
+        { title: 'What', text: r => `${r.verb} ${r.resource ?? ''} ${r.surface}`, cell: r => html`${r.verb} <span class="muted">${r.resource ?? ''}</span>`, width: 'minmax(0,1.1fr)' },
+        { title: 'Answer', text: r => `${r.decision} ${r.status ?? ''}`, cell: r => badge(r.decision === 'deny' ? 'bad' : 'ok', r.status ?? r.decision, `request ${r.requestId}`), width: '84px' },
         { title: 'Who', text: r => r.principal ?? '', cell: r => r.principal ? html`<span title=${r.principal}>${r.principal.split('@')[0]}</span>` : html`<span class="muted">unknown</span>`, width: 'minmax(0,.8fr)' },
-        { title: 'What', text: r => `${r.verb} ${r.resource ?? ''} ${r.surface}`, cell: r => html`${r.verb} <span class="muted">${r.resource ?? ''}</span>`, width: 'minmax(0,1fr)' },
+        { title: 'When', text: r => r.time, cell: r => ago(r.time), width: '104px' },
         { title: 'On', text: r => r.scope ?? '', cell: r => html`<span class="mono small" title=${r.scope}>${(r.scope ?? '').replace(/^organization\/[^/]+\/?/, '')}</span>`, width: 'minmax(0,1.5fr)', wide: true },
         { title: 'By', text: r => r.role ?? r.by ?? '', width: 'minmax(0,.8fr)', wide: true },
-        { title: 'Answer', text: r => `${r.decision} ${r.status ?? ''}`, cell: r => badge(r.decision === 'deny' ? 'bad' : 'ok', r.status ?? r.decision, `request ${r.requestId}`), width: '84px' },
       ],
     })}${s.audit.until ? html`<p class="lead"><button type="button" @click=${() => setQuery({ until: s.audit.until })}>Older records</button></p>` : nothing}` : empty({ icon: 'activity', title: 'No record matches', text: 'Writes, administrative calls and denials leave records. Widen the filter, or do something.' })}`
 }

@@ -1,11 +1,15 @@
 // Users: the people of the organization.
-import { html } from '../lib/html.js'
-import { resource } from '../lib/api.js'
+import { html, nothing } from '../lib/html.js'
+import { post, resource } from '../lib/api.js'
+import { peopleSignIn } from '../lib/session.js'
+import { frame, modal } from '../lib/dialog.js'
+import { absolute } from '../lib/format.js'
+import { update } from '../lib/store.js'
 import { LiveList } from '../lib/watch.js'
 import { go, link } from '../lib/router.js'
 import { table } from '../lib/table.js'
-import { ago, badge, button, copyText, denied, empty, facts, field, heading, listed, liveMark, loading, state, stateOf, timeline } from '../lib/widgets.js'
-import { create, eventsOf, input, usualActions } from '../lib/objects.js'
+import { ago, badge, button, codeBlock, copyText, denied, empty, facts, failure, field, heading, listed, liveMark, loading, state, stateOf, timeline } from '../lib/widgets.js'
+import { create, eventsOf, input, select, usualActions } from '../lib/objects.js'
 import { grantsOf, newBinding } from './roles.js'
 
 const plural = 'users'
@@ -39,7 +43,26 @@ async function invite(org) {
       <div class="fields">${field('First name', input(v, 'first', ctl, { maxlength: 256, required: !!v.last }))}${field('Last name', input(v, 'last', ctl, { maxlength: 256, required: !!v.first }))}</div>`,
     build: v => ({ metadata: { name: v.email.toLowerCase() }, spec: { email: v.email, ...(v.first && { name: { first: v.first, last: v.last } }) } }),
   })
-  if (made) go(link(org, 'users', [made.metadata.name]))
+  if (!made) return
+  go(link(org, 'users', [made.metadata.name]))
+  if (await peopleSignIn()) invitationLink(org, made.metadata.name)
+}
+
+/** A one-time link with which a person sets a password. Whoever has it is that person. */
+function invitationLink(org, name) {
+  const v = { life: '604800' }
+  let busy = false, error = null, made = null
+  return modal(ctl => frame(ctl, `Invitation of ${name}`, html`<div class="stack">${failure(error)}
+    ${made ? html`<p class="callout ok">Send this link to the person, and to nobody else: whoever opens it first sets the password. It is good once, until ${absolute(made.expirationTime)}.</p>${codeBlock(made.url, 'Invitation link', 'wrap')}`
+      : html`<p>The link lets ${name} set a password. An earlier link is not good any more; a password that there is works until the new one is set.</p>${field('Good for', select(v, 'life', ctl, [['3600', 'an hour'], ['86400', 'a day'], ['604800', 'a week'], ['2592000', '30 days']]))}`}</div>`,
+  made ? html`<button type="button" class="primary" @click=${() => ctl.close()}>Done</button>` : html`<button type="button" @click=${() => ctl.close()}>Not now</button><button class="primary" ?disabled=${busy}>Make the link</button>`,
+  { submit: async () => {
+    if (made) return
+    busy = true
+    try { made = (await post(resource(org, plural, name) + '/invite', { spec: { lifetimeSeconds: +v.life } })).status } catch (e) { error = e }
+    busy = false
+    ctl.update()
+  } }))
 }
 
 function detail(ctx) {
@@ -48,6 +71,8 @@ function detail(ctx) {
   const bindings = new LiveList(resource(ctx.org, 'rolebindings'), ctx.signal)
   const events = eventsOf(ctx)
   const crumbs = [['Users', link(ctx.org, 'users')]]
+  let people = null
+  peopleSignIn().then(p => { people = p; update() })
   return () => {
     const u = found.items[0]
     if (!u) {
@@ -57,7 +82,7 @@ function detail(ctx) {
     }
     const mine = grantsOf(bindings.items, 'User', name)
     return html`
-      ${heading({ title: full(u) || u.spec.email, crumbs, badge: state(u), sub: full(u) ? u.spec.email : '', actions: usualActions(u, plural, 'users', { removal: { text: 'They can do nothing more from the moment the call returns. Role bindings that name them stay; delete them too.' } }) })}
+      ${heading({ title: full(u) || u.spec.email, crumbs, badge: state(u), sub: full(u) ? u.spec.email : '', actions: usualActions(u, plural, 'users', { before: people ? button('Invitation link', { icon: 'link', permission: 'cloud.users.update', onclick: () => invitationLink(ctx.org, name) }) : nothing, removal: { text: 'They can do nothing more from the moment the call returns. Role bindings that name them stay; delete them too.' } }) })}
       <div class="grid"><div class="c7 stack">
         <section class="card"><header><h2>Roles</h2><span class="actions">${button('Give a role', { icon: 'plus', permission: 'cloud.rolebindings.create', onclick: () => newBinding(ctx.org, { kind: 'User', name }) })}</span></header>
           ${mine.length ? html`<div class="rows-list">${mine.map(b => html`<div><a href=${link(ctx.org, 'roles', [b.metadata.name])}>${b.spec.roleRef.name}</a><span class="muted small">by ${b.metadata.name}</span><span class="spacer"></span>${state(b)}</div>`)}</div>` : html`<p class="muted">None: they may do nothing.</p>`}</section>

@@ -50,6 +50,7 @@ const (
 	flagCluster      = "cluster"
 	flagCredentials  = "credentials-file"
 	flagToken        = "token-file"
+	flagNamespace    = "namespace" // what kubectl calls an organization
 )
 
 // AddFlags gives the root command the flags that choose a connection.
@@ -61,12 +62,8 @@ func (e *Env) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.Flags.Cluster, flagCluster, "", "the `cluster` for messages and schemas (FRESHET_CLUSTER)")
 	f.StringVar(&e.Flags.CredentialsFile, flagCredentials, "", "credentials `file` of a service account (FRESHET_CREDENTIALS_FILE)")
 	f.StringVar(&e.Flags.TokenFile, flagToken, "", "`file` with an API key or token (FRESHET_TOKEN_FILE)")
-	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "namespace" { // what kubectl says
-			name = flagOrganization
-		}
-		return pflag.NormalizedName(name)
-	})
+	f.StringVar(&e.Flags.Organization, flagNamespace, "", "")
+	_ = f.MarkHidden(flagNamespace) // it exists
 }
 
 // Selection is what flags and environment say about the connection.

@@ -73,7 +73,7 @@ func readFile(name string, stdin io.Reader) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }() // it was only read
 		source = file
 	} else {
 		name = "standard input"

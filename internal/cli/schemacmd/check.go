@@ -1,12 +1,14 @@
 package schemacmd
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"freshet/client"
 	"freshet/client/schemas"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
@@ -61,10 +63,15 @@ exist takes any valid schema.`,
 			if err != nil {
 				return err
 			}
+			if found.Level == "" { // it is told with reasons only
+				if found.Level, err = r.Level(cmd.Context(), given[0]); err != nil && !errors.Is(err, client.ErrNotFound) {
+					return err
+				}
+			}
 			if format != output.FormatText {
 				err = output.Value(env.Out, format, found)
 			} else {
-				err = printCheck(env, given[0], found)
+				err = printCheck(env.Out, env.Style(), given[0], found)
 			}
 			if err == nil && !found.Compatible {
 				err = errIncompatible
@@ -78,25 +85,24 @@ exist takes any valid schema.`,
 	return cmd
 }
 
-func printCheck(env *command.Env, subject string, found *schemas.Compatibility) error {
-	style := env.Style()
+func printCheck(w io.Writer, style output.Style, subject string, found *schemas.Compatibility) error {
 	if found.Compatible {
-		_, err := fmt.Fprintf(env.Out, "%s %s could take it%s\n", style.Good("✓"), subject, atLevel(found.Level))
+		_, err := fmt.Fprintf(w, "%s %s could take it%s\n", style.Good("✓"), subject, atLevel(found.Level))
 		return err
 	}
 	head := subject + " could not take it" + atLevel(found.Level)
 	if found.Against > 0 {
 		head += fmt.Sprintf(", compared with version %d", found.Against)
 	}
-	if _, err := fmt.Fprintf(env.Out, "%s %s:\n", style.Bad("✗"), head); err != nil {
+	if _, err := fmt.Fprintf(w, "%s %s:\n", style.Bad("✗"), head); err != nil {
 		return err
 	}
 	for _, p := range found.Problems {
-		if _, err := fmt.Fprintf(env.Out, "  - %s\n", indent(output.Clean(p.Description))); err != nil {
+		if _, err := fmt.Fprintf(w, "  - %s\n", indent(output.Clean(p.Description))); err != nil {
 			return err
 		}
 		if advice := advices[p.Type]; advice != "" {
-			if _, err := fmt.Fprintf(env.Out, "    %s\n", style.Faint(advice)); err != nil {
+			if _, err := fmt.Fprintf(w, "    %s\n", style.Faint(advice)); err != nil {
 				return err
 			}
 		}

@@ -3,7 +3,6 @@ package schemacmd
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -132,13 +131,13 @@ already is passed over, so it can be repeated. It needs the right to write every
   freshet schema import registry.jsonl`,
 		Args: args(0, "a file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			var in io.Reader = env.In
+			in := env.In
 			if given[0] != "-" {
 				file, err := os.Open(given[0])
 				if err != nil {
 					return err
 				}
-				defer file.Close()
+				defer func() { _ = file.Close() }() // it was only read
 				in = file
 			}
 			r, c, err := connect(cmd, env)

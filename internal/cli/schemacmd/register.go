@@ -52,7 +52,7 @@ stays as it is. A change that the subject's level does not allow is refused.`,
 			}
 			id, err := register(cmd.Context(), given[0], schema)
 			if errors.Is(err, client.ErrConflict) {
-				return hint.Add(err, "'freshet schema check %s %s' says why, one reason a line; 'freshet schema level' shows what is demanded.", given[0], given[1])
+				return explain(cmd, env, r, given[0], schema, err)
 			}
 			if err != nil {
 				return err
@@ -76,6 +76,18 @@ stays as it is. A change that the subject's level does not allow is refused.`,
 	in.addFlags(cmd)
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatName)
 	return cmd
+}
+
+// explain says why a schema was refused, as check does.
+func explain(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subject string, schema schemas.Schema, refusal error) error {
+	found, err := r.Check(cmd.Context(), subject, schema)
+	if err != nil || found.Compatible {
+		return refusal // something has changed meanwhile
+	}
+	if err := printCheck(env.Err, output.StyleFor(env.Err, env.Getenv), subject, found); err != nil {
+		return err
+	}
+	return hint.Add(errIncompatible, "'freshet schema level %s' shows and sets what is demanded.", subject)
 }
 
 // placeOf is the latest version of a subject that has the schema with an id.

@@ -96,7 +96,7 @@ func (s *source) read(cmd *cobra.Command, env *command.Env, file string) (schema
 		if err != nil {
 			return schema, err
 		}
-		defer opened.Close()
+		defer func() { _ = opened.Close() }() // it was only read
 		in = opened
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))

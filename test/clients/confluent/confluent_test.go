@@ -1,9 +1,11 @@
 // Package confluent_test drives the registry with the commercial registry's own
-// Go client and its Avro, JSON and Protobuf serializers.
+// Go client and its Avro, JSON and Protobuf serializers, and the stream protocol
+// with librdkafka, on which that client stands.
 //
 // It is a module of its own, since those need cgo. FRESHET_URL and
 // FRESHET_TOKEN name the registry, which must be empty under the subjects used
-// here; the tests of the parent folder start one and run these.
+// here; FRESHET_STREAM, FRESHET_STREAM_TLS and FRESHET_CA where the stream protocol
+// is. The tests of the parent folder start servers and run these.
 package confluent_test
 
 import (

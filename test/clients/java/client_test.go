@@ -7,18 +7,19 @@ import (
 	"testing"
 )
 
-// TestClients runs the programs of client/ with the clients of two generations: what
+// TestClients runs the programs of client/ and newest/ with the clients of two generations: what
 // Kafka's own integration tests try, and both interfaces of one server. Each line of
 // their output is a test.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"client-3.9", "client-4"} {
+	for version, folders := range map[string][]string{"client-3.9": {"client"}, "client-4": {"client", "newest"}} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			need(t, version)
 			s := start(t)
 			endpoint := s.URL + "/oauth/token"
 			settings := s.file("client.properties", s.login()+fmt.Sprintf(`
+test.version=%s
 test.tls=%s
 test.ca=%s
 test.token=%s
@@ -27,9 +28,9 @@ test.token.endpoint=%s
 test.client.id=%s
 test.client.secret=%s
 test.scope=%s
-`, s.StreamTLS, filepath.Join(s.DataDir, "tls", "ca.crt"), s.Token, s.nobody(), endpoint, s.ClientID, s.ClientSecret, audience))
+`, version, s.StreamTLS, filepath.Join(s.DataDir, "tls", "ca.crt"), s.Token, s.nobody(), endpoint, s.ClientID, s.ClientSecret, audience))
 			flags := []string{"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + endpoint, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"}
-			out, all, err := run(t, compile(t, "client", version), flags, nil, "Main", settings)
+			out, all, err := run(t, compile(t, version, folders...), flags, nil, "Main", settings)
 			report(t, out, all, err)
 		})
 	}

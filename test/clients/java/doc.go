@@ -3,7 +3,7 @@
 // Connect, Streams, and a registry's serializers. `make test-java` fetches them and
 // runs these tests; without it they are left out and say NOT TESTED.
 //
-// client has the programs that use the clients, platform those that use the rest;
-// the poms pin versions. At most two virtual machines run at a time, each with a heap
+// client has programs for every generation of clients, newest those for the newest
+// alone, programs those for Streams and Avro. The poms pin versions. At most two virtual machines run at a time, each with a heap
 // of 256 MiB at most.
 package java

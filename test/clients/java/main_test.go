@@ -19,7 +19,12 @@ import (
 
 var binary string
 
-func TestMain(m *testing.M) { testserver.Main(m, &binary) }
+func TestMain(m *testing.M) {
+	if os.Getenv("FRESHET_TEST_JAVA") == "" {
+		os.Exit(m.Run()) // every test says that it is left out
+	}
+	testserver.Main(m, &binary)
+}
 
 // libraries is where hack/java-libs.sh puts what it fetches.
 const libraries = "../../../.cache/java"
@@ -82,15 +87,19 @@ func (s *server) file(name, text string) string {
 	return path
 }
 
-// compile compiles the programs of a folder against libraries and returns the class
+// compile compiles the programs of folders against libraries and returns the class
 // path of both.
-func compile(t *testing.T, folder, libs string) string {
+func compile(t *testing.T, libs string, folders ...string) string {
 	t.Helper()
-	sources, err := filepath.Glob(filepath.Join(folder, "*.java"))
-	if err != nil || len(sources) == 0 {
-		t.Fatalf("no programs in %s (error %v)", folder, err)
+	var sources []string
+	for _, folder := range folders {
+		found, err := filepath.Glob(filepath.Join(folder, "*.java"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no programs in %s (error %v)", folder, err)
+		}
+		sources = append(sources, found...)
 	}
-	libs, err = filepath.Abs(filepath.Join(libraries, libs))
+	libs, err := filepath.Abs(filepath.Join(libraries, libs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +138,8 @@ func run(t *testing.T, classpath string, flags []string, stdin io.Reader, class 
 	return stdout.String(), both.String(), err
 }
 
-// call asks the server over HTTP and returns the answer, which must be a success.
-func (s *server) call(method, path, body string) (http.Header, string) {
+// ask asks the server over HTTP.
+func (s *server) ask(method, path, body string) (status int, text string) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Context(), method, s.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -144,11 +153,21 @@ func (s *server) call(method, path, body string) (http.Header, string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	text, err := io.ReadAll(response.Body)
-	if err = errors.Join(err, response.Body.Close()); err != nil || response.StatusCode/100 != 2 {
-		s.Fatalf("%s %s: got %d %s, %v; want success", method, path, response.StatusCode, text, err)
+	raw, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		s.Fatal(err)
 	}
-	return response.Header, string(text)
+	return response.StatusCode, string(raw)
+}
+
+// call asks for something that must succeed.
+func (s *server) call(method, path, body string) string {
+	s.Helper()
+	status, text := s.ask(method, path, body)
+	if status/100 != 2 {
+		s.Fatalf("%s %s: got %d %s, want success", method, path, status, text)
+	}
+	return text
 }
 
 // nobody is the token of a service account without any role.
@@ -156,15 +175,18 @@ func (s *server) nobody() string {
 	s.Helper()
 	const accounts = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts"
 	s.call(http.MethodPost, accounts, `{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}`)
-	_, text := s.call(http.MethodPost, accounts+"/nobody/token", fmt.Sprintf(
-		`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [%q]}}`, audience))
+	wanted := fmt.Sprintf(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [%q]}}`, audience)
+	status, text := s.ask(http.MethodPost, accounts+"/nobody/token", wanted)
+	for end := time.Now().Add(time.Minute); status == http.StatusNotFound && time.Now().Before(end); {
+		status, text = s.ask(http.MethodPost, accounts+"/nobody/token", wanted) // it has no credentials yet
+	}
 	var made struct {
 		Status struct {
 			Token string `json:"token"`
 		} `json:"status"`
 	}
 	if err := json.Unmarshal([]byte(text), &made); err != nil || made.Status.Token == "" {
-		s.Fatalf("no token in %s (error %v)", text, err)
+		s.Fatalf("got %d %s (error %v), want a token", status, text, err)
 	}
 	return made.Status.Token
 }

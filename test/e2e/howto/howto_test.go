@@ -4,6 +4,7 @@
 package howto_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -99,7 +100,7 @@ func run(t *testing.T, binary string, server *testserver.Server, page string) st
 	if err := os.Symlink(binary, filepath.Join(folder, "freshet")); err != nil {
 		t.Fatal(err)
 	}
-	return shell(t, script, folder, "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir,
+	return shell(t, script, folder, "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir, "FRESHET_DATA_DIR="+server.DataDir,
 		"FRESHET_BACKUPS="+filepath.Join(folder, "backups"), "FRESHET_DRILL_PORT="+freePort(t))
 }
 
@@ -178,7 +179,7 @@ func TestReadme(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")
 	kubectl(t)
-	server, _ := start(t)
+	server, binary := start(t)
 	text, err := os.ReadFile("../../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -190,14 +191,14 @@ func TestReadme(t *testing.T) {
 	}
 	script = strings.ReplaceAll(script, address, server.URL)
 	folder := t.TempDir()
-	if err := os.Symlink(server.DataDir, filepath.Join(folder, "freshet-data")); err != nil {
+	if err := errors.Join(os.Symlink(server.DataDir, filepath.Join(folder, "freshet-data")), os.Symlink(binary, filepath.Join(folder, "freshet"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, curl := range []string{
 		"curl() { command curl --fail-with-body -sS \"$@\"; echo; }\n", // what is refused ends the tour
 		"", // the second time the subscription is there, and it says so
 	} {
-		out := shell(t, curl+script, folder)
+		out := shell(t, curl+script, folder, "HOME="+folder)
 		for _, want := range []string{"hello, stream", `"schema":`, "messagingcluster.cloud.vendor.io/orders condition met", "/clusters/default/orders"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is not in the output\n%s", want, out)

@@ -34,7 +34,7 @@ func TestKubeconfigForSimpleClients(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "kubeconfig")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode of the kubeconfig: %v, %v, want 0600: there is a token in it", info.Mode(), err)
 	}
-	printed, code := run(t, nil, "kubeconfig", "--data-dir", dir)
+	printed, code := run(t, nil, "kubeconfig", "--static-token", "--data-dir", dir)
 	if code != 0 {
 		t.Fatalf("freshet kubeconfig: %s", printed)
 	}

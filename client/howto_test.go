@@ -1,0 +1,36 @@
+package client_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"freshet/test/pages"
+)
+
+// TestHowtoIsOfTheExamples: the Go of the page is that of the examples, which run.
+func TestHowtoIsOfTheExamples(t *testing.T) {
+	t.Parallel()
+	var examples string
+	for _, file := range []string{"example_test.go", "schemas/example_test.go"} {
+		examples += unindent(string(must[[]byte](t)(os.ReadFile(file))))
+	}
+	page := string(must[[]byte](t)(os.ReadFile("../docs/howto/go-client.md")))
+	blocks := pages.Blocks(page, "go")
+	if len(blocks) < 6 {
+		t.Fatalf("the page has %d blocks of Go, want at least 6", len(blocks))
+	}
+	for _, block := range blocks {
+		if !strings.Contains(examples, unindent(block)) {
+			t.Errorf("no example has these lines:\n%s", block)
+		}
+	}
+}
+
+func unindent(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimLeft(line, "\t"))
+	}
+	return b.String()
+}

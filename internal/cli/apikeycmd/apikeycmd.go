@@ -1,0 +1,283 @@
+// Package apikeycmd has the commands for API keys. The key pair with which a token
+// comes encrypted is made here and its private half never leaves this machine: it is
+// kept in the user's configuration directory, readable for the owner alone.
+package apikeycmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+	"freshet/internal/errs"
+)
+
+// Commands makes the family.
+func Commands(env *command.Env) []*cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "apikey",
+		Aliases: []string{"ak"},
+		Short:   "Make, open, list, rotate and revoke API keys",
+		Long: `Make, open, list, rotate and revoke API keys: long-lived tokens of service accounts.
+
+The token comes encrypted to a key pair that is made on this machine. Its private half
+is kept in ~/.config/freshet/keys, readable for you alone, and never sent anywhere;
+whoever loses it loses the token.`,
+		Example: `  # a key for an account, for a month, as variables of a service
+  freshet apikey create web --account shop --expires 30d --env-file web.env
+
+  # its token once more
+  freshet apikey decrypt web > token
+
+  # another in its place; both work until the old one is revoked
+  freshet apikey rotate web --env-file web.env && freshet apikey revoke web`,
+		Args: command.NoArgs,
+		RunE: command.Help,
+	}
+	cmd.AddCommand(newCreate(env), newDecrypt(env), newList(env), newRevoke(env), newRotate(env))
+	return command.InGroup(command.GroupResources, cmd)
+}
+
+// fieldManager owns what these commands write.
+const fieldManager = "freshet"
+
+// keys is the connection of one command.
+type keys struct {
+	*resources.Client
+	env *command.Env
+	at  contexts.Context
+}
+
+func connect(env *command.Env) (*keys, error) {
+	r, at, err := env.Resources()
+	return &keys{r, env, at}, err
+}
+
+func (k *keys) ref(name string) resources.Ref {
+	return resources.Ref{Kind: resources.APIKeys, Organization: k.at.Organization, Name: name}
+}
+
+// get reads a key, with the way to the names when there is none of this name.
+func (k *keys) get(ctx context.Context, name string) (resources.Object, error) {
+	key, err := k.Get(ctx, k.ref(name))
+	if errors.Is(err, client.ErrNotFound) {
+		return nil, hint.Add(err, "'freshet apikey list' shows those of organization %s.", k.at.Organization)
+	}
+	return key, err
+}
+
+// delivery is where a token goes.
+type delivery struct{ file, env string }
+
+func (d *delivery) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&d.file, "out", "", "write the token to this `file`, in place of printing it")
+	f.StringVar(&d.env, "env-file", "", "write it as FRESHET_API_KEY to this `file`, with the server, the organization and the cluster")
+}
+
+// hand prints a token, or writes it where only its owner can read it.
+func (k *keys) hand(d delivery, token string) error {
+	var failed error
+	if d.file != "" {
+		failed = contexts.WritePrivate(d.file, []byte(token+"\n"))
+	}
+	if d.env != "" {
+		text := fmt.Sprintf("FRESHET_SERVER=%s\nFRESHET_ORGANIZATION=%s\nFRESHET_CLUSTER=%s\nFRESHET_API_KEY=%s\n",
+			k.at.Server, k.at.Organization, k.at.Cluster, token)
+		failed = errors.Join(failed, contexts.WritePrivate(d.env, []byte(text)))
+	}
+	if failed != nil {
+		return hint.Add(failed, "The key is made, and its private key kept: 'freshet apikey decrypt NAME' gives the token.")
+	}
+	if d.file != "" || d.env != "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(k.env.Out, token)
+	return err
+}
+
+// keyFile is where the private key of an API key is kept.
+func (k *keys) keyFile(name string) string {
+	server := strings.NewReplacer("://", "-", "/", "-", ":", "-").Replace(k.at.Server)
+	return filepath.Join(contexts.Directory(k.env.Getenv), "keys", server, k.at.Organization, name+".pem")
+}
+
+func newDecrypt(env *command.Env) *cobra.Command {
+	var d delivery
+	var private string
+	cmd := &cobra.Command{
+		Use:     "decrypt NAME",
+		Aliases: []string{"open"},
+		Short:   "Print the token of a key that was made here",
+		Long: `Print the token of a key: the encrypted token is fetched and opened with the private
+key that is kept on this machine, or with the one that is given (PEM; PKCS #8 or
+PKCS #1).`,
+		Example: `  # into a file of mode 0600
+  freshet apikey decrypt opened --out token
+
+  # as variables of a service
+  freshet apikey decrypt opened --env-file opened.env
+
+  # with a private key of your own
+  freshet apikey decrypt opened --private-key private.pem > token`,
+		Args: command.One("the name of the key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := connect(env)
+			if err != nil {
+				return err
+			}
+			key, err := k.get(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			file := private
+			if file == "" {
+				file = k.keyFile(args[0])
+			}
+			pem, err := os.ReadFile(file)
+			if err != nil {
+				return hint.Add(errs.Newf(errs.NotFound, "the private key of %s is not here: %w", args[0], err),
+					"Give the file with --private-key. When it is lost the token is lost: make another with 'freshet apikey rotate %s'.", args[0])
+			}
+			token, err := open(key, pem)
+			if err != nil {
+				return err
+			}
+			return k.hand(d, token)
+		},
+	}
+	d.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&private, "private-key", "", "`file` of the private key (default: the one that create has kept)")
+	return cmd
+}
+
+func newList(env *command.Env) *cobra.Command {
+	var format output.Format
+	var account string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the API keys of the organization",
+		Example: `  # with their state, and when they end
+  freshet apikey list
+
+  # those of one account, with where their private keys are
+  freshet apikey list --account shop -o wide
+
+  # names alone, for scripts
+  freshet apikey list -o name`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			k, err := connect(env)
+			if err != nil {
+				return err
+			}
+			var o resources.ListOptions
+			if account != "" {
+				o.FieldSelector = "spec.serviceAccountName=" + account
+			}
+			list, err := k.List(cmd.Context(), resources.APIKeys, k.at.Organization, o)
+			if err != nil {
+				return err
+			}
+			return k.print(list, format)
+		},
+	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML, output.FormatName)
+	cmd.Flags().StringVar(&account, "account", "", "only those of this `account`")
+	return cmd
+}
+
+func (k *keys) print(list []resources.Object, format output.Format) error {
+	switch format {
+	case output.FormatJSON, output.FormatYAML:
+		return output.Value(k.env.Out, format, list)
+	case output.FormatName:
+		for _, key := range list {
+			if _, err := fmt.Fprintln(k.env.Out, output.Clean(key.Name())); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintf(k.env.Err, "No API keys in organization %s. 'freshet apikey create NAME --account ACCOUNT' makes one.\n", k.at.Organization)
+		return err
+	}
+	style := k.env.Style()
+	t := output.Table{
+		Columns: append(output.Columns("Name", "Account", "Instance", "State", "Ends", "Age"), output.Column{Name: "Private key", Wide: true}),
+		Wide:    format == output.FormatWide,
+		Paint: func(column int, cell string) string {
+			switch {
+			case column == 3 && cell == "Issued":
+				return style.Good(cell)
+			case column == 3:
+				return style.Bad(cell)
+			}
+			return cell
+		},
+	}
+	for _, key := range list {
+		instance := key.Text("spec", "instanceName")
+		if instance == "" {
+			instance = "(all)"
+		}
+		kept := "not here"
+		if file := k.keyFile(key.Name()); fileExists(file) {
+			kept = file
+		}
+		t.Rows = append(t.Rows, []string{
+			key.Name(), key.Text("spec", "serviceAccountName"), instance, state(key), ends(key), age(key.Text("metadata", "creationTimestamp")), kept,
+		})
+	}
+	return t.Write(k.env.Out)
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// state is what matters of a key's three conditions.
+func state(key resources.Object) string {
+	for _, name := range []string{"Revoked", "Expired", "Issued"} {
+		if c := key.Condition(name); c.Status == "True" {
+			return c.Type
+		}
+	}
+	if reason := key.Condition("Issued").Reason; reason != "" {
+		return reason
+	}
+	return "Pending"
+}
+
+func ends(key resources.Object) string {
+	moment, err := time.Parse(time.RFC3339, key.Text("spec", "expirationTime"))
+	if err != nil {
+		return "never"
+	}
+	if left := time.Until(moment); left > 0 {
+		return "in " + output.Age(left)
+	}
+	return output.Age(time.Since(moment)) + " ago"
+}
+
+func age(text string) string {
+	moment, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return "<unknown>"
+	}
+	return output.Age(time.Since(moment))
+}

@@ -1,0 +1,168 @@
+package apikeycmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+	"freshet/internal/errs"
+)
+
+// spec is what a key is for, as the server has it.
+type spec struct {
+	ServiceAccountName string            `json:"serviceAccountName"`
+	InstanceName       string            `json:"instanceName,omitempty"`
+	Description        string            `json:"description,omitempty"`
+	ExpirationTime     string            `json:"expirationTime,omitempty"`
+	CustomizedMetadata map[string]string `json:"customizedMetadata,omitempty"`
+	EncryptionKey      map[string]string `json:"encryptionKey"`
+}
+
+func newCreate(env *command.Env) *cobra.Command {
+	var d delivery
+	var s spec
+	var expires string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "create NAME --account ACCOUNT",
+		Short: "Make an API key and print its token",
+		Long: `Make an API key of a service account and print its token, once it works. The token is
+printed alone, or written with --out or --env-file to a file that only you can read.
+
+A key is good for messages and schemas of one instance (--instance), or for the whole
+organization, the resource API included. Without --expires it never ends.`,
+		Example: `  # for one instance and 90 days; the variables of a service
+  freshet apikey create orders --account shop --instance default --expires 90d --env-file orders.env
+
+  # into a file of mode 0600
+  freshet apikey create reports --account shop --out reports.token
+
+  # in a script
+  token=$(freshet apikey create nightly --account shop --expires 24h)`,
+		Args: command.One("the name of the key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.ServiceAccountName == "" {
+				return command.Usagef(cmd, "say whose key it is: --account ACCOUNT")
+			}
+			if expires != "" {
+				moment, err := parseExpiry(expires, time.Now())
+				if err != nil {
+					return command.Usagef(cmd, "%w", err)
+				}
+				s.ExpirationTime = moment.UTC().Format(time.RFC3339)
+			}
+			k, err := connect(env)
+			if err != nil {
+				return err
+			}
+			token, err := k.create(cmd.Context(), args[0], s, timeout)
+			if err != nil {
+				return err
+			}
+			return k.hand(d, token)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.ServiceAccountName, "account", "", "the service `account` whose key it is")
+	f.StringVar(&s.InstanceName, "instance", "", "the `instance` that it is good for (default: the whole organization)")
+	f.StringVar(&expires, "expires", "", "when it ends: `90d, 12h or a date` (default: never)")
+	f.StringVar(&s.Description, "description", "", "a `text` for people")
+	f.StringToStringVar(&s.CustomizedMetadata, "metadata", nil, "`name=value` pairs for the token's claims")
+	f.DurationVar(&timeout, "timeout", time.Minute, "how long to wait until it works")
+	d.addFlags(f)
+	return cmd
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+
+var days = regexp.MustCompile(`^(\d{1,5})d$`)
+
+// parseExpiry reads 90d, 12h30m, 2027-01-31 or a moment (RFC 3339).
+func parseExpiry(text string, now time.Time) (time.Time, error) {
+	if found := days.FindStringSubmatch(text); found != nil {
+		n, err := strconv.Atoi(found[1])
+		return now.AddDate(0, 0, n), err
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	for _, form := range []string{time.RFC3339, time.DateOnly} {
+		if moment, err := time.Parse(form, text); err == nil {
+			if !moment.After(now) {
+				return moment, fmt.Errorf("%s is in the past", text)
+			}
+			return moment, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--expires takes a duration (90d, 12h) or a date (2027-01-31), not %q", text)
+}
+
+// create makes a key, waits until it works, and returns its token. The private key
+// is kept before anything is sent.
+func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Duration) (string, error) {
+	if !nameForm.MatchString(name) { // it becomes part of a path
+		return "", errs.Newf(errs.Invalid, "%q cannot be the name of a key: small letters, digits, '-' and '.', at most 253", name)
+	}
+	file := k.keyFile(name)
+	public, err := makeKey(file)
+	if err != nil {
+		return "", err
+	}
+	s.EncryptionKey = map[string]string{"pem": public}
+	_, err = k.Create(ctx, resources.APIKeys, k.at.Organization, map[string]any{
+		"apiVersion": resources.APIKeys.APIVersion(), "kind": "APIKey", "metadata": map[string]any{"name": name}, "spec": s,
+	}, resources.WriteOptions{FieldManager: fieldManager})
+	if err != nil {
+		var refused *client.Error
+		if errors.As(err, &refused) { // nothing was made that it could open
+			err = errors.Join(err, os.Remove(file))
+		}
+		if errors.Is(err, client.ErrConflict) {
+			return "", hint.Add(err, "Choose another name, or make another key in its place with 'freshet apikey rotate %s'.", name)
+		}
+		return "", err
+	}
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	key, err := k.issued(waiting, name)
+	if err != nil {
+		return "", err
+	}
+	private, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	return open(key, private)
+}
+
+// issued waits until a key works.
+func (k *keys) issued(ctx context.Context, name string) (resources.Object, error) {
+	progress := k.env.Progress()
+	defer progress.Clear()
+	key, err := k.Wait(ctx, k.ref(name), func(o resources.Object) (bool, error) {
+		if o == nil {
+			return false, errs.Newf(errs.NotFound, "key %s was deleted", name)
+		}
+		c := o.Condition("Issued")
+		progress.Printf("waiting for key %s: %s", name, cmp.Or(c.Reason, "not issued yet"))
+		return c.Status == "True", nil
+	})
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		c := key.Condition("Issued")
+		return nil, hint.Add(command.Timeoutf("key %s is made and does not work yet: %s %s", name, c.Reason, output.Clean(c.Message)),
+			"It works as soon as what it needs is there; 'freshet apikey decrypt %s' gives its token then.", name)
+	}
+	return key, err
+}

@@ -1,0 +1,201 @@
+package apikeycmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/errs"
+)
+
+func newRevoke(env *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke NAME...",
+		Short: "End API keys, at once and for good",
+		Long: `End API keys, at once and for good: when the command ends, no surface takes their
+tokens. A revoked key stays in the list until it is deleted.`,
+		Example: `  # one that has leaked
+  freshet apikey revoke leaked
+
+  # several
+  freshet apikey revoke old-1 old-2
+
+  # and take it out of the list
+  freshet delete ak leaked`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return command.Usagef(cmd, "name the keys to revoke")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := connect(env)
+			if err != nil {
+				return err
+			}
+			var failed []error
+			for _, name := range args {
+				failed = append(failed, k.revoke(cmd.Context(), name))
+			}
+			return errors.Join(failed...)
+		},
+	}
+}
+
+func (k *keys) revoke(ctx context.Context, name string) error {
+	if _, err := k.get(ctx, name); err != nil {
+		return err
+	}
+	_, err := k.Patch(ctx, k.ref(name), map[string]any{"spec": map[string]any{"revoke": true}}, resources.WriteOptions{FieldManager: fieldManager})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(k.env.Err, "key %s is revoked\n", name)
+	return err
+}
+
+// rotation is one run of rotate.
+type rotation struct {
+	delivery
+
+	name, expires string
+	revokeAfter   time.Duration
+	timeout       time.Duration
+}
+
+func newRotate(env *command.Env) *cobra.Command {
+	var r rotation
+	cmd := &cobra.Command{
+		Use:   "rotate NAME",
+		Short: "Make another key in the place of one",
+		Long: `Make another key in the place of one: for the same account, instance and purpose, and
+for as long. Both work, so that the new one can be put everywhere first; then revoke
+the old one. With --revoke-after the command does that itself, after so long; 0s is at
+once.`,
+		Example: `  # worker-2 in the place of worker; both work
+  freshet apikey rotate worker --env-file worker.env
+
+  # the new one is everywhere
+  freshet apikey revoke worker
+
+  # in one go
+  freshet apikey rotate worker-2 --as worker-next --out worker.token --revoke-after 1s`,
+		Args: command.One("the name of the key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("revoke-after") && r.revokeAfter < 0 {
+				return command.Usagef(cmd, "--revoke-after takes a duration, not %s", r.revokeAfter)
+			}
+			k, err := connect(env)
+			if err != nil {
+				return err
+			}
+			return r.run(cmd.Context(), k, args[0], cmd.Flags().Changed("revoke-after"))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.name, "as", "", "`name` of the new key (default: the old one's with the next number)")
+	f.StringVar(&r.expires, "expires", "", "when the new one ends: `90d, 12h or a date` (default: as long as the old one was for)")
+	f.DurationVar(&r.revokeAfter, "revoke-after", 0, "then wait so long and revoke the old one")
+	f.DurationVar(&r.timeout, "timeout", time.Minute, "how long to wait until the new one works")
+	r.addFlags(f)
+	return cmd
+}
+
+func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) error {
+	key, err := k.get(ctx, old)
+	if err != nil {
+		return err
+	}
+	next, err := r.spec(key)
+	if err != nil {
+		return err
+	}
+	name := r.name
+	if name == "" {
+		if name, err = k.nextName(ctx, old); err != nil {
+			return err
+		}
+	}
+	token, err := k.create(ctx, name, next, r.timeout)
+	if err != nil {
+		return err
+	}
+	if err := k.hand(r.delivery, token); err != nil {
+		return err
+	}
+	if !revokes {
+		_, err := fmt.Fprintf(k.env.Err, "key %s works, and so does %s; end that with 'freshet apikey revoke %s'\n", name, old, old)
+		return err
+	}
+	progress := k.env.Progress()
+	defer progress.Clear()
+	progress.Printf("key %s works; %s is revoked in %s", name, old, r.revokeAfter)
+	select {
+	case <-time.After(r.revokeAfter):
+	case <-ctx.Done():
+		return fmt.Errorf("key %s works, and %s is not revoked: %w", name, old, context.Cause(ctx))
+	}
+	return k.revoke(ctx, old)
+}
+
+// spec is the old key's, to end as long after now as that one did after it was made.
+func (r *rotation) spec(key resources.Object) (spec, error) {
+	var old struct {
+		Spec spec `json:"spec"`
+	}
+	if err := key.Into(&old); err != nil {
+		return spec{}, fmt.Errorf("the key cannot be read: %w", err)
+	}
+	next, now := old.Spec, time.Now()
+	if r.expires != "" {
+		moment, err := parseExpiry(r.expires, now)
+		if err != nil {
+			return spec{}, errs.Newf(errs.Invalid, "%w", err)
+		}
+		next.ExpirationTime = moment.UTC().Format(time.RFC3339)
+		return next, nil
+	}
+	if next.ExpirationTime == "" {
+		return next, nil
+	}
+	made, err := time.Parse(time.RFC3339, key.Text("metadata", "creationTimestamp"))
+	end, endErr := time.Parse(time.RFC3339, next.ExpirationTime)
+	if err := errors.Join(err, endErr); err != nil {
+		return spec{}, fmt.Errorf("when the old key was made and ends cannot be read: %w", err)
+	}
+	next.ExpirationTime = now.Add(end.Sub(made)).UTC().Format(time.RFC3339)
+	return next, nil
+}
+
+var numbered = regexp.MustCompile(`^(.*)-(\d{1,4})$`)
+
+// maxNames bounds the search for a name that is free.
+const maxNames = 1000
+
+// nextName is the old one's with the next number that is free.
+func (k *keys) nextName(ctx context.Context, old string) (string, error) {
+	base, number := old, 1
+	if found := numbered.FindStringSubmatch(old); found != nil {
+		base = found[1]
+		number, _ = strconv.Atoi(found[2]) // four digits
+	}
+	for i := number + 1; i < number+maxNames; i++ {
+		name := fmt.Sprintf("%s-%d", base, i)
+		_, err := k.Get(ctx, k.ref(name))
+		if errors.Is(err, client.ErrNotFound) && !fileExists(k.keyFile(name)) {
+			return name, nil
+		}
+		if err != nil && !errors.Is(err, client.ErrNotFound) {
+			return "", err
+		}
+	}
+	return "", errs.Newf(errs.Conflict, "all names from %s-%d on are taken; give one with --as", base, number+1)
+}

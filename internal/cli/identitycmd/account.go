@@ -1,0 +1,255 @@
+package identitycmd
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/hint"
+	"freshet/internal/errs"
+)
+
+func newAccount(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "sa",
+		Aliases: []string{"serviceaccount"},
+		Short:   "Make service accounts, get and renew their credentials",
+		Example: `  # an account, with the file that proves it
+  freshet sa create ci --out ci.json
+
+  # the file again
+  freshet sa credentials ci --out ci.json
+
+  # it has leaked: new ones, and an hour to put them everywhere
+  freshet sa rotate ci --overlap 1h --out ci.json`,
+		Args: command.NoArgs,
+		RunE: command.Help,
+	}
+	cmd.AddCommand(newAccountCreate(env), newCredentials(env), newRotate(env))
+	return cmd
+}
+
+// roleAnnotation makes an account an administrator of its organization.
+const roleAnnotation = "annotations.cloud.vendor.io/service-account-role"
+
+func newAccountCreate(env *command.Env) *cobra.Command {
+	var out string
+	var admin bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a service account",
+		Long: `Make a service account, and wait until it can be used. It may do nothing until it is
+given a role ('freshet grant'), unless it is made an administrator of its
+organization, which cannot be changed later.`,
+		Example: `  # an account for a pipeline, and the file with which it signs in
+  freshet sa create pipeline --out pipeline.json
+
+  # what it may do
+  freshet grant topic-producer --to pipeline --on topic=public/default/orders
+
+  # an administrator of another organization
+  freshet org create branch && freshet sa create boss -n branch --admin`,
+		Args: command.One("the name of the account"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, at, err := env.Resources()
+			if err != nil {
+				return err
+			}
+			metadata := map[string]any{"name": args[0]}
+			if admin {
+				metadata["annotations"] = map[string]any{roleAnnotation: "admin"}
+			}
+			_, err = r.Create(cmd.Context(), resources.ServiceAccounts, at.Organization, map[string]any{
+				"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "ServiceAccount", "metadata": metadata,
+			}, resources.WriteOptions{FieldManager: fieldManager})
+			if errors.Is(err, client.ErrConflict) {
+				return hint.Add(err, "'freshet sa credentials %s' writes the credentials of the one there is.", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			account, err := ready(ctx, r, resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: args[0]})
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(env.Out, "service account %s created in organization %s\n", args[0], at.Organization); err != nil || out == "" {
+				return err
+			}
+			return writeCredentials(env, account.Text("status", "privateKeyData"), out)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "write its credentials to this `file`, or - for standard output")
+	cmd.Flags().BoolVar(&admin, "admin", false, "make it an administrator of the organization")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait until it can be used")
+	return cmd
+}
+
+// writeCredentials puts a credentials file where only its owner can read it.
+func writeCredentials(env *command.Env, data, out string) error {
+	if data == "" {
+		return hint.Add(errs.New(errs.Denied, "the server does not show you the credentials of this account"),
+			"That needs the permission cloud.credentials.describe, and all that the account may do itself.")
+	}
+	text, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return fmt.Errorf("the account's credentials cannot be read: %w", err)
+	}
+	if out == "-" {
+		_, err = env.Out.Write(text)
+		return err
+	}
+	if err := contexts.WritePrivate(out, text); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Err, "its credentials are in %s; sign in with 'freshet login %s'\n", out, out)
+	return err
+}
+
+func newCredentials(env *command.Env) *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "credentials NAME",
+		Short: "Write the credentials file of an account",
+		Long: `Write the credentials file of an account: readable for you alone, to
+ORGANIZATION-NAME.json unless --out says another. 'freshet login' takes it.`,
+		Example: `  # to default-reader.json
+  freshet sa credentials reader
+
+  # to a file of your choice
+  freshet sa credentials reader --out reader.json
+
+  # straight into a context
+  freshet sa credentials reader --out - | freshet login --name reader -`,
+		Args: command.One("the name of the account"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, at, err := env.Resources()
+			if err != nil {
+				return err
+			}
+			account, err := r.Get(cmd.Context(), resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: args[0]})
+			if errors.Is(err, client.ErrNotFound) {
+				return hint.Add(err, "'freshet get sa' lists the accounts of organization %s, 'freshet sa create' makes one.", at.Organization)
+			}
+			if err != nil {
+				return err
+			}
+			return writeCredentials(env, account.Text("status", "privateKeyData"), cmp.Or(out, at.Organization+"-"+args[0]+".json"))
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "the `file` to write, or - for standard output")
+	return cmd
+}
+
+// rotation is one run of rotate.
+type rotation struct {
+	env     *command.Env
+	out     string
+	overlap time.Duration
+	end     bool
+}
+
+func newRotate(env *command.Env) *cobra.Command {
+	k := rotation{env: env}
+	cmd := &cobra.Command{
+		Use:   "rotate NAME",
+		Short: "Give an account new credentials",
+		Long: `Give an account new credentials. Those that it has go on working for a day, or as long
+as --overlap says, so that the new ones can be put everywhere first; --end-replaced
+ends them before that. API keys are not touched.
+
+When the account is the one that the context signs in as, the context gets the new
+credentials too.`,
+		Example: `  # new ones, and a day to put them everywhere
+  freshet sa rotate worker --out worker.json
+
+  # they are everywhere: the old ones end now
+  freshet sa rotate worker --end-replaced
+
+  # they have leaked: the old ones end at once
+  freshet sa rotate worker --overlap 0s --out worker.json`,
+		Args: command.One("the name of the account"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if k.end && (k.out != "" || cmd.Flags().Changed("overlap")) {
+				return command.Usagef(cmd, "--end-replaced makes nothing new: it goes without --out and --overlap")
+			}
+			return k.run(cmd.Context(), args[0])
+		},
+	}
+	cmd.Flags().StringVar(&k.out, "out", "", "the `file` to write (default ORGANIZATION-NAME.json)")
+	cmd.Flags().DurationVar(&k.overlap, "overlap", 24*time.Hour, "how long the old ones go on working; 0s ends them at once")
+	cmd.Flags().BoolVar(&k.end, "end-replaced", false, "make nothing new, and end those that were replaced")
+	return cmd
+}
+
+func (k *rotation) run(ctx context.Context, name string) error {
+	r, at, err := k.env.Resources()
+	if err != nil {
+		return err
+	}
+	spec := map[string]any{"overlapSeconds": int(k.overlap.Seconds())}
+	if k.end {
+		spec = map[string]any{"endReplaced": true}
+	}
+	own := k.own(at, name)
+	if own.ClientSecret != "" {
+		spec["clientSecret"] = own.ClientSecret
+	}
+	answer, err := r.Post(ctx, resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: name}, "rotate",
+		map[string]any{"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "CredentialsRotation", "spec": spec})
+	if err != nil {
+		return err
+	}
+	if k.end {
+		_, err := fmt.Fprintf(k.env.Out, "only the newest credentials of %s work now\n", name)
+		return err
+	}
+	out := cmp.Or(k.out, at.Organization+"-"+name+".json")
+	if err := writeCredentials(k.env, answer.Text("status", "privateKeyData"), out); err != nil {
+		return err
+	}
+	if own.ClientSecret != "" && out != "-" && out != at.Credential.File {
+		if err := copyPrivate(out, at.Credential.File); err != nil {
+			return fmt.Errorf("the context %s still has the old credentials: %w", at.Name, err)
+		}
+	}
+	ends := answer.Text("status", "replaced", "expirationTime")
+	if ends == "" {
+		ends = "now"
+	}
+	_, err = fmt.Fprintf(k.env.Out, "%s has new credentials; the old ones end: %s\n", name, ends)
+	return err
+}
+
+// own are the context's credentials when they are those of the account.
+func (k *rotation) own(at contexts.Context, name string) contexts.Credentials {
+	if at.Credential.File == "" {
+		return contexts.Credentials{}
+	}
+	credentials, err := contexts.ReadCredentials(at.Credential.File)
+	if err != nil || credentials.Account() != name || credentials.Organization() != at.Organization {
+		return contexts.Credentials{}
+	}
+	return credentials
+}
+
+func copyPrivate(from, to string) error {
+	text, err := os.ReadFile(filepath.Clean(from))
+	if err != nil {
+		return err
+	}
+	return contexts.WritePrivate(to, text)
+}

@@ -1,0 +1,246 @@
+package identitycmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+	"freshet/internal/errs"
+)
+
+// The reviews that answer what the caller may do.
+var (
+	accessReviews = resources.Kind{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview"}
+	rulesReviews  = resources.Kind{Group: "authorization.vendor.io", Version: "v1alpha1", Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview"}
+)
+
+// exitNo is the exit code of the answer no: denied.
+const exitNo = 4
+
+func newCanI(env *command.Env) *cobra.Command {
+	var on []string
+	var list, quiet bool
+	cmd := &cobra.Command{
+		Use:   "can-i VERB KIND[/NAME] | PERMISSION | --list",
+		Short: "Ask what you may do",
+		Long: `Ask what you may do: whether a verb on a kind of resource (get, list, watch, create,
+update, patch, delete), or a permission such as messaging.topics.produce, somewhere in
+the organization or at the place that --on names, in the words of 'freshet grant'.
+
+It answers yes or no; the exit code is 0 for yes and 4 for no.`,
+		Example: `  # a resource
+  freshet can-i delete messagingclusters/default
+
+  # messages
+  freshet can-i messaging.topics.produce --on topic=public/default/orders
+
+  # everything
+  freshet can-i --list`,
+		Args: command.AtMost(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if list != (len(args) == 0) {
+				return command.Usagef(cmd, "say what: a verb and a kind, a permission, or --list")
+			}
+			r, at, err := env.Resources()
+			if err != nil {
+				return err
+			}
+			ask := asking{env: env, Client: r, organization: at.Organization}
+			if list {
+				return ask.list(cmd.Context())
+			}
+			where, err := parsePlace(on)
+			if err != nil {
+				return err
+			}
+			var answer string
+			yes := false
+			if len(args) == 2 {
+				yes, answer, err = ask.verb(cmd.Context(), args[0], args[1])
+			} else {
+				yes, answer, err = ask.permission(cmd.Context(), args[0], where)
+			}
+			if err != nil {
+				return err
+			}
+			if !quiet {
+				if _, err := fmt.Fprintln(env.Out, answer); err != nil {
+					return err
+				}
+			}
+			if !yes {
+				return command.Quietly(exitNo)
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&list, "list", false, "list everything that you may do, and where")
+	f.BoolVarP(&quiet, "quiet", "q", false, "say nothing: the exit code is the answer")
+	f.StringSliceVar(&on, "on", nil, "at this `place`, as with 'freshet grant'")
+	return cmd
+}
+
+// asking is one run of can-i.
+type asking struct {
+	*resources.Client
+	env          *command.Env
+	organization string
+}
+
+// verb asks about a kind of resource.
+func (a asking) verb(ctx context.Context, verb, what string) (yes bool, answer string, err error) {
+	word, name, _ := strings.Cut(what, "/")
+	kinds, err := a.Kinds(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	found := resources.Find(kinds, word)
+	if len(found) != 1 {
+		return false, "", hint.Add(errs.Newf(errs.NotFound, "the server has no kind %q", word), "'freshet get all' shows kinds that there are, with their names.")
+	}
+	attributes := map[string]any{"verb": verb, "group": found[0].Group, "resource": found[0].Resource}
+	if name != "" {
+		attributes["name"] = name
+	}
+	if found[0].Namespaced {
+		attributes["namespace"] = a.organization
+	}
+	review, err := a.Post(ctx, resources.Ref{Kind: accessReviews}, "", map[string]any{
+		"apiVersion": accessReviews.APIVersion(), "kind": accessReviews.Kind, "spec": map[string]any{"resourceAttributes": attributes},
+	})
+	if err != nil {
+		return false, "", err
+	}
+	if allowed, _ := review.Field("status", "allowed").(bool); allowed {
+		return true, "yes", nil
+	}
+	answer = "no"
+	if reason := review.Text("status", "reason"); reason != "" {
+		answer += ": " + output.Clean(reason)
+	}
+	return false, answer, nil
+}
+
+// rule is a set of permissions and where they hold.
+type rule struct {
+	By           string              `json:"by"`
+	Role         string              `json:"role"`
+	Binding      string              `json:"binding"`
+	Permissions  []string            `json:"permissions"`
+	Restrictions []map[string]string `json:"restrictions"`
+	CEL          string              `json:"cel"`
+}
+
+func (a asking) rules(ctx context.Context) ([]rule, error) {
+	review, err := a.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
+		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind, "spec": map[string]any{"namespace": a.organization},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Status struct {
+			Rules []rule `json:"rules"`
+		} `json:"status"`
+	}
+	if err := review.Into(&answer); err != nil {
+		return nil, fmt.Errorf("the server's answer cannot be read: %w", err)
+	}
+	return answer.Status.Rules, nil
+}
+
+// where says in words where a rule holds.
+func (r rule) where() string {
+	switch {
+	case r.CEL != "":
+		return "where " + r.CEL
+	case len(r.Restrictions) == 0:
+		return "everywhere"
+	}
+	var places []string
+	for _, restriction := range r.Restrictions {
+		places = append(places, placeOf(restriction).String())
+	}
+	return strings.Join(places, " or ")
+}
+
+func (r rule) source() string {
+	if r.Binding == "" {
+		return r.By
+	}
+	return fmt.Sprintf("%s by binding %s", r.Role, r.Binding)
+}
+
+// permission asks about a permission, somewhere or at a place. Conditions in CEL
+// are the server's to decide; they are shown.
+func (a asking) permission(ctx context.Context, permission string, at place) (yes bool, answer string, err error) {
+	if strings.Count(permission, ".") != 2 {
+		return false, "", hint.Add(errs.Newf(errs.Invalid, "%q is not a permission", permission),
+			"Permissions have the form messaging.topics.produce ('freshet can-i --list' shows yours); a verb needs a kind, as in 'freshet can-i delete mc'.")
+	}
+	rules, err := a.rules(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	var limits []string
+	for _, r := range rules {
+		if !slices.Contains(r.Permissions, permission) {
+			continue
+		}
+		matches := len(at) == 0 || r.CEL == "" && len(r.Restrictions) == 0
+		for _, restriction := range r.Restrictions {
+			matches = matches || placeOf(restriction).holds(at)
+		}
+		if r.CEL != "" {
+			limits = append(limits, fmt.Sprintf("%s (%s)", r.where(), r.source()))
+			continue
+		}
+		if !matches {
+			continue
+		}
+		if len(r.Restrictions) == 0 || len(at) > 0 {
+			return true, "yes (" + r.source() + ")", nil
+		}
+		limits = append(limits, fmt.Sprintf("on %s (%s)", r.where(), r.source()))
+	}
+	if len(limits) > 0 {
+		return true, "yes, " + output.Clean(strings.Join(limits, "; ")), nil
+	}
+	return false, "no", nil
+}
+
+// list shows all permissions, those of one thing in one line.
+func (a asking) list(ctx context.Context) error {
+	rules, err := a.rules(ctx)
+	if err != nil {
+		return err
+	}
+	t := output.Table{Columns: output.Columns("Resource", "Verbs", "Where", "Given by")}
+	for _, r := range rules {
+		var order []string
+		verbs := map[string][]string{}
+		for _, p := range r.Permissions {
+			i := strings.LastIndex(p, ".")
+			if verbs[p[:max(i, 0)]] == nil {
+				order = append(order, p[:max(i, 0)])
+			}
+			verbs[p[:max(i, 0)]] = append(verbs[p[:max(i, 0)]], p[i+1:])
+		}
+		for _, resource := range order {
+			t.Rows = append(t.Rows, []string{resource, strings.Join(verbs[resource], ","), r.where(), r.source()})
+		}
+	}
+	if len(t.Rows) == 0 {
+		_, err := fmt.Fprintf(a.env.Err, "You may do nothing in organization %s. An administrator gives roles with 'freshet grant'.\n", a.organization)
+		return err
+	}
+	return t.Write(a.env.Out)
+}

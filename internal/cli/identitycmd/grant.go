@@ -1,0 +1,197 @@
+package identitycmd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/errs"
+)
+
+// The kinds of roles: predefined, and an organization's own.
+var (
+	clusterRoles = resources.Kind{Group: resources.Group, Version: resources.Version, Resource: "clusterroles", Kind: "ClusterRole"}
+	ownRoles     = resources.Kind{Group: resources.Group, Version: resources.Version, Resource: "roles", Kind: "Role", Namespaced: true}
+)
+
+// grant is one run of grant.
+type grant struct {
+	env     *command.Env
+	to, on  []string
+	name    string
+	options resources.WriteOptions
+}
+
+func newGrant(env *command.Env) *cobra.Command {
+	g := grant{env: env, options: resources.WriteOptions{FieldManager: fieldManager, Force: true}}
+	cmd := &cobra.Command{
+		Use:   "grant ROLE --to SUBJECT [--on PLACE]",
+		Short: "Give a role to accounts and users",
+		Long: `Give a role to accounts and users, everywhere in the organization or where --on says.
+'freshet get clusterroles' lists the predefined roles, 'freshet get roles' those that
+the organization has made itself. It is in force when the command ends. The same
+command twice changes nothing; the role is taken back by deleting the binding that
+the command names.
+
+  --to   the name of a service account, sa/NAME or user/NAME; more than once if you like
+  --on   instance=, cluster=, tenant=, namespace=, topic=, subscription=, subject=,
+         account= or key= and a name, or a prefix and *; several with commas. A topic
+         can be written with its tenant and namespace: topic=public/default/orders`,
+		Example: `  # produce to one topic
+  freshet grant topic-producer --to shop --on topic=public/default/orders
+
+  # consume whatever begins with orders-, on one instance
+  freshet grant topic-consumer --to sa/shop --on instance=default,topic=public/default/orders-*
+
+  # read everything in the organization
+  freshet grant org-readonly --to shop
+
+  # take it back
+  freshet delete rb org-readonly.shop`,
+		Args: command.One("a role"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(g.to) == 0 {
+				return command.Usagef(cmd, "say whom to give it to: --to ACCOUNT")
+			}
+			return g.run(cmd.Context(), args[0])
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&g.to, "to", nil, "who gets it: `account, sa/NAME or user/NAME`")
+	f.StringSliceVar(&g.on, "on", nil, "where it holds (default: everywhere in the organization): `place`")
+	f.StringVar(&g.name, "name", "", "`name` of the role binding (default: made of role, subject and place)")
+	f.BoolVar(&g.options.DryRun, "dry-run", false, "ask the server what would happen, and change nothing")
+	return cmd
+}
+
+func (g *grant) run(ctx context.Context, role string) error {
+	where, err := parsePlace(g.on)
+	if err != nil {
+		return err
+	}
+	subjects, err := parseSubjects(g.to)
+	if err != nil {
+		return err
+	}
+	r, at, err := g.env.Resources()
+	if err != nil {
+		return err
+	}
+	kind, err := roleKind(ctx, r, at.Organization, role)
+	if err != nil {
+		return err
+	}
+	if err := g.known(ctx, r, at.Organization, subjects); err != nil {
+		return err
+	}
+	spec := map[string]any{
+		"roleRef":  map[string]any{"apiGroup": resources.Group, "kind": kind, "name": role},
+		"subjects": subjects,
+	}
+	if restriction := where.restriction(); restriction != nil {
+		spec["resourceNameRestriction"] = restriction
+	}
+	if g.name == "" {
+		g.name = bindingName(role, subjects, where)
+	}
+	ref := resources.Ref{Kind: resources.RoleBindings, Organization: at.Organization, Name: g.name}
+	binding, err := r.Apply(ctx, ref, map[string]any{
+		"apiVersion": resources.RoleBindings.APIVersion(), "kind": "RoleBinding",
+		"metadata": map[string]any{"name": g.name, "namespace": at.Organization}, "spec": spec,
+	}, g.options)
+	if err != nil {
+		return err
+	}
+	suffix := ""
+	if g.options.DryRun {
+		suffix = " (dry run)"
+	} else if c := binding.Condition("Ready"); c.Status == "False" {
+		return fmt.Errorf("role binding %s is not in force: %s %s", g.name, c.Reason, c.Message)
+	}
+	_, err = fmt.Fprintf(g.env.Out, "role binding %s: %s to %s on %s%s\n", g.name, role, strings.Join(g.to, ", "), where, suffix)
+	return err
+}
+
+// parseSubjects reads who gets the role.
+func parseSubjects(words []string) ([]map[string]any, error) {
+	kinds := map[string]string{
+		"sa": "ServiceAccount", "serviceaccount": "ServiceAccount", "user": "User", "usr": "User", "users": "User", "serviceaccounts": "ServiceAccount",
+	}
+	var subjects []map[string]any
+	for _, text := range words {
+		word, name, ok := strings.Cut(text, "/")
+		if !ok {
+			word, name = "sa", text
+		}
+		kind := kinds[strings.ToLower(word)]
+		if kind == "" || name == "" {
+			return nil, hint.Add(errs.Newf(errs.Invalid, "--to does not take %q", text), "It takes the name of a service account, sa/NAME or user/NAME.")
+		}
+		subjects = append(subjects, map[string]any{"apiGroup": resources.Group, "kind": kind, "name": name})
+	}
+	return subjects, nil
+}
+
+// known warns of subjects that do not exist: a binding may come before its account,
+// and may also be a slip.
+func (g *grant) known(ctx context.Context, r *resources.Client, organization string, subjects []map[string]any) error {
+	for _, s := range subjects {
+		kind := resources.ServiceAccounts
+		if s["kind"] == "User" {
+			kind = resources.Kind{Group: resources.Group, Version: resources.Version, Resource: "users", Kind: "User", Namespaced: true}
+		}
+		ref := resources.Ref{Kind: kind, Organization: organization, Name: fmt.Sprint(s["name"])}
+		if _, err := r.Get(ctx, ref); errors.Is(err, client.ErrNotFound) {
+			if _, err := fmt.Fprintf(g.env.Err, "Warning: there is no %s in organization %s yet; the role is for whoever gets the name.\n", ref, organization); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// roleKind says whether a role is predefined or the organization's own.
+func roleKind(ctx context.Context, r *resources.Client, organization, role string) (string, error) {
+	for _, kind := range []resources.Kind{clusterRoles, ownRoles} {
+		ref := resources.Ref{Kind: kind, Name: role}
+		if kind.Namespaced {
+			ref.Organization = organization
+		}
+		_, err := r.Get(ctx, ref)
+		if err == nil {
+			return kind.Kind, nil
+		}
+		if !errors.Is(err, client.ErrNotFound) {
+			return "", err
+		}
+	}
+	return "", hint.Add(errs.Newf(errs.NotFound, "there is no role %q, neither predefined nor in organization %s", role, organization),
+		"'freshet get clusterroles' and 'freshet get roles' list those there are.")
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// bindingName is the same for the same role, subjects and place.
+func bindingName(role string, subjects []map[string]any, where place) string {
+	name := role
+	for _, s := range subjects {
+		name += "." + fmt.Sprint(s["name"])
+	}
+	clean := strings.Trim(notInName.ReplaceAllString(strings.ToLower(name), "-"), "-.")
+	const most = 200
+	if len(where) == 0 && clean == name && len(name) <= most {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name + "\x00" + where.String()))
+	return strings.Trim(clean[:min(len(clean), most)], "-.") + "." + hex.EncodeToString(sum[:4])
+}

@@ -1,0 +1,178 @@
+// Package identitycmd has the commands about organizations, accounts and what they
+// may do: org, sa, grant, can-i. Everything that they do can be done with get and
+// apply too; these know what comes after what.
+package identitycmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+)
+
+// Commands makes the family.
+func Commands(env *command.Env) []*cobra.Command {
+	return command.InGroup(command.GroupResources, newOrg(env), newAccount(env), newGrant(env), newCanI(env))
+}
+
+// fieldManager owns what these commands write.
+const fieldManager = "freshet"
+
+func newOrg(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "org",
+		Aliases: []string{"organization"},
+		Short:   "Make, list and delete organizations",
+		Long: `Make, list and delete organizations, which kubectl calls namespaces. Only a system
+administrator makes and deletes them; everybody sees their own.`,
+		Example: `  # one for a team
+  freshet org create team-a
+
+  # which are there?
+  freshet org list
+
+  # work in it
+  freshet get all -n team-a`,
+		Args: command.NoArgs,
+		RunE: command.Help,
+	}
+	cmd.AddCommand(newOrgCreate(env), newOrgList(env), newOrgDelete(env))
+	return cmd
+}
+
+func newOrgCreate(env *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make an organization",
+		Example: `  # an organization that holds nothing yet
+  freshet org create shop
+
+  # then an administrator of it, who does the rest
+  freshet sa create boss -n shop --admin
+
+  # what it may have
+  freshet describe quota -n shop`,
+		Args: command.One("the name of the organization"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, _, err := env.Resources()
+			if err != nil {
+				return err
+			}
+			_, err = r.Create(cmd.Context(), resources.Organizations, "", map[string]any{
+				"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": args[0]},
+			}, resources.WriteOptions{FieldManager: fieldManager})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(env.Out, "organization %s created\n", args[0])
+			return err
+		},
+	}
+}
+
+func newOrgList(env *command.Env) *cobra.Command {
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the organizations that you may see",
+		Example: `  # with their age
+  freshet org list
+
+  # names alone, for scripts
+  freshet org list -o name
+
+  # as kubectl has them
+  freshet org list -o json`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, _, err := env.Resources()
+			if err != nil {
+				return err
+			}
+			list, err := r.List(cmd.Context(), resources.Organizations, "", resources.ListOptions{})
+			if err != nil {
+				return err
+			}
+			switch format {
+			case output.FormatJSON, output.FormatYAML:
+				return output.Value(env.Out, format, list)
+			case output.FormatName:
+				for _, o := range list {
+					if _, err := fmt.Fprintln(env.Out, output.Clean(o.Name())); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			t := output.Table{Columns: output.Columns("Name", "Age")}
+			for _, o := range list {
+				t.Rows = append(t.Rows, []string{o.Name(), age(o.Text("metadata", "creationTimestamp"))})
+			}
+			return t.Write(env.Out)
+		},
+	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
+	return cmd
+}
+
+func age(text string) string {
+	moment, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return "<unknown>"
+	}
+	return output.Age(time.Since(moment))
+}
+
+func newOrgDelete(env *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete an organization that holds nothing",
+		Long: `Delete an organization that holds nothing. One that does is refused, and the error
+says what is in it: delete that first.`,
+		Example: `  # one that was made by mistake
+  freshet org delete mistake
+
+  # what is in it?
+  freshet get all -n mistake
+
+  # empty it first
+  freshet delete sa,ak,rb --all -n mistake`,
+		Args: command.One("the name of the organization"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, _, err := env.Resources()
+			if err != nil {
+				return err
+			}
+			err = r.Delete(cmd.Context(), resources.Ref{Kind: resources.Organizations, Name: args[0]}, resources.DeleteOptions{GracePeriod: -1})
+			if errors.Is(err, client.ErrConflict) {
+				return hint.Add(err, "'freshet get all -n %s' shows what it holds; 'freshet delete KIND --all -n %s' empties it.", args[0], args[0])
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(env.Out, "organization %s deleted\n", args[0])
+			return err
+		},
+	}
+}
+
+// ready waits until an account can be used.
+func ready(ctx context.Context, r *resources.Client, ref resources.Ref) (resources.Object, error) {
+	object, err := r.Wait(ctx, ref, func(o resources.Object) (bool, error) {
+		return o != nil && o.Condition("Ready").Status == "True", nil
+	})
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		c := object.Condition("Ready")
+		return nil, command.Timeoutf("%s is not ready in time: %s %s", ref, c.Reason, output.Clean(c.Message))
+	}
+	return object, err
+}

@@ -1,0 +1,135 @@
+package identitycmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"freshet/internal/cli/hint"
+	"freshet/internal/errs"
+)
+
+// place is where a role holds, by the words of the command line.
+type place map[string]string
+
+// placeWord is a word, and where what it means stands in the answer of a rules review
+// and in a RoleBinding.
+type placeWord struct {
+	word, review string
+	binding      []string
+}
+
+// placeWords are all of them, in the order in which places are shown.
+var placeWords = []placeWord{
+	{"instance", "instance", []string{"common", "instance"}},
+	{"cluster", "cluster", []string{"common", "cluster"}},
+	{"tenant", "tenant", []string{"common", "tenant"}},
+	{"namespace", "namespace", []string{"common", "namespace"}},
+	{"domain", "topicDomain", []string{"messaging", "topic", "domain"}},
+	{"topic", "topic", []string{"common", "topic"}},
+	{"subscription", "subscription", []string{"messaging", "subscription", "name"}},
+	{"subject", "subject", []string{"schema", "subject"}},
+	{"account", "serviceAccount", []string{"cloud", "serviceAccount", "name"}},
+	{"key", "apiKey", []string{"cloud", "apikey", "name"}},
+	{"secret", "secret", []string{"cloud", "secret", "name"}},
+}
+
+// parsePlace reads instance=prod,topic=public/default/orders-*. A topic can have its
+// tenant and namespace before it, and a namespace its tenant.
+func parsePlace(words []string) (place, error) {
+	p := place{}
+	set := func(word, value string) error {
+		if before, ok := p[word]; ok && before != value {
+			return errs.Newf(errs.Invalid, "--on says %s=%s and %s=%s; one binding holds for one place", word, before, word, value)
+		}
+		p[word] = value
+		return nil
+	}
+	for _, entry := range words {
+		word, value, ok := strings.Cut(entry, "=")
+		known := slices.ContainsFunc(placeWords, func(w placeWord) bool { return w.word == word })
+		if !ok || !known || value == "" {
+			return nil, hint.Add(errs.Newf(errs.Invalid, "--on does not take %q", entry),
+				"It takes instance=, cluster=, tenant=, namespace=, topic=, subscription=, subject=, account= or key= and a name, or a prefix and *.")
+		}
+		parts := strings.Split(value, "/")
+		names := map[string][]string{"topic": {"tenant", "namespace", "topic"}, "namespace": {"tenant", "namespace"}}[word]
+		switch {
+		case len(parts) == 1 || names == nil:
+			names, parts = []string{word}, []string{value}
+		case len(parts) != len(names):
+			return nil, errs.Newf(errs.Invalid, "%q is not a %s: write the name alone, or %s", value, word, strings.ToUpper(strings.Join(names, "/")))
+		}
+		for i, name := range names {
+			if err := set(name, parts[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p, nil
+}
+
+// restriction is the place as a RoleBinding has it; nil for everywhere.
+func (p place) restriction() map[string]any {
+	var whole map[string]any
+	for _, w := range placeWords {
+		value, ok := p[w.word]
+		if !ok {
+			continue
+		}
+		if whole == nil {
+			whole = map[string]any{}
+		}
+		at := whole
+		for _, name := range w.binding[:len(w.binding)-1] {
+			next, ok := at[name].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[name] = next
+			}
+			at = next
+		}
+		at[w.binding[len(w.binding)-1]] = value
+	}
+	return whole
+}
+
+// String is the place in words.
+func (p place) String() string {
+	var words []string
+	for _, w := range placeWords {
+		if value, ok := p[w.word]; ok {
+			words = append(words, fmt.Sprintf("%s=%s", w.word, value))
+		}
+	}
+	if len(words) == 0 {
+		return "everything in the organization"
+	}
+	return strings.Join(words, ",")
+}
+
+// placeOf reads a restriction of a rules review.
+func placeOf(restriction map[string]string) place {
+	p := place{}
+	for _, w := range placeWords {
+		if value := restriction[w.review]; value != "" {
+			p[w.word] = value
+		}
+	}
+	return p
+}
+
+// holds says whether a rule that is limited to p holds at a place.
+func (p place) holds(at place) bool {
+	for word, pattern := range p {
+		value := at[word]
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+			if value == "" || !strings.HasPrefix(value, prefix) {
+				return false
+			}
+		} else if value != pattern {
+			return false
+		}
+	}
+	return true
+}

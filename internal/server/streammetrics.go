@@ -1,0 +1,186 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"freshet/internal/dataplane"
+	"freshet/internal/engine"
+	"freshet/internal/groups"
+	"freshet/internal/messaging"
+	"freshet/internal/streamapi"
+)
+
+// Bounds of the series of one cluster's consumer groups.
+const (
+	maxGroupSeries     = 2_000  // of a group and a topic
+	maxPartitionSeries = 10_000 // of a partition besides, where topics have series of their own
+)
+
+// streamMetrics describe the stream protocol and consumer groups.
+type streamMetrics struct {
+	connections, clients, refused, throttled, sessions *prometheus.Desc
+	requests, in, out, seconds                         *prometheus.Desc
+
+	groups, members, lag, partitionLag, leftOut *prometheus.Desc
+}
+
+func newStreamMetrics() streamMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("freshet_"+name, help, labels, nil)
+	}
+	return streamMetrics{
+		connections: desc("stream_connections", "Connections of the stream protocol, by listener.", "listener"),
+		clients:     desc("stream_clients", "Connections of the stream protocol, by what clients say they are.", "software", "version"),
+		refused:     desc("stream_refused_total", "Clients of the stream protocol that were turned away: no credentials, or wrong ones."),
+		throttled:   desc("stream_throttled_total", "Answers of the stream protocol that told a client to wait."),
+		sessions:    desc("stream_fetch_sessions", "Fetch sessions of the stream protocol."),
+		requests:    desc("stream_requests_total", "Requests of the stream protocol that were answered, by API.", "api"),
+		in:          desc("stream_request_bytes_total", "Bytes of these requests.", "api"),
+		out:         desc("stream_response_bytes_total", "Bytes of their answers.", "api"),
+		seconds:     desc("stream_request_seconds_total", "Time from taking these requests to having sent their answers, waiting included.", "api"),
+
+		groups:       desc("groups", "Consumer groups of a cluster, by protocol and whether they have members.", "organization", "cluster", "type", "active"),
+		members:      desc("group_members", "Members of a consumer group.", "organization", "cluster", "tenant", "group"),
+		lag:          desc("group_lag_messages", "Messages of a topic behind what a consumer group has committed, of all partitions that it has committed.", "organization", "cluster", "tenant", "group", "topic"),
+		partitionLag: desc("group_partition_lag_messages", "Messages of a partition behind what a consumer group has committed.", "organization", "cluster", "tenant", "group", "topic", "partition"),
+		leftOut:      desc("groups_left_out", "Consumer groups without series of their own because there are too many.", "organization", "cluster"),
+	}
+}
+
+// collect asks the server of the protocol.
+func (m *streamMetrics) collect(ch chan<- prometheus.Metric, server *streamapi.Server) {
+	if server == nil {
+		return
+	}
+	stats := server.Stats()
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	counter := func(desc *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, labels...)
+	}
+	for listener, n := range stats.Connections {
+		gauge(m.connections, float64(n), listener)
+	}
+	for client, n := range stats.Clients {
+		gauge(m.clients, float64(n), client.Name, client.Version)
+	}
+	gauge(m.sessions, float64(stats.Sessions))
+	counter(m.refused, float64(stats.Refused))
+	counter(m.throttled, float64(stats.Throttled))
+	for api, r := range stats.Requests {
+		counter(m.requests, float64(r.Count), api)
+		counter(m.in, float64(r.BytesIn), api)
+		counter(m.out, float64(r.BytesOut), api)
+		counter(m.seconds, r.Time.Seconds(), api)
+	}
+}
+
+// collectGroups asks a cluster for its consumer groups, if anybody has used them
+// since the start.
+func (m *streamMetrics) collectGroups(ch chan<- prometheus.Metric, cluster *dataplane.Cluster, byPartition bool) {
+	coordinator := cluster.OpenGroups()
+	if coordinator == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), usageTimeout)
+	defer cancel()
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{cluster.Organization, cluster.Name}, labels...)...)
+	}
+	var all []groups.Use
+	counts, total := make(map[[2]string]int), 0
+	coordinator.Walk(func(use groups.Use) bool {
+		counts[[2]string{use.Type, strconv.FormatBool(use.Members > 0)}]++
+		total++
+		if utf8.ValidString(use.Key.Group) { // what is not text is no label
+			all = append(all, use)
+		}
+		return true
+	})
+	for labels, n := range counts {
+		gauge(m.groups, float64(n), labels[0], labels[1])
+	}
+	// Those with members first: somebody reads in them.
+	slices.SortFunc(all, func(a, b groups.Use) int {
+		return cmp.Or(cmp.Compare(b.Members, a.Members), cmp.Compare(a.Key.Tenant, b.Key.Tenant), cmp.Compare(a.Key.Group, b.Key.Group))
+	})
+	s := lagSeries{metrics: m, cluster: cluster, gauge: gauge, extents: make(map[engine.TopicID]*measured), left: maxGroupSeries}
+	if byPartition {
+		s.leftPartitions = maxPartitionSeries
+	}
+	shown := 0
+	for i := range all {
+		if s.left <= 0 || ctx.Err() != nil {
+			break
+		}
+		shown++
+		gauge(m.members, float64(all[i].Members), all[i].Key.Tenant, all[i].Key.Group)
+		s.add(ctx, coordinator, all[i].Key)
+	}
+	gauge(m.leftOut, float64(total-shown))
+}
+
+// lagSeries makes the series of lags.
+type lagSeries struct {
+	metrics              *streamMetrics
+	cluster              *dataplane.Cluster
+	gauge                func(*prometheus.Desc, float64, ...string)
+	extents              map[engine.TopicID]*measured
+	left, leftPartitions int // series that may still be made
+}
+
+// measured is a topic whose partitions were asked for where they end; nil extents
+// are of one that is gone.
+type measured struct {
+	topic   *messaging.StreamTopic
+	extents []engine.Extent
+}
+
+// add makes the series of one group.
+func (s *lagSeries) add(ctx context.Context, coordinator *groups.Coordinator, key groups.Key) {
+	lags := make(map[engine.TopicID]uint64)
+	coordinator.Offsets(key, func(at groups.Partition, o groups.Offset) {
+		if _, known := lags[at.Topic]; !known && len(lags) >= s.left {
+			return
+		}
+		m := s.measure(ctx, at.Topic)
+		if int(at.Partition) >= len(m.extents) {
+			return
+		}
+		extent := m.extents[at.Partition]
+		lag := groups.Lag(extent.First, extent.Next, o.Offset)
+		lags[at.Topic] += lag
+		if s.leftPartitions > 0 {
+			s.leftPartitions--
+			s.gauge(s.metrics.partitionLag, float64(lag), key.Tenant, key.Group, m.topic.Name().ListName(), strconv.Itoa(int(at.Partition)))
+		}
+	})
+	s.left -= max(len(lags), 1)
+	for topic, lag := range lags {
+		s.gauge(s.metrics.lag, float64(lag), key.Tenant, key.Group, s.extents[topic].topic.Name().ListName())
+	}
+}
+
+func (s *lagSeries) measure(ctx context.Context, id engine.TopicID) *measured {
+	if known := s.extents[id]; known != nil {
+		return known
+	}
+	m := &measured{}
+	s.extents[id] = m
+	topic, err := s.cluster.Broker.StreamTopicByID(ctx, uint64(id))
+	if err != nil {
+		return m // gone
+	}
+	if m.extents, err = topic.Extents(ctx); err != nil {
+		m.extents = nil
+	}
+	m.topic = topic
+	return m
+}

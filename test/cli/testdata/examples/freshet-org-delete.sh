@@ -1,0 +1,1 @@
+freshet org create mistake

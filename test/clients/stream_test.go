@@ -1,0 +1,189 @@
+package clients_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"freshet/test/testserver"
+)
+
+// streaming is a real server that speaks the stream protocol, one for all clients.
+type streaming struct {
+	*testserver.Server
+	folder string
+	avro   string // a topic that holds values with schemas
+}
+
+// environment is what scripts and modules need to know of the server.
+func (s *streaming) environment() []string {
+	return append(os.Environ(),
+		"FRESHET_URL="+s.URL, "FRESHET_TOKEN="+s.Token, "FRESHET_STREAM="+s.Stream, "FRESHET_STREAM_TLS="+s.StreamTLS,
+		"FRESHET_CA="+filepath.Join(s.DataDir, "tls", "ca.crt"), "FRESHET_DATA="+s.DataDir, "FRESHET_AVRO_TOPIC="+s.avro,
+		"FRESHET_CLIENT_ID="+s.ClientID, "FRESHET_CLIENT_SECRET="+s.ClientSecret,
+	)
+}
+
+// run starts a program in a folder, with the server in its environment.
+func (s *streaming) run(t *testing.T, folder string, env []string, name string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = folder
+	cmd.Env = append(s.environment(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// must is run for what has to succeed.
+func (s *streaming) must(t *testing.T, folder string, env []string, name string, args ...string) string {
+	t.Helper()
+	out, err := s.run(t, folder, env, name, args...)
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return out
+}
+
+// TestStreamClients runs Kafka clients that others wrote against one server: the
+// modules and scripts of this folder, and programs.
+func TestStreamClients(t *testing.T) {
+	t.Parallel()
+	need(t)
+	folder := t.TempDir()
+	binary, err := testserver.Binary(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{Stream: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &streaming{Server: server, folder: folder, avro: "clients-avro"}
+	t.Cleanup(s.Kill)
+	s.writeAvro(t)
+	for name, test := range map[string]func(*testing.T, *streaming){
+		"franz": testFranz, "sarama": module("kafka-sarama"), "segmentio": module("kafka-segmentio"),
+		"confluent": testConfluent, "kcat": testKcat, "python": testPython, "node": testNode,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s)
+		})
+	}
+}
+
+// module runs the tests of a module.
+func module(folder string) func(*testing.T, *streaming) {
+	return func(t *testing.T, s *streaming) {
+		t.Helper()
+		need(t, "go")
+		s.must(t, folder, []string{"CGO_ENABLED=0"}, "go", "test", "-count=1", "-timeout=5m", "./...")
+	}
+}
+
+func testConfluent(t *testing.T, s *streaming) {
+	t.Helper()
+	need(t, "go", "gcc")
+	s.must(t, "confluent", []string{"CGO_ENABLED=1"}, "go", "test", "-count=1", "-timeout=5m", "-run=TestStream", "./...")
+}
+
+// testKcat pastes the line of the first screen and then does what the program is
+// used for.
+func testKcat(t *testing.T, s *streaming) {
+	t.Helper()
+	need(t, "bash", "kcat")
+	var pasted string
+	for line := range strings.Lines(s.Log()) {
+		if strings.Contains(line, "kcat -b") {
+			pasted = strings.TrimSpace(line)
+		}
+	}
+	if out := s.must(t, s.folder, nil, "bash", "-c", pasted); pasted == "" || !strings.Contains(out, " broker 1 at "+s.Stream+" (controller)") {
+		t.Errorf("%q: got %s, want the broker", pasted, out)
+	}
+	login := "-X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=user -X sasl.password=token:" + s.Token
+	kcat := func(args string) string {
+		t.Helper()
+		return s.must(t, s.folder, nil, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(args, "kcat ", "kcat -q -b "+s.Stream+" "+login+" "))
+	}
+	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+		topic := "kcat-" + codec
+		kcat("printf 'a:one\nb:two\nc:\n' | kcat -P -t " + topic + " -K : -Z -H source=shop -z " + codec)
+		const want = "0 a one source=shop\n1 b two source=shop\n2 c NULL source=shop\n"
+		if got := kcat("kcat -C -Z -t " + topic + " -o beginning -e -f '%o %k %s %h\\n'"); got != want {
+			t.Errorf("%s: got %q, want %q", codec, got, want)
+		}
+	}
+	for at, want := range map[string]string{"-1": "3", "-2": "0", "1": "0", "4000000000000": "-1"} {
+		if got := kcat("kcat -Q -t kcat-none:0:" + at); got != "kcat-none [0] offset "+want+"\n" {
+			t.Errorf("offset at %s: got %q, want %s", at, got, want)
+		}
+	}
+	if got := kcat("kcat -L -J -t kcat-none"); !strings.Contains(got, `"topic":"kcat-none","partitions":[{"partition":0,"leader":1`) {
+		t.Errorf("metadata: got %s, want the topic", got)
+	}
+	group := func() []string {
+		t.Helper()
+		return strings.Fields(kcat("kcat -G kcat-group -X auto.offset.reset=earliest -c 2 -f '%t/%o ' kcat-none kcat-gzip"))
+	}
+	read := append(group(), group()...)
+	if slices.Sort(read); len(slices.Compact(read)) != 4 {
+		t.Errorf("two members after each other: got %q, want four different records", read)
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		return
+	}
+	folder, blocks := s.howto(t, "kcat", "sh")
+	out := s.must(t, folder, nil, "bash", "-euo", "pipefail", "-c", strings.Join(blocks, ""))
+	for _, want := range []string{"(controller)", `0 customer-7 {"order": 1} source=shop`, `orders [0] 0: {"order": 1}`, "orders [0] offset 0", "X-Msg-Partition-Key: customer-7", "X-Msg-Property-source: shop"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("how-to: %q is not in the output\n%s", want, out)
+		}
+	}
+}
+
+func testPython(t *testing.T, s *streaming) {
+	t.Helper()
+	need(t, "python3")
+	folder := filepath.Join(s.folder, "python")
+	if err := os.CopyFS(folder, os.DirFS("kafka-python")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.run(t, folder, nil, "python3", "-m", "venv", "venv"); err != nil {
+		t.Skipf("NOT TESTED: python3 cannot make an environment (Debian: python3-venv): %v\n%s", err, out)
+	}
+	python := filepath.Join(folder, "venv", "bin", "python")
+	if out, err := s.run(t, folder, nil, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"); err != nil {
+		t.Skipf("NOT TESTED: pip cannot fetch the clients: %v\n%s", err, out)
+	}
+	var running sync.WaitGroup
+	for _, script := range []string{"confluent_client.py", "kafka_python_client.py", "aiokafka_client.py"} {
+		running.Go(func() {
+			if out, err := s.run(t, folder, nil, python, script); err != nil {
+				t.Errorf("%s: %v\n%s", script, err, out)
+			}
+		})
+	}
+	running.Wait()
+	s.follow(t, "Python", "python", func(folder, file string) string { return s.must(t, folder, nil, python, file) },
+		`b'customer-7' b'{"order": `, "[('source', b'shop')]", "{'id': 7, 'note': 'paid'}")
+}
+
+func testNode(t *testing.T, s *streaming) {
+	t.Helper()
+	need(t, "node", "npm")
+	folder := filepath.Join(s.folder, "node")
+	if err := os.CopyFS(folder, withoutModules("kafka-node")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.run(t, folder, nil, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"); err != nil {
+		t.Skipf("NOT TESTED: npm cannot fetch the clients: %v\n%s", err, out)
+	}
+	s.must(t, folder, nil, "node", "--test", "kafkajs.test.js")
+	modules := []string{"NODE_PATH=" + filepath.Join(folder, "node_modules")}
+	s.follow(t, "Node", "js", func(folder, file string) string { return s.must(t, folder, modules, "node", file) }, "customer-7 Payment { id: 7 }")
+}
