@@ -31,7 +31,8 @@ export function textOf(data) {
 
 /** The text of bytes that may have been cut in the middle of a character. */
 export function textOfCut(data) {
-  for (let less = 0; less < 4; less++) {
+  for (let less = 0; less < 4 && less <= data.length; less++) {
+    if (less && data[data.length - less] < 128) return null
     const text = textOf(data.subarray(0, data.length - less))
     if (text != null) return text
   }
@@ -129,10 +130,8 @@ export class Decoder {
 /** One line of a payload for a table. */
 export function preview(m) {
   if (m.isNull) return 'no value'
-  if (m.line !== undefined && (m.line || !m.decoded)) return m.line
-  if (m.decoded) return m.line = JSON.stringify(m.decoded.value, (k, v) => typeof v === 'bigint' ? Number(v) : v).slice(0, 300)
+  if (m.decoded) return m.line ??= JSON.stringify(m.decoded.value, (k, v) => typeof v === 'bigint' ? String(v) : v).slice(0, 300)
   const text = textOfCut(m.bytes.subarray(0, 400))
-  if (m.asked && !m.undecoded && !text) return ''
   return text != null ? text.replace(/\s+/g, ' ').slice(0, 300) : Array.from(m.bytes.subarray(0, 40), b => b.toString(16).padStart(2, '0')).join(' ')
 }
 

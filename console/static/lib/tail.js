@@ -76,7 +76,7 @@ export const words = m => `${m.name} key=${m.key ?? ''} ${Object.entries(m.prope
 export class Tail {
   /** @param {{call: Function}} at @param {string} url of the topic's tail */
   constructor(at, url, signal, wanted) {
-    Object.assign(this, { at, url, wanted, ring: new Ring(), state: 'stopped', error: null, last: '', rows: [], ending: null })
+    Object.assign(this, { at, url, wanted, ring: new Ring(), state: 'stopped', error: null, last: '', since: 0, rows: [], ending: null })
     signal.addEventListener('abort', () => this.stop())
     let hidden = 0
     document.addEventListener('visibilitychange', () => {
@@ -105,6 +105,7 @@ export class Tail {
     this.stop()
     this.ring.clear()
     this.last = ''
+    this.since = Date.now()
     const ending = this.ending = new AbortController()
     let delay = 1000
     while (!ending.signal.aborted) {

@@ -66,8 +66,8 @@ function tailTab(page) {
     tail.start(/^\d+$/.test(from) ? { since: from } : { from })
   }
   const setFrom = from => { setQuery({ from: from === 'latest' ? '' : from, msg: '' }); start() }
-  const inTime = ms => ms.at - ms.publishTime
-  const latency = m => m.publishTime >= m.at - 60000 ? `${Math.max(0, inTime(m))} ms` : '–'
+  const inTime = m => Math.max(0, m.at - m.publishTime)
+  const latency = m => m.publishTime >= tail.since ? `${inTime(m)} ms` : '–' // what was there before did not come late
   const open = name => setQuery({ msg: route.query.get('msg') === name ? '' : name })
   const selected = () => {
     const name = route.query.get('msg')
@@ -86,7 +86,7 @@ function tailTab(page) {
     const word = { live: r.paused ? ['warn', 'Paused'] : ['ok', 'Live'], connecting: ['warn', 'Connecting'], waiting: ['warn', 'Reconnecting'], stopped: ['', 'Stopped'] }[tail.state]
     return html`${badge(...word)}<span class="muted small" role="status">${count(r.seen)} seen${r.skipped ? html`, <b>${count(r.skipped)} skipped</b>` : nothing}${r.other ? `, ${count(r.other)} not matching` : ''}${r.held.length ? html`, <b>${count(r.held.length)} waiting</b>` : nothing}</span>`
   }
-  const tools = () => html`<span class="cluster"><span>${status()}</span>${startMenu()}
+  const tools = () => html`<span class="cluster">${status()}${startMenu()}
     ${tail.running ? html`<button @click=${() => tail.ring.paused ? tail.resume() : tail.pause()}>${icon(tail.ring.paused ? 'play' : 'pause', 16)}${tail.ring.paused ? 'Resume' : 'Pause'}</button><button @click=${() => tail.stop()}>Stop</button>`
       : html`<button class="primary" @click=${start}>${icon('play', 16)}Start</button>`}
     ${tail.rows.length ? html`<button class="ghost" @click=${() => tail.clear()}>Clear</button>` : nothing}</span>`
@@ -103,7 +103,7 @@ function tailTab(page) {
         rows, noun: 'messages', label: 'Messages', tools: tools(), href: x => link(org, 'topics', route.names, { msg: x.name, from: route.query.get('from') }), rowClass: x => x === m ? 'chosen' : '',
         columns: [
           { title: 'Published', text: x => x.publishTime, cell: x => html`<span class="mono">${timeOf(x.publishTime)}</span>`, width: '104px', num: false },
-          { title: 'Key', text: x => words(x), cell: x => x.key ?? html`<span class="muted">–</span>`, width: 'minmax(0,.35fr)' },
+          { title: 'Key', text: x => words(x), cell: x => x.key ?? html`<span class="muted">–</span>`, width: m ? 'minmax(0,.55fr)' : 'minmax(0,.35fr)' },
           { title: 'Payload', text: x => preview(x), cell: x => html`<span class="mono small">${preview(x)}</span>`, width: 'minmax(0,1.4fr)' },
           ...(m ? [] : [{ title: 'Properties', text: x => Object.entries(x.properties).map(p => p.join('=')).join(' '), width: 'minmax(0,.5fr)', wide: true }, { title: 'Latency', text: x => inTime(x), cell: latency, num: true, width: '76px', wide: true }]),
           { title: 'Size', text: x => x.size, cell: x => html`${bytes(x.size)}${x.cut ? html` ${icon('warn', 14)}` : nothing}`, num: true, width: '84px', wide: true },

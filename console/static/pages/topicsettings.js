@@ -1,7 +1,7 @@
 // The schema of a topic, and its settings: partitions, policies, properties, permissions.
 import { html, nothing } from '../lib/html.js'
 import { link } from '../lib/router.js'
-import { bytes, count } from '../lib/format.js'
+import { bytes, count, span } from '../lib/format.js'
 import { update } from '../lib/store.js'
 import { confirm, toast } from '../lib/dialog.js'
 import { diffView, textDiff } from '../lib/diff.js'
@@ -55,7 +55,7 @@ export function schemaTab(page) {
 }
 
 const policies = [
-  ['retention', 'Retention', r => r ? `${r.retentionTimeInMinutes < 0 ? 'no limit of time' : `${count(r.retentionTimeInMinutes)} minutes`}, ${r.retentionSizeInMB < 0 ? 'no limit of size' : `${count(r.retentionSizeInMB)} MB`}` : '–', 'Messages that everybody has acknowledged are kept so long.'],
+  ['retention', 'Retention', r => r ? `${r.retentionTimeInMinutes < 0 ? 'no limit of time' : span(r.retentionTimeInMinutes * 60)}, ${r.retentionSizeInMB < 0 ? 'no limit of size' : bytes(r.retentionSizeInMB * 2 ** 20)}` : '–', 'Messages that everybody has acknowledged are kept so long.'],
   ['messageTTL', 'Time to live', n => n ? `${count(n)} s` : 'none', 'Unacknowledged messages are given up after it.'],
   ['deduplicationEnabled', 'Deduplication', b => b ? 'on' : 'off', 'Drops what a producer sends twice under one number.'],
   ['maxMessageSize', 'Largest message', n => n ? bytes(n) : 'the server’s limit', ''],
