@@ -211,7 +211,7 @@ function produceTab(page) {
       ${field('Payload', html`<textarea name="payload" rows="10" spellcheck="false" .value=${v.text} @input=${e => { v.text = e.target.value }}></textarea>`)}
       ${field('Properties', html`<textarea name="properties" rows="2" spellcheck="false" placeholder="name=value, one a line" .value=${v.properties} @input=${e => { v.properties = e.target.value }}></textarea>`)}
       ${v.error ? v.error.status !== undefined ? failure(v.error) : html`<p class="callout bad" role="alert">${v.error.message}</p>` : nothing}
-      <div class="cluster">${button(v.busy ? 'Sending…' : 'Produce', { kind: 'primary', icon: 'play', type: 'submit', permission: 'messaging.topics.produce', disabled: v.busy })}<span class="muted small">It is stored on disk when the answer comes.</span></div></form>
+      <div class="cluster">${button(v.busy ? 'Sending…' : 'Produce message', { kind: 'primary', icon: 'play', type: 'submit', permission: 'messaging.topics.produce', disabled: v.busy })}<span class="muted small">It is stored on disk when the answer comes.</span></div></form>
       <section class="card c5 stack"><h2>Sent</h2>${sent.length ? html`<div class="rows-list">${sent.map(s => html`<div><a href=${link(page.org, 'topics', route.names, { msg: s.name, from: 'earliest' })}>${s.name}</a><span class="spacer"></span><span class="muted small">${bytes(s.size)} · ${ago(s.at)}</span></div>`)}</div>${last ? showAs(last) : nothing}` : html`<p class="muted">Ids of what you send appear here, with the request as a command.</p>`}</section></div>`
   }
 }
