@@ -68,7 +68,7 @@ func run(m *testing.M) int {
 			return fail(fmt.Errorf("building freshet: %w\n%s", err, out))
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	options := testserver.Options{Stream: true}
 	if os.Getenv("FRESHET_CONSOLE_SOURCE") != "" {
@@ -85,6 +85,9 @@ func run(m *testing.M) int {
 		site = server.URL
 	}
 	if err := seed(ctx); err != nil {
+		return fail(err)
+	}
+	if err := seedData(ctx); err != nil {
 		return fail(err)
 	}
 	go traffic(ctx)
