@@ -81,7 +81,7 @@ func TestAdministratorLink(t *testing.T) {
 	if err := json.Unmarshal(text, &found); err != nil || len(found.Types) == 0 {
 		t.Fatalf("people cannot sign in: %s %v", text, err)
 	}
-	made, err := exec.CommandContext(t.Context(), binary, "admin", "link", "--data-dir", server.DataDir).Output()
+	made, err := exec.CommandContext(t.Context(), executable, "admin", "link", "--data-dir", server.DataDir).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
