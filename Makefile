@@ -40,7 +40,7 @@ run: build ## Build and start a server with its data in ./freshet-data
 
 # Clients that others wrote are modules of their own, so that nothing of them
 # reaches the product. (The others are run by the tests that start their server.)
-CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod))
+CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod test/clients/dex/go.mod))
 
 # The contract and end-to-end tests drive the real binary, some of them with the
 # real kubectl; without these variables they would build both by themselves.
@@ -138,6 +138,12 @@ bench-cost: build ## Processor time of resource calls; beside PEER=https://HOST:
 .PHONY: bench-messages
 bench-messages: build ## Processor time of the server for calls of the message interface, beside a bare handler
 	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench ServerCost -benchtime 1x -timeout 30m ./bench/messages
+
+.PHONY: bench-stream
+bench-stream: build ## Measure the stream protocol beside Apache Kafka (fetched; needs Java); FRESHET_BENCH_ROWS= takes rows by a part of their name
+	@hack/need.sh java default-jre-headless && hack/java-libs.sh platform || echo "no Java or no libraries: Apache Kafka is NOT MEASURED" >&2
+	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_BENCH_KAFKA=$$(test -d .cache/java/platform && echo $(CURDIR)/hack/kafka-peer.sh) \
+		go test -run '^$$' -bench Stream -benchtime 1x -timeout 60m ./bench/stream
 
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)

@@ -13,13 +13,16 @@ import (
 	"freshet/test/testserver"
 )
 
-// server is the real one that live tests and examples talk to.
-var server *testserver.Server
+// server is the real one that live tests and examples talk to; binary is what
+// others are started from.
+var (
+	server *testserver.Server
+	binary string
+)
 
 func TestMain(m *testing.M) {
-	var binary string
 	testserver.Main(runner(func() int {
-		code, err := withServer(binary, m)
+		code, err := withServer(m)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -34,7 +37,7 @@ func (r runner) Run() int { return r() }
 
 // withServer runs the tests beside a server. Examples find it by the environment,
 // as programs do.
-func withServer(binary string, m *testing.M) (code int, err error) {
+func withServer(m *testing.M) (code int, err error) {
 	dir, err := os.MkdirTemp("", "freshet-client-")
 	if err != nil {
 		return 0, err

@@ -14,12 +14,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"freshet/bench/process"
 	"freshet/test/rawhttp"
 	"freshet/test/testserver"
 )
@@ -143,24 +143,13 @@ func (s *side) spend(b *testing.B, r *row) time.Duration {
 	return spent(b, s.pid) - before
 }
 
-// spent is the processor time of a process so far, with 10 ms of precision.
 func spent(b *testing.B, pid int) time.Duration {
 	b.Helper()
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	d, err := process.CPU(pid)
 	if err != nil {
 		b.Fatal(err)
 	}
-	const user, system, perTick = 11, 12, 10 * time.Millisecond // behind the name, in 1/100 s
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	var sum time.Duration
-	for _, field := range []int{user, system} {
-		ticks, err := strconv.ParseInt(fields[field], 10, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		sum += time.Duration(ticks) * perTick
-	}
-	return sum
+	return d
 }
 
 // BenchmarkServerCost prints a line for each kind of call: medians of rounds in

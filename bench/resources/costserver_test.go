@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"freshet/bench/process"
 )
 
 // costCallers is how many calls are made at once, each over a connection of its own.
@@ -115,19 +117,15 @@ func (s *costServer) each(n int, call func(i int) error) error {
 func (s *costServer) spent() (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range s.pids {
-		stat, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(pid), "stat"))
+		n, err := strconv.Atoi(strings.TrimSpace(pid))
 		if err != nil {
-			return 0, fmt.Errorf("reading the processor time of %s: %w", s.name, err)
+			return 0, fmt.Errorf("the process id of %s: %w", s.name, err)
 		}
-		const user, system, perTick = 11, 12, 10 * time.Millisecond // behind the name, in 1/100 s
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		for _, field := range []int{user, system} {
-			ticks, err := strconv.ParseInt(fields[field], 10, 64)
-			if err != nil {
-				return 0, err
-			}
-			sum += time.Duration(ticks) * perTick
+		one, err := process.CPU(n)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", s.name, err)
 		}
+		sum += one
 	}
 	return sum, nil
 }

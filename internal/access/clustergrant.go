@@ -16,7 +16,7 @@ type ClusterGrant struct {
 }
 
 // ClusterGrants tells what the clusters of an organization grant to one of its
-// accounts. It fails when a cluster cannot be asked.
+// accounts, or to a person by identity.UserRole. It fails when a cluster cannot be asked.
 type ClusterGrants interface {
 	GrantsOf(organization, account string) ([]ClusterGrant, error)
 }
@@ -36,8 +36,11 @@ func (p *Policy) mayHoldClusterGrants(who *identity.Principal, organization, acc
 		return err
 	}
 	var own []ClusterGrant
-	if who.ServiceAccount != "" && who.Organization == organization {
-		if own, err = p.clusters.GrantsOf(organization, who.ServiceAccount); err != nil {
+	if name := who.ServiceAccount; who.Organization == organization {
+		if name == "" {
+			name = identity.UserRole(who.User)
+		}
+		if own, err = p.clusters.GrantsOf(organization, name); err != nil {
 			return err
 		}
 	}

@@ -134,3 +134,26 @@ func (p *Policy) MayActAs(who *identity.Principal, organization, account string,
 	}
 	return p.mayHoldClusterGrants(who, organization, account)
 }
+
+// MayActAsUser reports whether a principal may decide who a user is: make the object
+// that role bindings name, change its address, or invite somebody to set its
+// password. Who can could be that somebody, so it takes every permission that the
+// user has.
+func (p *Policy) MayActAsUser(who *identity.Principal, organization, user string) error {
+	if who == nil {
+		return ErrNoPrincipal
+	}
+	scope := Scope{Organization: organization}
+	if decision, done := administrator(who, &scope); done {
+		if !decision.Allowed {
+			return deny(who, "cloud.users.update", &scope, outside(who, &scope))
+		}
+		return nil
+	}
+	for _, g := range p.grants(subjectKey{organization, SubjectUser, user}) {
+		if err := p.mayGrant(who, organization, g); err != nil {
+			return err
+		}
+	}
+	return p.mayHoldClusterGrants(who, organization, identity.UserRole(user))
+}

@@ -115,6 +115,9 @@ func ForVerb(resource, subresource, verb string) (Permission, bool) {
 	if resource == "serviceaccounts" && subresource == "rotate" && verb == "create" {
 		return "cloud.serviceaccounts.update", true
 	}
+	if resource == "users" && subresource == "invite" && verb == "create" {
+		return "cloud.users.update", true
+	}
 	if subresource != "" && v != "describe" && v != "list" {
 		v = "manage"
 	}

@@ -25,6 +25,7 @@ type groupBody struct {
 	Tenant       string        `json:"tenant"`
 	GroupID      string        `json:"group_id"`
 	State        string        `json:"state"`
+	GroupType    string        `json:"group_type"`
 	ProtocolType string        `json:"protocol_type"`
 	Protocol     string        `json:"protocol,omitempty"`
 	Generation   *int32        `json:"generation,omitempty"`
@@ -39,6 +40,14 @@ type memberBody struct {
 	InstanceID string `json:"instance_id,omitempty"`
 	ClientID   string `json:"client_id"`
 	ClientHost string `json:"client_host"`
+	// Assignment is what the member has, of topics that the caller may know; nil
+	// where that cannot be told.
+	Assignment []assignedBody `json:"assignment,omitzero"`
+}
+
+type assignedBody struct {
+	TopicName  string  `json:"topic_name"`
+	Partitions []int32 `json:"partitions"`
 }
 
 type offsetBody struct {
@@ -99,7 +108,7 @@ func (c *call) listGroups() error {
 			c.Group = g.Key.Group
 			if all.all || c.mayGroup(coordinator, g.Key, false, seeingGroups...) == nil {
 				list.Data = append(list.Data, groupBody{
-					Kind: "StreamGroup", Tenant: g.Key.Tenant, GroupID: g.Key.Group, State: g.State, ProtocolType: g.ProtocolType,
+					Kind: "StreamGroup", Tenant: g.Key.Tenant, GroupID: g.Key.Group, State: g.State, GroupType: g.Type, ProtocolType: g.ProtocolType,
 				})
 			}
 		}
@@ -165,12 +174,10 @@ func (c *call) getGroup() error {
 		return err
 	}
 	body := groupBody{
-		Kind: "StreamGroup", Tenant: key.Tenant, GroupID: key.Group, State: d.State, ProtocolType: d.ProtocolType, Protocol: d.Protocol,
+		Kind: "StreamGroup", Tenant: key.Tenant, GroupID: key.Group, State: d.State, GroupType: d.Type, ProtocolType: d.ProtocolType, Protocol: d.Protocol,
 		Generation: &d.Generation, Leader: d.Leader, Lag: new(uint64), Members: []memberBody{}, Offsets: []*offsetBody{},
 	}
-	for _, m := range d.Members {
-		body.Members = append(body.Members, memberBody{m.ID, m.InstanceID, m.ClientID, m.ClientHost})
-	}
+	c.addMembers(&body, &d)
 	for _, topic := range c.topicsOf(coordinator, key) {
 		if err := c.addOffsets(&body, coordinator, key, topic); err != nil {
 			return err
@@ -179,12 +186,18 @@ func (c *call) getGroup() error {
 	return c.JSON(http.StatusOK, body)
 }
 
+// seesTopic says whether the caller may know of a topic that a group reads; others
+// are left out.
+func (c *call) seesTopic(topic names.Topic, group string) bool {
+	beneath := c.beneath(topic.Namespace.Tenant, topic.Namespace, topic)
+	beneath.Subscription = group
+	return beneath.Authorize(slices.Concat(need("topics", "describe", "produce"), seeingGroups)...) == nil
+}
+
 // addOffsets shows what a group committed for a topic that the caller may know of.
 func (c *call) addOffsets(body *groupBody, coordinator *groups.Coordinator, key groups.Key, topic *messaging.StreamTopic) error {
-	beneath := c.beneath(topic.Name().Namespace.Tenant, topic.Name().Namespace, topic.Name())
-	beneath.Subscription = key.Group
-	if beneath.Authorize(slices.Concat(need("topics", "describe", "produce"), seeingGroups)...) != nil {
-		return nil //nolint:nilerr // a topic that the caller may not know of is left out
+	if !c.seesTopic(topic.Name(), key.Group) {
+		return nil
 	}
 	extents, err := topic.Extents(c.R.Context())
 	if err != nil {

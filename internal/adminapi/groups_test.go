@@ -21,6 +21,10 @@ type groupReply struct {
 	Members                []struct {
 		MemberID   string `json:"member_id"`
 		ClientHost string `json:"client_host"`
+		Assignment []struct {
+			TopicName  string `json:"topic_name"`
+			Partitions []int32
+		}
 	}
 	Offsets []struct {
 		TopicName   string `json:"topic_name"`
@@ -56,7 +60,7 @@ func (w *world) join(group string) (leave func()) {
 	})
 	if err == nil {
 		_, err = w.Groups().Sync(w.T.Context(), key, &groups.SyncRequest{
-			MemberID: joined.MemberID, Generation: joined.Generation, Assignments: map[string][]byte{joined.MemberID: {}},
+			MemberID: joined.MemberID, Generation: joined.Generation, Assignments: map[string][]byte{joined.MemberID: []byte(assignment)},
 		})
 	}
 	if err != nil {
@@ -68,6 +72,9 @@ func (w *world) join(group string) (leave func()) {
 		}
 	}
 }
+
+// assignment is both partitions of orders, as a Kafka consumer would have it.
+const assignment = "\x00\x01\x00\x00\x00\x01\x00\x06orders\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x00\xff\xff\xff\xff"
 
 func orders() names.Topic { return names.Topic{Namespace: names.PublicDefault, Local: "orders"} }
 
@@ -86,13 +93,16 @@ func TestGroups(t *testing.T) {
 	leave := w.join("billing")
 
 	w.Call("GET", groupsPath, "").Want(200).Is(
-		`{"kind":"StreamGroupList","data":[{"kind":"StreamGroup","tenant":"public","group_id":"billing","state":"Stable","protocol_type":"consumer"}]}`)
+		`{"kind":"StreamGroupList","data":[{"kind":"StreamGroup","tenant":"public","group_id":"billing","state":"Stable","group_type":"classic","protocol_type":"consumer"}]}`)
 	w.Call("GET", groupsPath+"?tenant=none", "").Want(200).Is(`{"kind":"StreamGroupList","data":[]}`)
 	w.Call("GET", groupsPath+"/billing?tenant=none", "").Want(404)
 	var got groupReply
 	w.Call("GET", groupsPath+"/billing", "").Want(200).Into(&got)
 	if got.State != "Stable" || got.Lag != 3 || len(got.Members) != 1 || got.Members[0].ClientHost != "/127.0.0.1" || len(got.Offsets) != 2 {
 		t.Fatalf("got %+v, want a stable group with one member that is three behind", got)
+	}
+	if a := fmt.Sprint(got.Members[0].Assignment); a != "[{orders [0 1]}]" {
+		t.Errorf("assignment: got %s, want both partitions of orders", a)
 	}
 	if o := got.Offsets[0]; o.TopicName != "orders" || o.PartitionID != 0 || o.Offset != 2 || o.EndOffset != 5 || o.Lag != 3 {
 		t.Errorf("first offset: got %+v, want 2 of 5 in partition 0 of orders", o)

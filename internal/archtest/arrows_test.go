@@ -31,7 +31,7 @@ var (
 
 // surfaces speak HTTP for the domains; the resource API and its kinds stand
 // beside them and know none.
-var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/...", "freshet/internal/systemapi/...", "freshet/internal/streamapi/..."}
+var surfaces = []string{"freshet/internal/messageapi/...", "freshet/internal/adminapi/...", "freshet/internal/registryapi/...", "freshet/internal/tokenapi/...", "freshet/internal/auditapi/...", "freshet/internal/signinapi/...", "freshet/internal/systemapi/...", "freshet/internal/streamapi/..."}
 
 // rules is the table of arrows. A package of ours that no rule names fails the
 // test, so that a new one has to find its place.
@@ -41,6 +41,7 @@ var rules = []rule{
 	// Leaves.
 	{[]string{"internal/errs", "internal/names", "internal/newest", "internal/dataplane/provision"}, nil, []string{"*"}},
 	{[]string{"internal/version", "internal/lru", "internal/cleanclose"}, nil, []string{"*"}},
+	{[]string{"internal/throttle"}, []string{"internal/lru"}, join(http, kube, engines, cobra)},
 
 	// What others import: nothing of internal.
 	{[]string{"client/..."}, []string{"client/..."}, join(kube, engines, cobra, []string{"freshet/internal/...", "freshet/api/..."})},
@@ -64,6 +65,10 @@ var rules = []rule{
 
 	// Domains: no HTTP, no engine implementation, no API machinery.
 	{[]string{"internal/identity/..."}, []string{"api/...", "internal/identity/...", "internal/access", "internal/errs", "internal/names", "internal/newest"}, join(http, apiserver, engines, cobra)},
+	{[]string{"internal/signin"}, []string{"internal/errs", "internal/identity", "internal/newest"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/signin/etcdstore"}, []string{"internal/errs", "internal/signin"}, join(kube, engines, cobra)},
+	{[]string{"internal/signin/signintest"}, []string{"internal/identity/...", "internal/resources/etcd", "internal/signin/..."}, nil},
+	{[]string{"internal/openid"}, []string{"internal/errs", "internal/identity"}, join(kube, engines, cobra)},
 	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names", "internal/newest"}, join(apiserver, engines, cobra)},
 	{[]string{"internal/schemas/jsontree"}, nil, []string{"*"}},
 	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names", "internal/schemas/jsontree"}, join(kube, engines, cobra)},
@@ -93,7 +98,8 @@ var rules = []rule{
 	{[]string{"internal/streamapi/..."}, surface("internal/engine", "internal/groups", "internal/messaging", "internal/records", "internal/replica"), join(apiserver, engines, cobra)},
 	{[]string{"internal/adminapi/..."}, surface("internal/brokerhttp", "internal/groups", "internal/messaging"), join(apiserver, engines, cobra)},
 	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
-	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru"), join(apiserver, engines, cobra)},
+	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru", "internal/signin", "internal/throttle"), join(apiserver, engines, cobra)},
+	{[]string{"internal/signinapi/..."}, surface("internal/signinapi/...", "internal/lru", "internal/openid", "internal/signin", "internal/throttle"), join(apiserver, engines, cobra)},
 	{[]string{"internal/auditapi/..."}, surface("internal/auditapi/..."), join(apiserver, engines, cobra)},
 	{[]string{"internal/systemapi/..."}, surface("internal/systemapi/..."), join(apiserver, engines, cobra)},
 	{[]string{"internal/placement"}, []string{"api/..."}, join(apiserver, engines, cobra)},
@@ -111,7 +117,7 @@ var rules = []rule{
 	// The kinds: each knows no other, and only the list knows them all.
 	{
 		[]string{"internal/kinds/..."},
-		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/..."},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/names", "internal/newest", "internal/dataplane/provision", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/...", "internal/signin"},
 		join(engines, surfaces, []string{"freshet/internal/kinds/..."}),
 	},
 	{ // the list
@@ -161,7 +167,7 @@ var exclusive = []struct {
 	holders []string
 }{
 	{"net/http", []string{
-		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/auditapi/...", "internal/resources/...",
+		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/systemapi/...", "internal/resources/...",
 		"internal/telemetry", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},

@@ -81,15 +81,21 @@ registry.
 A server that was started in this directory is found by itself. Others are
 named by a context, which 'freshet login' makes.
 
-Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout.`,
+Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout,
+130 interrupted.`,
 		Example: `  # start everything, with data in ./freshet-data
   freshet serve
 
-  # check a configuration file before using it
-  freshet config check freshet.yaml
+  # what does it have? in another terminal, in the same directory
+  freshet get all
 
-  # point kubectl at the server on this machine
-  freshet kubeconfig > kubeconfig`,
+  # a message in, and out again
+  freshet topic create greetings
+  echo hello | freshet produce greetings
+  freshet tail greetings --from earliest --no-follow
+
+  # another server
+  freshet login credentials.json`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          command.NoArgs,

@@ -256,7 +256,7 @@ func TestKubeconfig(t *testing.T) {
 func parses(line string) error {
 	words := strings.Fields(line)
 	for i, word := range words {
-		if strings.HasPrefix(word, "#") || word == "|" || word == ">" || word == "&&" {
+		if strings.HasPrefix(word, "#") || word == "|" || word == "||" || word == ">" || word == "&&" {
 			words = words[:i]
 			break
 		}
@@ -280,7 +280,7 @@ func TestDocumentedCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := regexp.MustCompile("(?m)(?:^|`|[(=/ ]|until )(freshet (?:serve|config|health|kubeconfig|admin|version)[^`\n);]*)")
+	command := regexp.MustCompile("(?m)(?:^|`|[(=/ ]|until )(freshet (?:serve|config|health|kubeconfig|admin|version|login|context|auth|get|describe|apply|diff|delete|wait|org|sa|apikey|grant|can-i)[^`\n);]*)")
 	count := 0
 	for _, file := range append(files, "../../README.md", "../../docs/README.md") {
 		text, err := os.ReadFile(file)
@@ -289,7 +289,7 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 		for _, found := range command.FindAllSubmatch(text, -1) {
 			line := string(found[1])
-			if slices.Contains([]string{"freshet admin", "freshet config", "freshet config check", "freshet serve --help"}, line) {
+			if slices.Contains([]string{"freshet admin", "freshet config", "freshet config check", "freshet serve --help", "freshet context use", "freshet grant"}, line) {
 				continue
 			}
 			count++

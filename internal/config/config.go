@@ -53,6 +53,7 @@ type Config struct {
 	Audit         Audit         `json:"audit"`
 	Backup        Backup        `json:"backup"`
 	Stream        Stream        `json:"stream"`
+	SignIn        SignIn        `json:"signIn"`
 
 	// origins says where a setting was read: "line 3", or the name of an
 	// environment variable. By path, for messages.

@@ -50,6 +50,7 @@ func Default() *Config {
 		Audit:         Audit{Path: "audit.log", MaxSize: 100 << 20, Keep: 5},
 		Backup:        Backup{Every: Duration(24 * time.Hour), Keep: 7},
 		Stream:        defaultStream(),
+		SignIn:        defaultSignIn(),
 	}
 }
 

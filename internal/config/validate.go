@@ -58,6 +58,7 @@ func (c *Config) validate(p *problems) {
 	}
 	c.validateListeners(p)
 	c.validateStream(p)
+	c.validateSignIn(p)
 	c.validateURLs(p)
 	c.validateTLS(p)
 	c.validateEtcd(p)

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"freshet/internal/errs"
 )
@@ -40,10 +41,15 @@ type Request struct {
 // which is there until the caller hangs up.
 const DoBackup = "backup"
 
+// DoLink asks for a one-time link to sign in with as the system administrator.
+const DoLink = "link"
+
 // Reply is one of perhaps several answers.
 type Reply struct {
 	Progress string    `json:"progress,omitempty"`
 	Staged   string    `json:"staged,omitempty"` // relative to the data directory
+	Link     string    `json:"link,omitempty"`
+	Ends     time.Time `json:"ends,omitzero"` // of the link
 	Error    string    `json:"error,omitempty"`
 	Kind     errs.Kind `json:"kind,omitempty"`
 }

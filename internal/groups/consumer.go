@@ -39,6 +39,12 @@ type ConsumerResult struct {
 	Assignment []Partition   // what the member may have, in order
 }
 
+// ConsumerTimes returns how often members of the consumer protocol are told to say
+// that they live, and how long they may be silent.
+func (c *Coordinator) ConsumerTimes() (heartbeat, session time.Duration) {
+	return c.opts.Heartbeat, consumerSession
+}
+
 // ConsumerHeartbeat takes a heartbeat of the consumer protocol. It returns once
 // everything that the result tells is durable.
 func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *ConsumerRequest) (ConsumerResult, error) {

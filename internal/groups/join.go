@@ -132,7 +132,7 @@ func (r *JoinRequest) rebalance() time.Duration {
 	if r.Rebalance <= 0 {
 		return r.Session
 	}
-	return r.Rebalance
+	return min(r.Rebalance, maxRebalance)
 }
 
 // supportsLocked says whether a member could take part beside those that are

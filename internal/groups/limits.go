@@ -13,6 +13,7 @@ const (
 	maxGroupID        = 249
 	minSession        = 6 * time.Second
 	maxSession        = 30 * time.Minute
+	maxRebalance      = 30 * time.Minute
 	maxName           = 249 // bytes of an instance id
 
 	maxGroupBytes = 32 << 20  // metadata of all members of a group

@@ -40,6 +40,9 @@ func (a *Account) accepts(clientID string, now time.Time) bool {
 	return false
 }
 
+// Accepts says whether a client id is one that the account may use now.
+func (a *Account) Accepts(clientID string) bool { return a.accepts(clientID, time.Now()) }
+
 // as is the account in the hands of whoever signs in with a client id that it
 // accepts: tokens are made for that one, and end with it.
 func (a *Account) as(clientID string) *Account {
@@ -164,10 +167,14 @@ func (d *Directory) dropClientLocked(clientID string, rec *accountRecord) {
 
 // Account finds an account by name. What the getters return is shared: read it.
 func (d *Directory) Account(organization, account string) (*Account, bool) {
+	return d.account(organization, account).load()
+}
+
+func (d *Directory) account(organization, account string) *accountRecord {
 	d.mu.RLock()
+	defer d.mu.RUnlock()
 	rec, _ := d.accounts.Get(name{organization, account})
-	d.mu.RUnlock()
-	return rec.load()
+	return rec
 }
 
 // AccountByClientID finds an account by a client id that is good now, and returns

@@ -7,7 +7,7 @@ import (
 	"freshet/internal/newest"
 )
 
-// Directory is the truth about accounts, API keys and instances that the verifier
+// Directory is the truth about accounts, people, their sessions, API keys and instances that the verifier
 // consults, all in memory. The resource store's write path calls its Put and
 // Delete methods after its commit and before it answers, so that a change is in
 // force when the caller hears of it; informers repeat the same calls for
@@ -22,8 +22,14 @@ type Directory struct {
 	keyCount   map[name]int // organization and instance → keys that are stored
 	expected   int          // keys that are not stored yet
 	deletedUID *newest.Tombstones[string]
+	users      *newest.Map[name, *userRecord]
+	emails     map[string][]*userRecord // by emailKey
+	sessions   map[string]*sessionRecord
 	instances  map[name]Instance
 	refusing   atomic.Pointer[map[name]struct{}] // instances that accept no API keys; written under mu
+
+	endedSessions *newest.Tombstones[string]
+	loader        SessionLoader // nil: all sessions are known; set before the directory is used
 }
 
 // name addresses a namespaced resource.
@@ -43,9 +49,21 @@ func NewDirectory() *Directory {
 		keyCount:   make(map[name]int),
 		deletedUID: newest.NewTombstones[string](tombstonesKept),
 		instances:  make(map[name]Instance),
+		users:      newest.NewMap[name, *userRecord](0), // deletions by uid, too
+		emails:     make(map[string][]*userRecord),
+		sessions:   make(map[string]*sessionRecord),
+
+		endedSessions: newest.NewTombstones[string](tombstonesKept),
 	}
 	d.refusing.Store(&map[name]struct{}{})
 	return d
+}
+
+// Sessions counts the sessions that tokens can be good for, for metrics.
+func (d *Directory) Sessions() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.sessions)
 }
 
 // Len counts accounts and keys, for metrics.

@@ -11,6 +11,8 @@ var (
 	ErrTokenTooEarly  = errs.New(errs.Unauthenticated, "the token is not valid yet")
 	ErrWrongAudience  = errs.New(errs.Unauthenticated, "the token was issued for another audience")
 	ErrAccountGone    = errs.New(errs.Unauthenticated, "the service account of this token no longer exists")
+	ErrUserGone       = errs.New(errs.Unauthenticated, "the user of this token no longer exists")
+	ErrSessionEnded   = errs.New(errs.Unauthenticated, "the session of this token has ended: sign in again")
 	ErrClientEnded    = errs.New(errs.Unauthenticated, "the credentials that this token was issued for have been replaced: get a new token with the new ones")
 	ErrKeyUnknown     = errs.New(errs.Unauthenticated, "the API key is unknown: it was deleted, or issued by another server")
 	ErrKeyRevoked     = errs.New(errs.Unauthenticated, "the API key has been revoked")

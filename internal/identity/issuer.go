@@ -108,6 +108,7 @@ type claims struct {
 	Scopes    []string          `json:"https://vendor.io/scope,omitempty"`
 	Scope     string            `json:"scope,omitempty"`
 	UID       string            `json:"https://vendor.io/uid"`
+	SessionID string            `json:"sid,omitempty"` // of tokens that people have
 	Metadata  map[string]string `json:"metadata,omitempty"`
 }
 

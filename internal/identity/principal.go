@@ -9,7 +9,7 @@ import (
 // same value to every request that carries the same token: read it, never
 // change it.
 type Principal struct {
-	Name           string            // <account>@<organization>.<issuer host>; in audit records and ACLs
+	Name           string            // <account>@<organization>.<issuer host>, of people UserPrincipalName; in audit records and ACLs
 	Organization   string            // the namespace the account lives in
 	ServiceAccount string            // the account's name; "" for users
 	UID            string            // the account's uid; a recreated account has another
@@ -19,6 +19,7 @@ type Principal struct {
 	KeyID          string            // the API key used, "" for an access token
 	KeyName        string            // the APIKey resource of that key
 	Instance       string            // the instance the credential is good for, "" for any of the organization
+	SessionID      string            // of a person's token, or one that came by a one-time link; else ""
 	TokenID        string            // the token's jti
 	ExpiresAt      time.Time         // when the credential ends, zero for never
 	Metadata       map[string]string // extra claims of an API key

@@ -67,9 +67,12 @@ type entry struct {
 	kid        string
 	keys       *Keyring
 	issued     time.Time
-	account    *accountRecord
+	account    *accountRecord // nil for people
 	accountWas *Account
-	clientID   string     // of an access token: what it was asked for with
+	clientID   string         // of an access token: what it was asked for with
+	session    *sessionRecord // nil for tokens that are of no session
+	user       *userRecord    // nil for accounts
+	userWas    *User
 	key        *keyRecord // nil for access tokens
 	keyWas     *Key
 	dir        *Directory
@@ -112,6 +115,12 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 
 // check looks at everything about a verified token that can change.
 func (e *entry) check(now time.Time) error {
+	if e.session != nil && !e.session.good(now) {
+		return ErrSessionEnded
+	}
+	if e.user != nil {
+		return e.checkUser(now)
+	}
 	account := e.account.live.Load()
 	switch {
 	case account == nil:
@@ -120,14 +129,39 @@ func (e *entry) check(now time.Time) error {
 		return ErrClientEnded
 	case e.key != nil && e.key.revoked.Load():
 		return ErrKeyRevoked
-	case !account.same(e.accountWas) || e.keyChanged() || !e.keys.Knows(e.kid):
+	case !account.same(e.accountWas) || e.keyChanged():
+		return ErrInvalidToken
+	}
+	if err := e.checkToken(now); err != nil {
+		return err
+	}
+	if e.key != nil && e.keyWas.Instance != "" && e.dir.refusesKeys(name{e.keyWas.Organization, e.keyWas.Instance}) {
+		return ErrKeyNotAccepted
+	}
+	return nil
+}
+
+// checkUser is check for people.
+func (e *entry) checkUser(now time.Time) error {
+	user, ok := e.user.load()
+	switch {
+	case !ok:
+		return ErrUserGone
+	case !user.same(e.userWas):
+		return ErrSessionEnded
+	}
+	return e.checkToken(now)
+}
+
+// checkToken looks at what of a token itself can change.
+func (e *entry) checkToken(now time.Time) error {
+	switch {
+	case !e.keys.Knows(e.kid):
 		return ErrInvalidToken
 	case !e.principal.ExpiresAt.IsZero() && !now.Before(e.principal.ExpiresAt):
 		return ErrTokenExpired
 	case e.issued.After(now.Add(clockSkew)):
 		return ErrTokenTooEarly
-	case e.key != nil && e.keyWas.Instance != "" && e.dir.refusesKeys(name{e.keyWas.Organization, e.keyWas.Instance}):
-		return ErrKeyNotAccepted
 	}
 	return nil
 }
@@ -168,7 +202,7 @@ func (e *entry) isFor(organization string) bool {
 // that is under way there ends when its instance stops accepting them: so its
 // principal knows the instance it is at.
 func (e *entry) at(audiences []string) (*Principal, error) {
-	if e.orgPrefix == "" {
+	if e.orgPrefix == "" || e.key == nil {
 		return &e.principal, nil
 	}
 	for _, audience := range audiences {
@@ -211,9 +245,12 @@ func (v *Verifier) verify(ctx context.Context, token string, hash [sha256.Size]b
 		return nil, ErrInvalidToken
 	}
 	e := &entry{dir: v.dir, audience: c.Audience, kid: kid, keys: v.issuer.keys, issued: time.Unix(max(c.IssuedAt, c.NotBefore), 0)}
-	if strings.HasSuffix(c.Issuer, apiKeysSuffix) {
+	switch {
+	case strings.HasSuffix(c.Issuer, apiKeysSuffix):
 		err = v.bindKey(e, &c, hash)
-	} else {
+	case c.SessionID != "":
+		err = v.bindSession(ctx, e, &c)
+	default:
 		err = v.bindAccount(e, &c)
 	}
 	if err != nil {

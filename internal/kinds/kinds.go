@@ -39,6 +39,7 @@ type Options struct {
 	Directory *identity.Directory
 	Sealer    *identity.Sealer
 	Policy    *access.Policy
+	SignIns   user.SignIns
 	Quotas    *quota.Book // nil: organizations may have what they like
 	// SystemOrganization and SystemAccount name the system administrator.
 	SystemOrganization string
@@ -68,6 +69,7 @@ type Set struct {
 	roles     *role.Kind
 	bindings  *rolebinding.Kind
 	instances *messaginginstance.Kind
+	users     *user.Kind
 }
 
 // New makes the kinds. To add one, make its folder and add it here.
@@ -79,6 +81,7 @@ func New(opts Options) *Set {
 			SystemOrganization: opts.SystemOrganization, SystemAccount: opts.SystemAccount, Log: opts.Log,
 		}),
 		keys:      apikey.New(opts.Issuer, opts.Directory, opts.Policy, opts.Log),
+		users:     user.New(user.Options{Directory: opts.Directory, Authorizer: opts.Policy, SignIns: opts.SignIns}),
 		roles:     role.New(opts.Policy),
 		bindings:  rolebinding.New(opts.Policy),
 		instances: messaginginstance.New(opts.Plan, opts.Issuer.URL(), opts.Directory, opts.Quotas),
@@ -87,7 +90,7 @@ func New(opts Options) *Set {
 
 	accounts := add(s, s.accounts)
 	add(s, serviceaccountbinding.New(opts.Plan, accounts))
-	add(s, user.New())
+	add(s, s.users)
 	instanceStore := add(s, s.instances)
 	clusterStore := add(s, clusters)
 	clusters.Instances, clusters.Clusters = instanceStore, clusterStore

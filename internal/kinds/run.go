@@ -90,7 +90,7 @@ func (s *Set) collected() []garbage.Kind {
 func (c *Controllers) Client() versioned.Interface { return c.client }
 
 // Load fills the caches, and from them identity and access: when it returns,
-// every account, key, role and binding that is stored is in force.
+// every account, user, key, role and binding that is stored is in force.
 func (c *Controllers) Load(ctx context.Context) error {
 	c.informers.Start(ctx.Done())
 	for kind, synced := range c.informers.WaitForCacheSync(ctx.Done()) {
@@ -100,6 +100,9 @@ func (c *Controllers) Load(ctx context.Context) error {
 	}
 	cloud := c.informers.Cloud().V1alpha1()
 	if err := putAll(cloud.ServiceAccounts().Lister().List, c.set.accounts.Put); err != nil {
+		return err
+	}
+	if err := putAll(cloud.Users().Lister().List, c.set.users.Put); err != nil {
 		return err
 	}
 	if err := putAll(cloud.APIKeys().Lister().List, c.set.keys.Put); err != nil {

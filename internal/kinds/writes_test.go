@@ -24,7 +24,7 @@ func TestWritesOfALife(t *testing.T) {
 		writes         int64
 		atOnce         bool // a delete call is one write, too
 	}{
-		{"users", `{"email":"ann@example.org"}`, "False NoSignIn", 1, true},
+		{"users", `{"email":"ann@example.org"}`, "False NotInvited", 1, true},
 		{"serviceaccountbindings", `{"serviceAccountName":"ci","poolMemberRef":{"namespace":"default","name":"local"}}`, "True AllConditionStatusTrue", 1, true},
 		{"apikeys", `{"serviceAccountName":"ci","instanceName":"prod"}`, "True Issued", 1, true},
 		{"rolebindings", `{"roleRef":{"kind":"ClusterRole","name":"org-admin"}}`, "True AllConditionStatusTrue", 2, true},

@@ -49,7 +49,7 @@ func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds ki
 				writeStatus(codecs, w, r, err)
 				return
 			}
-			r = plainRotation(ourTokenPath(replaceByPost(r)))
+			r = plainRequest(ourTokenPath(replaceByPost(r)))
 			chain.ServeHTTP(w, r)
 		})
 	}
@@ -179,13 +179,13 @@ func ourTokenPath(r *http.Request) *http.Request {
 	return ours
 }
 
-// plainRotation lets the credentials of an account be rotated without a body,
-// and never with a field that nobody knows: it may have been meant as the end of
-// the old ones.
-func plainRotation(r *http.Request) *http.Request {
+// plainRequest lets the credentials of an account be rotated, and a person be
+// invited, without a body, and never with a field that nobody knows: it may have
+// been meant as the end of something.
+func plainRequest(r *http.Request) *http.Request {
 	rest, ok := strings.CutPrefix(r.URL.Path, apiPrefix+"namespaces/")
 	parts := strings.Split(rest, "/")
-	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1] != "serviceaccounts" || parts[3] != "rotate" {
+	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1]+"/"+parts[3] != "serviceaccounts/rotate" && parts[1]+"/"+parts[3] != "users/invite" {
 		return r
 	}
 	plain := r.Clone(r.Context())

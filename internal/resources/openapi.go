@@ -13,6 +13,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/resources/invite"
 	"freshet/internal/resources/openapi"
 	"freshet/internal/resources/rotation"
 )
@@ -45,6 +46,7 @@ func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 	all := openapi.GetOpenAPIDefinitions(ref)
 	maps.Copy(all, openapi.Core(ref))
 	maps.Copy(all, rotation.Definitions(ref))
+	maps.Copy(all, invite.Definitions(ref))
 	freeForm(all, v1alpha1.ProtocolSettings{}.OpenAPIModelName())
 	return all
 }

@@ -179,7 +179,7 @@ func TestStrategicMergeKnowsTheLists(t *testing.T) {
 		got = append(got, fmt.Sprint(at(c, "type"), at(c, "reason")))
 	}
 	slices.Sort(got)
-	if want := []string{"ActiveNoSignIn", "KnownTwo", "ReadyThree"}; !slices.Equal(got, want) {
+	if want := []string{"ActiveNotInvited", "KnownTwo", "ReadyThree"}; !slices.Equal(got, want) {
 		t.Errorf("conditions are %q, want %q", got, want)
 	}
 	a.patch("users/ann/status", strategic, `{"status":{"conditions":[{"type":"Known","$patch":"delete"}]}}`).want(http.StatusOK).

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/recognizer"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/resources/invite"
 	"freshet/internal/resources/rotation"
 	"freshet/internal/resources/store"
 )
@@ -24,7 +25,7 @@ func newScheme(definitions []store.Definition) (*runtime.Scheme, error) {
 	scheme.AddUnversionedTypes(unversioned,
 		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, v1alpha1.AddInternalToScheme, metav1internal.AddToScheme, addReviews, addCore, rotation.AddToScheme,
+		v1alpha1.AddToScheme, v1alpha1.AddInternalToScheme, metav1internal.AddToScheme, addReviews, addCore, rotation.AddToScheme, invite.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("building the scheme: %w", err)

@@ -31,6 +31,7 @@ import (
 	"freshet/internal/resources/budget"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/events"
+	"freshet/internal/resources/invite"
 	"freshet/internal/resources/organizations"
 	"freshet/internal/resources/quantities"
 	"freshet/internal/resources/rotation"
@@ -84,6 +85,8 @@ type Config struct {
 	Tokens *tokens.Options
 	// Rotation gives service accounts new credentials; nil: nobody does.
 	Rotation *rotation.Options
+	// Invite lets people in; nil: nobody does.
+	Invite *invite.Options
 	// Log is for what happens beside calls; nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -201,6 +204,9 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 	}
 	if status, ok := storages["serviceaccounts/status"].(rest.Updater); ok && cfg.Rotation != nil {
 		storages["serviceaccounts/rotate"] = &rotation.REST{Options: *cfg.Rotation, Accounts: status}
+	}
+	if users, ok := storages["users"].(rest.Getter); ok && cfg.Invite != nil {
+		storages["users/invite"] = &invite.REST{Options: *cfg.Invite, Users: users}
 	}
 	return storages, nil
 }

@@ -23,7 +23,7 @@ func TestStatus(t *testing.T) {
 			withStatus := strings.TrimSuffix(k.object("s", `"labels":{"a":"b"}`), "}") + `,"status":` + settled + `}`
 			first, at := "<nil>", "status.conditions.0.reason"
 			if k.kind == "User" {
-				first = "NoSignIn" // said at creation
+				first = "NotInvited" // said at creation
 			}
 			if k.kind == "APIKey" {
 				// Its own three are written with it, and stay as they are.

@@ -48,7 +48,7 @@ func TestTables(t *testing.T) {
 	}{
 		"ServiceAccount":        {[]string{"Name", "Ready", "Reason", "Admin", "Age"}, []string{"one", "Unknown", "", "false"}},
 		"ServiceAccountBinding": {[]string{"Name", "Ready", "Reason", "Account", "Member", "Age"}, []string{"one", "Unknown", "", "robot", "local"}},
-		"User":                  {[]string{"Name", "Ready", "Reason", "Email", "Age"}, []string{"one", "False", "NoSignIn", "ada@example.com"}},
+		"User":                  {[]string{"Name", "Ready", "Reason", "Email", "Age"}, []string{"one", "False", "NotInvited", "ada@example.com"}},
 		"MessagingInstance":     {[]string{"Name", "Ready", "Reason", "Type", "(Mode)", "Age"}, []string{"one", "Unknown", "", "standard", "zonal"}},
 		"MessagingCluster":      {[]string{"Name", "Ready", "Reason", "As Requested", "Instance", "Location", "(Endpoint)", "(URL)", "Age"}, []string{"one", "Unknown", "", "", "i", "local", "one.acme.freshet.localhost", ""}},
 		"APIKey":                {[]string{"Name", "Ready", "Reason", "Account", "Instance", "(Expires)", "Age"}, []string{"one", "True", "Issued", "robot", "i", "never"}},

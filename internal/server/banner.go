@@ -18,7 +18,7 @@ import (
 func (s *server) announce(out io.Writer, took time.Duration, lacks error) {
 	cfg := s.cfg
 	if cfg.Log.Format != "json" {
-		printBanner(out, cfg, s.stream.taken, took, lacks)
+		printBanner(out, cfg, s.stream.taken, s.link, took, lacks)
 		return
 	}
 	attrs := []slog.Attr{
@@ -36,7 +36,7 @@ func (s *server) announce(out io.Writer, took time.Duration, lacks error) {
 
 // printBanner says that the server is ready, or what it still lacks, and what to do
 // next.
-func printBanner(out io.Writer, cfg *config.Config, taken []string, took time.Duration, lacks error) {
+func printBanner(out io.Writer, cfg *config.Config, taken []string, link string, took time.Duration, lacks error) {
 	var b strings.Builder
 	if lacks == nil {
 		fmt.Fprintf(&b, "\nFreshet is ready (%.1fs).\n\n", took.Seconds())
@@ -62,6 +62,11 @@ func printBanner(out io.Writer, cfg *config.Config, taken []string, took time.Du
 	}
 	if cfg.Ops != config.Off {
 		fmt.Fprintf(&b, "  Metrics      http://%s/metrics\n", cfg.Ops)
+	}
+	if link != "" {
+		fmt.Fprintf(&b, "  Sign in      %s\n               (once, within an hour; freshet admin link makes another)\n", link)
+	} else {
+		fmt.Fprintf(&b, "  Console      %s/console/ (freshet admin link makes a link to sign in with)\n", cfg.PublicURL())
 	}
 	fmt.Fprintf(&b, "  Credentials  %s\n", path(cfg, "admin.json"))
 	fmt.Fprintf(&b, "  Token        %s\n", path(cfg, "admin.token"))

@@ -29,26 +29,28 @@ const bootstrapTimeout = 30 * time.Second
 // bootstrap makes what a first start makes, and finds it there on the next
 // ones: the default instance and cluster, the system administrator, and the
 // files that let its owner in. A user who deleted the instance or the cluster
-// does not get them back: that is remembered by the administrator's existence.
-func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan, issuer *identity.Issuer) error {
+// does not get them back: that is remembered by the administrator's existence. first
+// says that the administrator was made.
+func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan, issuer *identity.Issuer) (first bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bootstrapTimeout)
 	defer cancel()
-	_, err := client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Get(ctx, cfg.Admin.ServiceAccount, metav1.GetOptions{})
+	_, err = client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Get(ctx, cfg.Admin.ServiceAccount, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		first = true
 		// The administrator last: a first start that was cut short is one again.
 		if err := ensureDefaults(ctx, cfg, client, plan); err != nil {
-			return fmt.Errorf("making the default instance and cluster: %w", err)
+			return false, fmt.Errorf("making the default instance and cluster: %w", err)
 		}
 		err = ensureAdmin(ctx, cfg, client)
 	}
 	if err != nil {
-		return fmt.Errorf("making the system administrator: %w", err)
+		return false, fmt.Errorf("making the system administrator: %w", err)
 	}
 	err = writeAdminFiles(ctx, cfg, client, issuer)
 	if _, older := os.Stat(cfg.Path("admin.json")); errors.Is(err, syscall.ENOSPC) && older == nil {
-		return nil // those of an earlier start are there; a full disk says so itself
+		return first, nil // those of an earlier start are there; a full disk says so itself
 	}
-	return err
+	return first, err
 }
 
 // ensureAdmin makes the administrator's account; another replica may be first.

@@ -31,7 +31,7 @@ func (s *server) openControl(ctx context.Context) error {
 	running.Go(func() { s.backups.run(ctx) })
 	listener, err := control.Listen(s.cfg.DataDir)
 	if err != nil {
-		s.log.Warn("the control socket cannot be opened, so freshet backup does not work", slog.String("error", err.Error()))
+		s.log.Warn("the control socket cannot be opened, so freshet backup and freshet admin link do not work", slog.String("error", err.Error()))
 	} else {
 		running.Go(func() { s.acceptControl(ctx, listener, &running) })
 	}
@@ -98,6 +98,8 @@ func (s *server) serveControl(ctx context.Context, caller *control.Conn) {
 	switch request.Do {
 	case control.DoBackup:
 		err = s.serveBackup(ctx, caller)
+	case control.DoLink:
+		err = s.serveLink(ctx, caller)
 	default:
 		err = errs.Newf(errs.Invalid, "the server does not know %q; use the program of the server's version", request.Do)
 	}

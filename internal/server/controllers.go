@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,8 +14,10 @@ import (
 	"freshet/internal/kinds"
 	"freshet/internal/resources"
 	"freshet/internal/resources/budget"
+	"freshet/internal/resources/invite"
 	"freshet/internal/resources/rotation"
 	"freshet/internal/resources/tokens"
+	"freshet/internal/signinapi"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
 )
@@ -24,7 +27,7 @@ func (s *server) openResources(context.Context) (err error) {
 	s.identity.policy.AskClusters(clusterGrants{s})
 	s.kinds = kinds.New(kinds.Options{
 		Plan: s.plan, Plane: s.plane, Quotas: s.quotas,
-		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy,
+		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy, SignIns: s.people,
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
 		Log: s.log,
 	})
@@ -57,6 +60,11 @@ func (s *server) openResources(context.Context) (err error) {
 			Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Authorizer: s.identity.policy,
 		},
 
+		Invite: &invite.Options{
+			Authorizer: s.identity.policy, Inviter: s.people,
+			URL: func(token string) string { return signinapi.InviteURL(s.cfg.PublicURL(), token) },
+		},
+
 		RefuseNewOrganizations: !s.cfg.Organizations.AutoCreate,
 	})
 	if err != nil {
@@ -69,26 +77,28 @@ func (s *server) openResources(context.Context) (err error) {
 
 const keyRotationCheck = time.Minute
 
-// openControllers brings accounts, keys and bindings into force and starts the
+// openControllers brings accounts, users, keys and bindings into force and starts the
 // loops; from here on, closing must wait for them.
 func (s *server) openControllers(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.background = cancel
-	if err := s.loops.Load(background); err != nil {
+	err := s.loops.Load(background)
+	if err == nil {
+		err = s.people.Load(background)
+	}
+	if err != nil {
 		close(s.ended)
 		return err
 	}
 	go s.identity.keys.Run(background, keyRotationCheck, s.log)
 	go s.withdrawer().run(background)
 	go telemetry.ReturnMemory(background)
-	resealed := make(chan struct{})
-	go func() {
-		defer close(resealed)
-		s.resealer().run(background)
-	}()
+	var others sync.WaitGroup
+	others.Go(func() { s.resealer().run(background) })
+	others.Go(func() { s.people.Run(background) })
 	go func() {
 		defer close(s.ended)
-		defer func() { <-resealed }()
+		defer others.Wait()
 		if err := s.loops.Run(background); err != nil && background.Err() == nil {
 			s.failed <- fmt.Errorf("controllers: %w", err)
 		}
@@ -103,8 +113,14 @@ func (s *server) firstStart(ctx context.Context) error {
 	if err := s.loops.Publish(ctx); err != nil {
 		return err
 	}
-	if err := bootstrap(ctx, s.cfg, client, s.plan, s.identity.issuer); err != nil {
+	first, err := bootstrap(ctx, s.cfg, client, s.plan, s.identity.issuer)
+	if err != nil {
 		return err
+	}
+	if first {
+		if s.link, _, err = s.adminLink(ctx, firstLinkLifetime); err != nil {
+			return err
+		}
 	}
 	if err := s.awaitClusters(ctx); err != nil {
 		return err

@@ -26,6 +26,7 @@ type collector struct {
 	quotas   quotaMetrics
 	store    storeMetrics
 	stream   streamMetrics
+	signIns  signInMetrics
 }
 
 func newCollector(s *server) *collector {
@@ -49,6 +50,7 @@ func newCollector(s *server) *collector {
 		quotas:   newQuotaMetrics(),
 		store:    newStoreMetrics(),
 		stream:   newStreamMetrics(),
+		signIns:  newSignInMetrics(),
 	}
 }
 
@@ -76,6 +78,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.clusters, float64(healthy), "true")
 	gauge(c.clusters, float64(failing), "false")
 	c.quotas.collect(ch, c.server.quotas)
+	c.signIns.collect(ch, &c.server.signIns, c.server.identity.directory.Sessions())
 	accounts, keys := c.server.identity.directory.Len()
 	gauge(c.accounts, float64(accounts))
 	gauge(c.keys, float64(keys))

@@ -19,8 +19,8 @@ import (
 // those that nobody writes, so that the old key can be retired.
 type resealer struct {
 	etcd   *clientv3.Client
-	prefix string // of the resources
-	signer string // the key of the signing keys
+	places []string // beginnings of the keys of what is sealed: resources, sign-ins
+	signer string   // the key of the signing keys
 	sealer *identity.Sealer
 	keys   *identity.Keyring
 	file   string
@@ -35,7 +35,7 @@ const (
 
 func (s *server) resealer() *resealer {
 	return &resealer{
-		etcd: s.etcd, prefix: s.cfg.Etcd.Prefix + "/resources/", signer: s.cfg.Etcd.Prefix + "/signing-keys",
+		etcd: s.etcd, places: []string{s.cfg.Etcd.Prefix + "/resources/", signInPrefix(s.cfg)}, signer: s.cfg.Etcd.Prefix + "/signing-keys",
 		sealer: s.identity.sealer, keys: s.identity.keys, file: s.cfg.EncryptionKeyFile(), record: sealRecordFile(s.cfg), log: s.log,
 	}
 }
@@ -87,7 +87,7 @@ func (r *resealer) forget() {
 func (r *resealer) pass(ctx context.Context) (resealed int, err error) {
 	var problems []error
 	found := map[string]int{}
-	err = eachStored(ctx, r.etcd, r.prefix, func(key string, value []byte, revision int64) {
+	visit := func(key string, value []byte, revision int64) {
 		switch id := identity.SealedWith(value); {
 		case id == "":
 		case !r.sealer.Stale(value):
@@ -100,9 +100,11 @@ func (r *resealer) pass(ctx context.Context) (resealed int, err error) {
 			}
 			resealed++
 		}
-	})
-	if err != nil {
-		return resealed, err
+	}
+	for _, place := range r.places {
+		if err := eachStored(ctx, r.etcd, place, visit); err != nil {
+			return resealed, err
+		}
 	}
 	n, err := r.resealSigningKeys(ctx)
 	if err = errors.Join(append(problems, err)...); err != nil {

@@ -6,6 +6,7 @@ import (
 	"freshet/console"
 	"freshet/internal/auditapi"
 	"freshet/internal/messageapi"
+	"freshet/internal/signinapi"
 	"freshet/internal/systemapi"
 	"freshet/internal/tokenapi"
 	"freshet/internal/web"
@@ -17,7 +18,7 @@ type handlers struct {
 	// of a cluster; the registry at the root and under /stream
 	messages, admin, registry, streamRegistry http.Handler
 	// of the server; root is the registry, and a page for browsers
-	root, audit, system, tokens, resources, health http.Handler
+	root, audit, system, tokens, pages, resources, health http.Handler
 	// the pages for people, which need nothing of the server to be sent
 	console http.Handler
 }
@@ -33,6 +34,9 @@ func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 	)
 	for _, pattern := range tokenapi.Patterns() {
 		list = append(list, at(pattern, "token", h.tokens))
+	}
+	for _, pattern := range signinapi.Patterns() {
+		list = append(list, at(pattern, surfacePages, h.pages))
 	}
 	for _, path := range []string{"/apis", "/api", "/openapi"} {
 		list = append(list, at(path+"/...", "resources", h.resources))
@@ -53,6 +57,9 @@ func clusterMounts(h *handlers, root http.Handler) []web.Route[mount] {
 		at("/...", "registry", root),
 	}
 }
+
+// surfacePages is the surface on which people sign in.
+const surfacePages = "signin"
 
 // exposed are the response headers of a surface that pages of other origins may
 // read, besides those of every surface.
@@ -83,8 +90,8 @@ type router struct{ mounts *web.Router[mount] }
 func newRouter(mounts []web.Route[mount], cors web.CORS) router {
 	for i := range mounts {
 		m := &mounts[i].Value
-		if _, nested := m.handler.(clusterPath); nested {
-			continue // its own mounts have it
+		if _, nested := m.handler.(clusterPath); nested || m.surface == surfacePages {
+			continue // its own mounts have it; pages on which people sign in are for no other page
 		}
 		m.handler = cors.Handle(m.handler, exposed[m.surface]...)
 	}

@@ -30,10 +30,12 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/kinds"
+	"freshet/internal/openid"
 	"freshet/internal/placement"
 	"freshet/internal/quota"
 	"freshet/internal/resources"
 	"freshet/internal/resources/etcd"
+	"freshet/internal/signin"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
 	"freshet/internal/web"
@@ -59,6 +61,10 @@ type server struct {
 	limiter   *web.Limiter
 	etcd      *clientv3.Client
 	identity  *identities
+	people    *signin.Service
+	provider  *openid.Provider // nil when there is none
+	signIns   signInCounts
+	link      string       // of the first start, to sign in with; "" later
 	audit     *audit.Trail // nil when there is none
 	quotas    *quota.Book
 	plane     *dataplane.Plane
@@ -263,7 +269,7 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 	if err := s.withdrawer().obey(ctx); err != nil {
 		return fmt.Errorf("withdrawing signing keys: %w", err)
 	}
-	return nil
+	return s.openPeople()
 }
 
 func (s *server) openPlane(context.Context) (err error) {

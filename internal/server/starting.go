@@ -11,6 +11,7 @@ import (
 	"freshet/internal/brokerhttp"
 	"freshet/internal/registryapi"
 	"freshet/internal/resources"
+	"freshet/internal/signinapi"
 	"freshet/internal/systemapi"
 	"freshet/internal/tokenapi"
 	"freshet/internal/web"
@@ -54,7 +55,7 @@ func startingHandlers(health http.Handler) *handlers {
 	registry := refuse(registryapi.Refuse)
 	return &handlers{
 		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry, streamRegistry: registry, root: registry,
-		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse), resources: refuse(resources.Refuse), health: health,
+		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse), pages: refuse(signinapi.Refuse), resources: refuse(resources.Refuse), health: health,
 		console: consolePages(),
 	}
 }

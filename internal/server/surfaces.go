@@ -50,11 +50,15 @@ func (s *server) surfaces() (*handlers, error) {
 	if err != nil {
 		return nil, err
 	}
+	pages, err := s.signInPages(options)
+	if err != nil {
+		return nil, err
+	}
 	rootRegistry := registry(true)
 	return &handlers{
 		messages: messages, admin: admin,
 		root: frontPage(rootRegistry), registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
-		audit: s.auditTrail(options), system: s.system(options), tokens: tokens,
+		audit: s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
 		resources: s.room.keepRoom(s.api.Handler()), health: s.api.Handler(),
 		console: consolePages(),
 	}, nil
@@ -91,6 +95,7 @@ func (s *server) tokens(options surface.Options) (*tokenapi.API, error) {
 		Audiences: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std(),
 		Limits:  tokenapi.Limits{Client: tokenapi.Rate{PerSecond: s.cfg.Limits.TokenRate, Burst: s.cfg.Limits.TokenBurst}},
 		Auditor: options.Auditor,
+		People:  s.people, Authenticator: options.Authenticator, Accepted: s.identity.audiences,
 	})
 }
 

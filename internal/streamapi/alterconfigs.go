@@ -11,7 +11,7 @@ import (
 )
 
 // errReadOnly is the answer to a change of what has no configuration to change.
-var errReadOnly = errors.New("configuration of the broker cannot be changed over this protocol; it is in the server's configuration file and in the policies of namespaces")
+var errReadOnly = errors.New("configuration of the broker and of groups cannot be changed over this protocol; it is in the server's configuration file and in the policies of namespaces")
 
 // resource names something that has configuration.
 type resource struct {
@@ -32,7 +32,7 @@ func repeated(seen map[resource]int, at resource) error {
 func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool, change func(*messaging.StreamTopic) error) error {
 	switch at.kind {
 	case kmsg.ConfigResourceTypeTopic:
-	case kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger:
+	case kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeGroupConfig:
 		return errReadOnly
 	default:
 		return unknownResource(at.kind)

@@ -5,7 +5,9 @@ import (
 	"errors"
 
 	"freshet/internal/access"
+	"freshet/internal/engine"
 	"freshet/internal/errs"
+	"freshet/internal/groups"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
@@ -89,6 +91,52 @@ func (c *call) mayGroup(group string, wanted ...access.Permission) error {
 	}
 	c.denied(wanted[0], scope)
 	return errGroupDenied
+}
+
+// mayDropGroup asks whether the caller may delete a group, or what it has committed
+// of topics: who may delete subscriptions in the tenant may, and who may do so on
+// each of the topics. Permissions on something of the tenant are not enough here.
+func (c *call) mayDropGroup(ctx context.Context, group string, topics []names.Topic) error {
+	may := func(scope access.Scope, topic names.Topic) (bool, error) {
+		scope.Subscription = group
+		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, permitDeleteSubscription, scope)
+		if err == nil || errs.KindOf(err) != errs.Denied {
+			return err == nil, err
+		}
+		return c.session.insider() && c.session.cluster.Broker.Granted(c.session.role(), permitDeleteSubscription, topic), nil
+	}
+	tenant := c.session.cluster.Scope
+	tenant.Tenant = c.session.namespace.Tenant
+	ok, err := may(tenant, names.Topic{Namespace: names.Namespace{Tenant: tenant.Tenant}})
+	if ok || err != nil {
+		return err
+	}
+	for _, topic := range topics {
+		if ok, err = may(c.topicScope(topic), topic); !ok {
+			break
+		}
+	}
+	if ok || err != nil {
+		return err
+	}
+	tenant.Subscription = group
+	c.denied(permitDeleteSubscription, tenant)
+	return errGroupDenied
+}
+
+// committed returns the topics that a group has committed offsets of.
+func (c *call) committed(ctx context.Context, group string) (topics []names.Topic) {
+	seen := make(map[engine.TopicID]bool)
+	c.coordinator().Offsets(c.group(group), func(at groups.Partition, _ groups.Offset) {
+		if seen[at.Topic] {
+			return
+		}
+		seen[at.Topic] = true
+		if topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, uint64(at.Topic)); err == nil {
+			topics = append(topics, topic.Name())
+		}
+	})
+	return topics
 }
 
 // mayCluster asks for a permission on something of the cluster.

@@ -42,7 +42,7 @@ func describeConfigs(ctx context.Context, c *call, request *kmsg.DescribeConfigs
 	return nil
 }
 
-// configsOf returns the configuration of a topic or of the broker.
+// configsOf returns the configuration of a topic, of the broker or of a group.
 func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamConfig, error) {
 	switch at.kind {
 	case kmsg.ConfigResourceTypeTopic:
@@ -56,12 +56,14 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamCo
 			return nil, fmt.Errorf("%w: there is no broker %q; the one there is has the id %d", errInvalid, cut(at.name, 64), nodeID)
 		}
 		return c.brokerConfigs(), nil
+	case kmsg.ConfigResourceTypeGroupConfig:
+		return c.groupConfigs(at.name)
 	}
 	return nil, unknownResource(at.kind)
 }
 
 func unknownResource(kind kmsg.ConfigResourceType) error {
-	return fmt.Errorf("%w: configuration is of topics and of the broker; resource type %d is neither", errInvalid, kind)
+	return fmt.Errorf("%w: configuration is of topics, the broker and groups; resource type %d is none of these", errInvalid, kind)
 }
 
 // brokerConfigs is what clients look for in a broker. None of it can be changed

@@ -83,6 +83,13 @@ func TestDescribeConfigs(t *testing.T) {
 			t.Errorf("broker %q: got %v, want a list to read, with the listener", name, broker)
 		}
 	}
+	if row, group := w.described(client, kmsg.ConfigResourceTypeGroupConfig, "not there yet"); row.ErrorCode != 0 || *group["consumer.session.timeout.ms"].Value != "45000" || *group["consumer.heartbeat.interval.ms"].Value != "50" || !group["consumer.session.timeout.ms"].ReadOnly {
+		t.Errorf("configuration of a group: got %+v, want the times of the consumer protocol", row)
+	}
+	nobody := w.clientAs(as(w.account("nobody")))
+	if row, _ := w.described(nobody, kmsg.ConfigResourceTypeGroupConfig, "g"); row.ErrorCode != code(kerr.GroupAuthorizationFailed) {
+		t.Errorf("configuration of a group without a role: got code %d, want %v", row.ErrorCode, kerr.GroupAuthorizationFailed)
+	}
 	for _, tc := range []struct {
 		kind kmsg.ConfigResourceType
 		name string
@@ -92,7 +99,6 @@ func TestDescribeConfigs(t *testing.T) {
 		{kmsg.ConfigResourceTypeTopic, "no/good?", kerr.InvalidTopicException},
 		{kmsg.ConfigResourceTypeBroker, "7", kerr.InvalidRequest},
 		{kmsg.ConfigResourceTypeBroker, "x", kerr.InvalidRequest},
-		{kmsg.ConfigResourceTypeGroupConfig, "g", kerr.InvalidRequest},
 		{99, "x", kerr.InvalidRequest},
 	} {
 		if row, _ := w.described(client, tc.kind, tc.name); row.ErrorCode != code(tc.want) {

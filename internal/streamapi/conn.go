@@ -221,7 +221,7 @@ var errLeftOver = errors.New("bytes follow its last field")
 
 // decode reads a body, all of it, once there is room for what it stands for.
 func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (holding, error) {
-	body, memory, err := skimmed(request, body)
+	body, memory, err := weigh(request, body)
 	if err != nil {
 		return holding{}, err
 	}
@@ -239,6 +239,18 @@ func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (h
 		return holding{}, err
 	}
 	return held, nil
+}
+
+// weigh returns a body as the codec has to see it, and what it takes in memory.
+func weigh(request kmsg.Request, body []byte) (exact []byte, memory int, err error) {
+	shape := shapeOf(request.Key(), request.GetVersion())
+	memory, err = skim(shape, body)
+	if shorter, ok := unpadded(request, body); ok && errors.Is(err, errLeftOver) {
+		if small, fits := skim(shape, shorter); fits == nil {
+			return shorter, small, nil
+		}
+	}
+	return body, memory, err
 }
 
 // read has the codec read a body that was looked at.

@@ -332,7 +332,7 @@ func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsReques
 		row.Group = name
 		err := limit
 		if err == nil {
-			err = c.mayGroup(name, permitDeleteSubscription)
+			err = c.mayDropGroup(ctx, name, c.committed(ctx, name))
 		}
 		if err == nil {
 			err = c.coordinator().Delete(ctx, c.group(name))

@@ -9,6 +9,7 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/groups"
 	"freshet/internal/messaging"
+	"freshet/internal/names"
 )
 
 // errSubscribed is the answer to a deletion of offsets that members still use.
@@ -25,7 +26,13 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 	}
 	err := within(len(request.Topics), partitions)
 	if err == nil {
-		err = c.mayGroup(request.Group, permitDeleteSubscription)
+		var topics []names.Topic
+		for i := range request.Topics {
+			if topic, err := c.topicName(ctx, request.Topics[i].Topic); err == nil {
+				topics = append(topics, topic)
+			}
+		}
+		err = c.mayDropGroup(ctx, request.Group, topics)
 	}
 	var subscribed func(*messaging.StreamTopic) bool
 	if err == nil {

@@ -1,6 +1,7 @@
 package streamapi_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -9,9 +10,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"freshet/internal/access"
 	"freshet/internal/audit"
 	"freshet/internal/groups"
+	"freshet/internal/messaging"
 	"freshet/internal/names"
+	"freshet/test/tally"
 )
 
 // forget deletes the offsets of partition 0 of topics and returns the codes: of
@@ -191,4 +195,48 @@ func TestAuthorizedOperations(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAttackGroupsOfOthers: who may delete subscriptions in one namespace of a tenant
+// deletes no group, and no offsets, of another.
+func TestAttackGroupsOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := short(t)
+	broker := w.cluster.Broker
+	mine := names.Namespace{Tenant: "public", Name: "mine"}
+	w.ok(broker.CreateNamespace(ctx, mine, messaging.Policies{}))
+	_, err := broker.CreateStreamTopic(ctx, names.Topic{Namespace: mine, Local: "own"}, 1, nil, false)
+	w.ok(err)
+	w.partitioned("orders", 1)
+	boss := kadm.NewClient(w.client())
+	for group, topics := range map[string][]string{"theirs": {"orders"}, "both": {"orders", "public.mine.own"}, "own": {"public.mine.own"}} {
+		offsets := make(kadm.Offsets)
+		for _, topic := range topics {
+			offsets.AddOffset(topic, 0, 1, -1)
+		}
+		w.ok(boss.CommitAllOffsets(ctx, group, offsets))
+	}
+	token := w.account("owner")
+	w.ok(w.policy.SetBinding(access.Binding{
+		Organization: organization, Name: "owner", RoleKind: "ClusterRole", Role: "namespace-owner",
+		Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: "owner"}}, Restriction: &access.Restriction{Tenant: "public", Namespace: "mine"},
+	}))
+	admin := kadm.NewClient(w.clientAs(as(token)))
+	attempts, successes := 0, 0
+	for _, group := range []string{"theirs", "both"} {
+		attempts += 2
+		if _, err := admin.DeleteGroup(ctx, group); !errors.Is(err, kerr.GroupAuthorizationFailed) {
+			successes++
+			t.Errorf("deleting %s: got %v, want %v", group, err, kerr.GroupAuthorizationFailed)
+		}
+		if code, topics := w.forget(w.clientAs(as(token)), group, "orders"); code != 30 {
+			successes++
+			t.Errorf("deleting offsets of %s: got code %d, %v; want 30", group, code, topics)
+		}
+	}
+	if _, err := admin.DeleteGroup(ctx, "own"); err != nil {
+		t.Errorf("deleting the own group: %v", err)
+	}
+	tally.Attack(t, "stream: groups of other namespaces", attempts, successes)
 }

@@ -49,7 +49,7 @@ func scatter(r *rand.Rand, v reflect.Value) {
 
 // decode reads a body as a connection does.
 func decode(request kmsg.Request, body []byte) error {
-	body, _, err := skimmed(request, body)
+	body, _, err := weigh(request, body)
 	if err != nil {
 		return err
 	}

@@ -9,17 +9,25 @@ import (
 
 	"freshet/internal/identity"
 	"freshet/internal/lru"
+	"freshet/internal/signin"
 	"freshet/internal/surface"
+	"freshet/internal/throttle"
 	"freshet/internal/web"
 )
 
 // surfaceName is the surface's in records and metrics.
 const surfaceName = "token"
 
-// Options configures the surface; Issuer, Directory, Sealer and Audiences are
-// required. There is no Authenticator and no Authorizer: this is where
-// credentials become the tokens that those are about.
+// Options configures the surface; Issuer, Directory, Sealer, Audiences, People and
+// Authenticator are required. There is no Authorizer: this is where credentials
+// become the tokens that those are about.
 type Options struct {
+	// People sign in with codes, devices and refresh tokens.
+	People *signin.Service
+	// Authenticator tells whose a token is that asks who it is.
+	Authenticator surface.Authenticator
+	// Accepted are the audiences of tokens that may ask.
+	Accepted  []string
 	Issuer    *identity.Issuer
 	Directory *identity.Directory
 	Sealer    *identity.Sealer
@@ -39,17 +47,19 @@ type API struct {
 	router    *web.Router[web.HandlerFunc]
 	serve     http.Handler
 	discovery []byte
-	clients   *limiter
-	addresses *limiter
-	failures  *limiter
-	guesses   *limiter
+	clients   *throttle.Limiter
+	addresses *throttle.Limiter
+	failures  *throttle.Limiter
+	guesses   *throttle.Limiter
+	device    *throttle.Limiter
+	devices   *throttle.Limiter
 	owners    *lru.Cache[string, struct{}] // client ids and the addresses that have had a token
 }
 
 // New makes the API.
 func New(opts Options) (*API, error) {
-	if opts.Issuer == nil || opts.Directory == nil || opts.Sealer == nil || len(opts.Audiences) == 0 {
-		return nil, errors.New("tokenapi: issuer, directory, sealer and an audience are required")
+	if opts.Issuer == nil || opts.Directory == nil || opts.Sealer == nil || len(opts.Audiences) == 0 || opts.People == nil || opts.Authenticator == nil {
+		return nil, errors.New("tokenapi: issuer, directory, sealer, an audience, people and an authenticator are required")
 	}
 	if opts.Source == nil {
 		opts.Source = func(r *http.Request) string { return r.RemoteAddr }
@@ -63,10 +73,12 @@ func New(opts Options) (*API, error) {
 	a := &API{
 		opts:      opts,
 		discovery: discovery,
-		clients:   newLimiter(opts.Limits.Client, opts.Limits.Remembered),
-		addresses: newLimiter(opts.Limits.Address, opts.Limits.Remembered),
-		failures:  newLimiter(opts.Limits.Failures, opts.Limits.Remembered),
-		guesses:   newLimiter(opts.Limits.Guesses, opts.Limits.Remembered),
+		clients:   throttle.New(opts.Limits.Client, opts.Limits.Remembered),
+		addresses: throttle.New(opts.Limits.Address, opts.Limits.Remembered),
+		failures:  throttle.New(opts.Limits.Failures, opts.Limits.Remembered),
+		guesses:   throttle.New(opts.Limits.Guesses, opts.Limits.Remembered),
+		device:    throttle.New(opts.Limits.Device, opts.Limits.Remembered),
+		devices:   throttle.New(opts.Limits.Devices, 1),
 		owners:    lru.New[string, struct{}](int64(opts.Limits.Remembered)),
 	}
 	a.router = web.NewRouter(a.routes(), nil)
@@ -74,8 +86,11 @@ func New(opts Options) (*API, error) {
 	return a, nil
 }
 
-// The documents outside /oauth.
+// The documents outside /oauth, and what people's clients use.
 const (
+	pathDevice    = "/oauth/device_authorization"
+	pathRevoke    = "/oauth/revoke"
+	pathUserInfo  = "/oauth/userinfo"
 	pathKeys      = "/.well-known/jwks.json"
 	pathDiscovery = "/.well-known/openid-configuration"
 	pathMetadata  = "/.well-known/oauth-authorization-server"
@@ -102,8 +117,14 @@ func (a *API) routes() []web.Route[web.HandlerFunc] {
 		{Method: http.MethodGet, Pattern: pathKeys, Value: a.serveJWKS},
 		{Method: http.MethodGet, Pattern: pathDiscovery, Value: a.serveDiscovery},
 		{Method: http.MethodGet, Pattern: pathMetadata, Value: a.serveDiscovery},
-		{Pattern: "/oauth/authorize", Value: noSignIn},
-		{Pattern: "/oauth/device/code", Value: noDevices},
+		{Method: http.MethodPost, Pattern: pathDevice, Value: a.beginDevice},
+		{Method: http.MethodPost, Pattern: "/oauth/device/code", Value: a.beginDevice},
+		{Method: http.MethodPost, Pattern: pathRevoke, Value: a.revoke},
+		{Pattern: pathDevice, Value: wrongMethod(http.MethodPost)},
+		{Pattern: "/oauth/device/code", Value: wrongMethod(http.MethodPost)},
+		{Pattern: pathRevoke, Value: wrongMethod(http.MethodPost)},
+		{Method: http.MethodGet, Pattern: pathUserInfo, Value: a.userInfo},
+		{Method: http.MethodPost, Pattern: pathUserInfo, Value: a.userInfo},
 		{Pattern: "/oauth/...", Value: unknownPath},
 	}
 }

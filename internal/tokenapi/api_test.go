@@ -18,6 +18,7 @@ import (
 	"freshet/internal/audit"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
+	"freshet/internal/signin"
 	"freshet/internal/tokenapi"
 	"freshet/internal/web"
 )
@@ -54,9 +55,11 @@ func newFixture(t testing.TB, edit ...func(*tokenapi.Options)) *fixture {
 	f.account, f.credentials = f.Account("acme", "ci")
 	opts := tokenapi.Options{
 		Issuer: f.Issuer, Directory: f.Directory, Sealer: f.Sealer,
-		Audiences: []string{base, "https://api.example.com"},
-		Instances: planes{"acme/prod": time.Hour, "acme/plain": 0, "other/prod": 0},
-		Auditor:   f,
+		Audiences:     []string{base, "https://api.example.com"},
+		Instances:     planes{"acme/prod": time.Hour, "acme/plain": 0, "other/prod": 0},
+		Auditor:       f,
+		People:        signin.New(signin.Options{Directory: f.Directory, Issuer: f.Issuer, Log: slog.New(slog.DiscardHandler)}),
+		Authenticator: f.Verifier, Accepted: []string{base, identity.AnyOrganization},
 	}
 	for _, e := range edit {
 		e(&opts)

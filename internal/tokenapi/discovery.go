@@ -7,9 +7,7 @@ import (
 	"freshet/internal/web"
 )
 
-// discoveryDocument is the OpenID provider metadata. It names an authorization
-// and a device endpoint because existing clients stop without them; both answer
-// that there is no interactive sign-in, and so no response type is supported.
+// discoveryDocument is the OpenID provider metadata.
 func discoveryDocument(issuer string) ([]byte, error) {
 	return web.MarshalJSON(struct {
 		Issuer                string   `json:"issuer"`
@@ -17,8 +15,13 @@ func discoveryDocument(issuer string) ([]byte, error) {
 		JWKS                  string   `json:"jwks_uri"`
 		AuthorizationEndpoint string   `json:"authorization_endpoint"`
 		DeviceEndpoint        string   `json:"device_authorization_endpoint"`
+		RevocationEndpoint    string   `json:"revocation_endpoint"`
+		UserInfoEndpoint      string   `json:"userinfo_endpoint"`
+		SignOutEndpoint       string   `json:"end_session_endpoint"`
 		GrantTypes            []string `json:"grant_types_supported"`
 		ResponseTypes         []string `json:"response_types_supported"`
+		ResponseModes         []string `json:"response_modes_supported"`
+		ChallengeMethods      []string `json:"code_challenge_methods_supported"`
 		SubjectTypes          []string `json:"subject_types_supported"`
 		SigningAlgorithms     []string `json:"id_token_signing_alg_values_supported"`
 		AuthMethods           []string `json:"token_endpoint_auth_methods_supported"`
@@ -29,13 +32,18 @@ func discoveryDocument(issuer string) ([]byte, error) {
 		TokenEndpoint:         issuer + "/oauth/token",
 		JWKS:                  issuer + "/.well-known/jwks.json",
 		AuthorizationEndpoint: issuer + "/oauth/authorize",
-		DeviceEndpoint:        issuer + "/oauth/device/code",
-		GrantTypes:            []string{"client_credentials"},
-		ResponseTypes:         []string{},
+		DeviceEndpoint:        issuer + pathDevice,
+		RevocationEndpoint:    issuer + pathRevoke,
+		UserInfoEndpoint:      issuer + pathUserInfo,
+		SignOutEndpoint:       issuer + "/oauth/signout",
+		GrantTypes:            grantTypes,
+		ResponseTypes:         []string{"code"},
+		ResponseModes:         []string{"query"},
+		ChallengeMethods:      []string{"S256"},
 		SubjectTypes:          []string{"public"},
 		SigningAlgorithms:     []string{"ES256"},
-		AuthMethods:           []string{"client_secret_post", "client_secret_basic"},
-		Scopes:                []string{"access", "admin"},
+		AuthMethods:           []string{"client_secret_post", "client_secret_basic", "none"},
+		Scopes:                []string{"openid", "access", "admin"},
 		Claims:                []string{"iss", "sub", "aud", "iat", "exp", "jti", "scope", identity.UsernameClaim, identity.ScopeClaim},
 	})
 }

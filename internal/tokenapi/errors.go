@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"freshet/internal/errs"
@@ -24,6 +25,8 @@ type problem struct {
 	basic  bool          // the client used the Basic scheme, and is told so
 	wait   time.Duration // before trying again
 	allow  string        // the method that would work
+
+	challenge string // WWW-Authenticate of a refused token
 }
 
 func (p *problem) Error() string { return p.code + ": " + p.text }
@@ -52,7 +55,7 @@ func invalidClient(basic bool) error {
 func unsupportedGrant() error {
 	return &problem{
 		status: http.StatusBadRequest, code: "unsupported_grant_type",
-		text: "grant_type must be client_credentials", cause: errRequest,
+		text: "grant_type must be " + strings.Join(grantTypes, ", "), cause: errRequest,
 	}
 }
 
@@ -112,6 +115,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if p.basic {
 		h.Set("WWW-Authenticate", `Basic realm="freshet"`)
 	}
+	if p.challenge != "" {
+		h.Set("WWW-Authenticate", p.challenge)
+	}
 	if p.wait > 0 {
 		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(p.wait.Seconds())))))
 	}
@@ -143,21 +149,5 @@ func wrongMethod(allow string) web.HandlerFunc {
 			status: http.StatusMethodNotAllowed, code: "invalid_request",
 			text: "the method is not allowed on this path; use " + allow, cause: errMethod, allow: allow,
 		}
-	}
-}
-
-// noSignIn and noDevices answer at the endpoints that discovery has to name,
-// since clients insist on them. There are no interactive sign-ins.
-func noSignIn(http.ResponseWriter, *http.Request) error {
-	return &problem{
-		status: http.StatusBadRequest, code: "unsupported_response_type",
-		text: "there is no interactive sign-in: use the client credentials of a service account", cause: errRequest,
-	}
-}
-
-func noDevices(http.ResponseWriter, *http.Request) error {
-	return &problem{
-		status: http.StatusBadRequest, code: "unauthorized_client",
-		text: "there is no device sign-in: use the client credentials of a service account", cause: errRequest,
 	}
 }

@@ -34,7 +34,8 @@ func TestDiscoveryAndKeys(t *testing.T) {
 		}
 		want := map[string]string{
 			"issuer": base, "token_endpoint": base + "/oauth/token", "jwks_uri": base + "/.well-known/jwks.json",
-			"authorization_endpoint": base + "/oauth/authorize", "device_authorization_endpoint": base + "/oauth/device/code",
+			"authorization_endpoint": base + "/oauth/authorize", "device_authorization_endpoint": base + "/oauth/device_authorization",
+			"revocation_endpoint": base + "/oauth/revoke", "userinfo_endpoint": base + "/oauth/userinfo",
 		}
 		for name, value := range want {
 			if doc[name] != value {
@@ -68,7 +69,10 @@ func TestPathsAndMethodsOfTheSurface(t *testing.T) {
 		"root with slash":          {"GET", "/oauth/", 404, "not_found"},
 		"GET token":                {"GET", "/oauth/token", 405, "invalid_request"},
 		"DELETE token":             {"DELETE", "/oauth/token", 405, "invalid_request"},
-		"sign-in":                  {"GET", "/oauth/authorize", 400, "unsupported_response_type"},
+		"sign-in is no page here":  {"GET", "/oauth/authorize", 404, "not_found"},
+		"device, elsewhere":        {"POST", "/oauth/device_authorization", 400, "unauthorized_client"},
+		"GET revoke":               {"GET", "/oauth/revoke", 405, "invalid_request"},
+		"nobody":                   {"GET", "/oauth/userinfo", 401, "invalid_token"},
 		"device":                   {"POST", "/oauth/device/code", 400, "unauthorized_client"},
 		"double slash unknown":     {"GET", "//oauth/nothing", 404, "not_found"},
 		"double slash token, POST": {"POST", "//oauth/token", 400, "invalid_request"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"freshet/internal/identity"
@@ -26,42 +27,29 @@ type request struct {
 	clientSecret identity.Secret
 	audience     string
 	basic        bool // the credentials came in the Authorization header
+
+	// of people's clients
+	code, redirect, verifier, refresh, device, token string
 }
 
-// parameters are the fields that matter; all others are ignored (RFC 6749 §3.2).
-type parameters struct {
-	GrantType    string
-	ClientID     string
-	ClientSecret string
-	Audience     string
-	Scope        string
+// parameterNames are the fields that matter; all others are ignored (RFC 6749 §3.2).
+var parameterNames = []string{
+	"grant_type", "client_id", "client_secret", "audience", "scope",
+	"code", "redirect_uri", "code_verifier", "refresh_token", "device_code", "token",
 }
 
-func (p *parameters) field(name string) *string {
-	switch name {
-	case "grant_type":
-		return &p.GrantType
-	case "client_id":
-		return &p.ClientID
-	case "client_secret":
-		return &p.ClientSecret
-	case "audience":
-		return &p.Audience
-	case "scope":
-		return &p.Scope
-	}
-	return nil
-}
+// parameters are those that were given.
+type parameters map[string]string
 
 // audience returns what the token is asked to be good for. Clients of the stream
 // protocol have no parameter for it: they name the instance in the scope
 // (docs/spec/resources.md#token-endpoint).
-func (p *parameters) audience() (string, error) {
-	if p.Audience != "" {
-		return p.Audience, nil
+func (p parameters) audience() (string, error) {
+	if p["audience"] != "" {
+		return p["audience"], nil
 	}
 	found := ""
-	for word := range strings.FieldsSeq(p.Scope) {
+	for word := range strings.FieldsSeq(p["scope"]) {
 		if _, _, ok := identity.ParseInstanceAudience(word); !ok || word == found {
 			continue
 		}
@@ -82,7 +70,7 @@ func parseRequest(r *http.Request) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, value := range []string{params.GrantType, params.ClientID, params.ClientSecret, params.Audience, params.Scope} {
+	for _, value := range params {
 		if len(value) > maxParameter {
 			return nil, invalidRequest(fmt.Sprintf("a parameter is longer than %d bytes", maxParameter))
 		}
@@ -92,10 +80,12 @@ func parseRequest(r *http.Request) (*request, error) {
 		return nil, err
 	}
 	req := &request{
-		grantType:    params.GrantType,
-		clientID:     params.ClientID,
-		clientSecret: identity.NewSecret(params.ClientSecret),
+		grantType:    params["grant_type"],
+		clientID:     params["client_id"],
+		clientSecret: identity.NewSecret(params["client_secret"]),
 		audience:     audience,
+		code:         params["code"], redirect: params["redirect_uri"], verifier: params["code_verifier"],
+		refresh: params["refresh_token"], device: params["device_code"], token: params["token"],
 	}
 	return req, req.useHeader(r)
 }
@@ -103,7 +93,7 @@ func parseRequest(r *http.Request) (*request, error) {
 // parseBody reads JSON or a form. What it is shows in the first byte: clients
 // label bodies wrongly (curl -d says form whatever it sends), and a form cannot
 // begin with a brace.
-func parseBody(body []byte) (*parameters, error) {
+func parseBody(body []byte) (parameters, error) {
 	if text := bytes.TrimLeft(body, " \t\r\n"); len(text) > 0 && text[0] == '{' {
 		return parseJSON(text)
 	}
@@ -112,21 +102,20 @@ func parseBody(body []byte) (*parameters, error) {
 
 // parseJSON reads an object of strings. A parameter given twice is an error, as
 // in a form, and not a choice of ours.
-func parseJSON(body []byte) (*parameters, error) {
+func parseJSON(body []byte) (parameters, error) {
 	bad := invalidRequest("the body is not a JSON object of strings")
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if _, err := dec.Token(); err != nil { // the brace
 		return nil, bad
 	}
-	params, seen := &parameters{}, make(map[string]bool)
+	params, seen := parameters{}, make(map[string]bool)
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
 			return nil, bad
 		}
 		name, _ := key.(string) // keys of an object are strings
-		field := params.field(name)
-		if field == nil {
+		if !slices.Contains(parameterNames, name) {
 			var ignored json.RawMessage
 			if dec.Decode(&ignored) != nil {
 				return nil, bad
@@ -142,7 +131,7 @@ func parseJSON(body []byte) (*parameters, error) {
 			return nil, invalidRequest("parameter " + name + " must be a string")
 		}
 		if value != nil {
-			*field = *value
+			params[name] = *value
 		}
 	}
 	if _, err := dec.Token(); err != nil { // the closing brace
@@ -154,17 +143,17 @@ func parseJSON(body []byte) (*parameters, error) {
 	return params, nil
 }
 
-func parseForm(body string) (*parameters, error) {
+func parseForm(body string) (parameters, error) {
 	values, err := url.ParseQuery(body)
 	if err != nil {
 		return nil, invalidRequest("the body is neither a JSON object nor a well-formed form")
 	}
-	params := &parameters{}
-	for _, name := range []string{"grant_type", "client_id", "client_secret", "audience", "scope"} {
+	params := parameters{}
+	for _, name := range parameterNames {
 		switch list := values[name]; len(list) {
 		case 0:
 		case 1:
-			*params.field(name) = list[0]
+			params[name] = list[0]
 		default:
 			return nil, invalidRequest("parameter " + name + " is given twice")
 		}

@@ -8,6 +8,7 @@ import (
 
 	"freshet/internal/identity"
 	"freshet/internal/surface"
+	"freshet/internal/throttle"
 	"freshet/internal/web"
 )
 
@@ -17,12 +18,15 @@ type response struct {
 	TokenType   string `json:"token_type"`
 	ExpiresIn   int64  `json:"expires_in"`
 	Scope       string `json:"scope"`
+
+	RefreshToken string `json:"refresh_token,omitempty"` // of people
+	IDToken      string `json:"id_token,omitempty"`
 }
 
 // token serves POST /oauth/token.
 func (a *API) token(w http.ResponseWriter, r *http.Request) error {
-	address := addressKey(a.opts.Source(r))
-	if wait := a.addresses.take(address); wait > 0 {
+	address := throttle.AddressKey(a.opts.Source(r))
+	if wait := a.addresses.Take(address); wait > 0 {
 		return tooMany(wait)
 	}
 	req, err := parseRequest(r)
@@ -30,7 +34,9 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	switch req.grantType {
-	case "client_credentials":
+	case grantClient:
+	case grantCode, grantRefresh, grantDevice:
+		return a.grant(w, r, req)
 	case "":
 		return invalidRequest("parameter grant_type is missing")
 	default:
@@ -57,10 +63,15 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, jsonType, response{
 		AccessToken: token.Reveal(),
 		TokenType:   "Bearer",
-		// Rounded up: expiry is a whole second, so a bit of the first one is gone.
-		ExpiresIn: int64((time.Until(expires) + time.Second - 1) / time.Second),
-		Scope:     strings.Join(account.Scopes(), " "),
+		ExpiresIn:   secondsUntil(expires),
+		Scope:       strings.Join(account.Scopes(), " "),
 	})
+}
+
+// secondsUntil rounds up: expiry is a whole second, so a bit of the first one is
+// gone.
+func secondsUntil(end time.Time) int64 {
+	return int64((time.Until(end) + time.Second - 1) / time.Second)
 }
 
 // authenticate finds the account. Limits on guessing come first, so that it is
@@ -73,18 +84,18 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 		return nil, invalidClient(req.basic)
 	}
 	guesser := req.clientID + "\x00" + address
-	if wait := a.failures.peek(guesser); wait > 0 {
+	if wait := a.failures.Peek(guesser); wait > 0 {
 		return nil, tooMany(wait)
 	}
 	if _, ok := a.owners.Get(guesser); !ok {
-		if wait := a.guesses.peek(req.clientID); wait > 0 {
+		if wait := a.guesses.Peek(req.clientID); wait > 0 {
 			return nil, tooMany(wait)
 		}
 	}
 	account, err := identity.Authenticate(a.opts.Directory, a.opts.Sealer, req.clientID, req.clientSecret)
 	if errors.Is(err, identity.ErrInvalidClient) {
-		a.failures.take(guesser)
-		a.guesses.take(req.clientID)
+		a.failures.Take(guesser)
+		a.guesses.Take(req.clientID)
 		known, _ := a.opts.Directory.AccountByClientID(req.clientID)
 		a.record(r, known, "", http.StatusUnauthorized)
 		return nil, invalidClient(req.basic)
@@ -93,7 +104,7 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 		return nil, err
 	}
 	a.owners.Add(guesser, struct{}{}, 1)
-	if wait := a.clients.take(req.clientID); wait > 0 {
+	if wait := a.clients.Take(req.clientID); wait > 0 {
 		return nil, tooMany(wait)
 	}
 	return account, nil

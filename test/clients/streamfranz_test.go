@@ -310,6 +310,10 @@ func testFranzTopics(t *testing.T, s *streaming) {
 	if highest, served := broker.KeyMaxVersion(68); err != nil || !served || highest != 1 { // ConsumerGroupHeartbeat
 		t.Errorf("versions: got %+v, %v; want the consumer protocol among them", versions, err)
 	}
+	acls, err := admin.DescribeACLs(ctx, kadm.NewACLs().AnyResource().ResourcePatternType(kadm.ACLPatternAny).Operations(kadm.OpAny).Allow().AllowHosts())
+	if err != nil || len(acls) == 0 || acls[0].Err != nil {
+		t.Errorf("access lists: got %+v, %v; want them read", acls, err)
+	}
 	deleted, err := admin.DeleteTopics(ctx, topic)
 	ok(errors.Join(err, deleted.Error()))
 }

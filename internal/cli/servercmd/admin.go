@@ -14,7 +14,10 @@ func newAdmin(server Server) *cobra.Command {
 		Short: "Look after a server from its own machine",
 		Long: `Look after a server from its own machine. These commands need its data
 directory: whoever can read that is the server's administrator.`,
-		Example: `  # the administrator's credentials are lost
+		Example: `  # sign in to the console
+  freshet admin link
+
+  # the administrator's credentials are lost
   freshet admin reset-credentials
 
   # those of another account have leaked
@@ -28,6 +31,6 @@ directory: whoever can read that is the server's administrator.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newResetCredentials(), newEncryptionKey(server), newSigningKey())
+	cmd.AddCommand(newLink(), newResetCredentials(), newEncryptionKey(server), newSigningKey())
 	return cmd
 }

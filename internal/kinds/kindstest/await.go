@@ -13,7 +13,7 @@ import (
 )
 
 // AwaitReady follows an object by the Watch of its typed client until the status
-// and reason of its condition Ready are as wanted, "False NoSignIn" for one.
+// and reason of its condition Ready are as wanted, "False NotInvited" for one.
 func AwaitReady[T metav1.Object](
 	t testing.TB, follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
 	name, want string, of func(T) []v1alpha1.Condition,

@@ -25,6 +25,7 @@ import (
 	"freshet/internal/resources/budget"
 	"freshet/internal/resources/etcd"
 	"freshet/internal/resources/store"
+	"freshet/internal/signin"
 )
 
 // Tokens that the server accepts.
@@ -209,8 +210,13 @@ func NewSet(t testing.TB) *kinds.Set {
 	world.Directory.PutInstance(identity.Instance{Organization: "acme", Name: "i", APIKeys: true})
 	return kinds.New(kinds.Options{
 		Plan: Plan(), Issuer: world.Issuer, Directory: world.Directory, Sealer: world.Sealer,
-		Policy: access.NewPolicy(), Log: slog.New(slog.DiscardHandler),
+		Policy: access.NewPolicy(), SignIns: nobodySignsIn(world.Directory, world.Issuer), Log: slog.New(slog.DiscardHandler),
 	})
+}
+
+// nobodySignsIn is the sign-in of people where nobody was invited.
+func nobodySignsIn(directory *identity.Directory, issuer *identity.Issuer) *signin.Service {
+	return signin.New(signin.Options{Directory: directory, Issuer: issuer, Log: slog.New(slog.DiscardHandler)})
 }
 
 type authenticator struct{}

@@ -60,7 +60,7 @@ func (s *System) run(dir string) {
 	s.Verifier = identity.NewVerifier(s.world.Issuer, s.Directory, identity.VerifierOptions{})
 	set := kinds.New(kinds.Options{
 		Plan: Plan(), Plane: s.plane, Issuer: s.world.Issuer, Directory: s.Directory, Sealer: s.world.Sealer,
-		Policy: access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin", Log: slog.New(slog.DiscardHandler),
+		Policy: access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin", SignIns: nobodySignsIn(s.Directory, s.world.Issuer), Log: slog.New(slog.DiscardHandler),
 	})
 	s.Server = &Server{dir: dir, t: s.t, opt: Options{Dir: dir, Kinds: set.Definitions()}}
 	s.open()

@@ -1,6 +1,6 @@
-// Package user is the kind User: what it is and may say (kind.go), and what a
-// user can do (reconcile.go): nothing yet. There is no sign-in for people, so none
-// is ready, which an invitation that was not accepted in time prevents as well.
+// Package user is the kind User: what it is and may say (kind.go), who may decide
+// which person that is (authorize.go), and whether they can sign in (reconcile.go).
+// How they do is the business of internal/signin.
 package user
 
 import (
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/identity"
 	"freshet/internal/reconcile/conditions"
 	"freshet/internal/resources/printers"
 	"freshet/internal/resources/store"
@@ -37,10 +38,19 @@ const (
 
 type object = v1alpha1.User
 
+// Options are what the kind works with.
+type Options struct {
+	Directory  *identity.Directory
+	Authorizer Authorizer
+	SignIns    SignIns
+}
+
 // Kind is the kind User.
-type Kind struct{}
+type Kind struct{ Options }
 
 var (
+	_ store.Admitter[*object]       = (*Kind)(nil)
+	_ store.Observer[*object]       = (*Kind)(nil)
 	_ store.Describer[*object]      = (*Kind)(nil)
 	_ store.DeletionMarker[*object] = (*Kind)(nil)
 	_ store.NameValidator           = (*Kind)(nil)
@@ -49,7 +59,7 @@ var (
 )
 
 // New makes the kind.
-func New() *Kind { return &Kind{} }
+func New(opts Options) *Kind { return &Kind{opts} }
 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
@@ -69,7 +79,7 @@ func (*Kind) Info() store.Info {
 }
 
 // Describe implements store.Describer.
-func (*Kind) Describe(o *object) { o.Status.Conditions, _ = describe(o, time.Now()) }
+func (k *Kind) Describe(o *object) { o.Status.Conditions, _ = k.describe(o, time.Now()) }
 
 // MarkDeleting implements store.DeletionMarker.
 func (*Kind) MarkDeleting(o *object) {

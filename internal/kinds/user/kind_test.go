@@ -38,7 +38,7 @@ func TestValidate(t *testing.T) {
 			t.Parallel()
 			o := &object{Spec: spec{Email: "ada@example.com"}}
 			tc.change(&o.Spec)
-			validationtest.Expect(t, New().Validate(t.Context(), o), tc.want...)
+			validationtest.Expect(t, New(Options{}).Validate(t.Context(), o), tc.want...)
 		})
 	}
 }
@@ -49,7 +49,7 @@ func TestNames(t *testing.T) {
 		"ada": true, "ada@example.com": true, "Ada+Lists@Example.com": true, "ironman@matrix.local": true, strings.Repeat("a", 253): true,
 		".": false, "..": false, "a/b": false, "50%": false, strings.Repeat("a", 254): false,
 	} {
-		if problems := New().ValidateName(name, false); (len(problems) == 0) != good {
+		if problems := New(Options{}).ValidateName(name, false); (len(problems) == 0) != good {
 			t.Errorf("name %q: %q", name, problems)
 		}
 	}

@@ -1,6 +1,7 @@
 package user_test
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -10,9 +11,11 @@ import (
 	"freshet/api/generated/clientset/versioned"
 	typed "freshet/api/generated/clientset/versioned/typed/api/v1alpha1"
 	"freshet/api/v1alpha1"
+	"freshet/internal/identity"
 	"freshet/internal/kinds/kindstest"
 	"freshet/internal/kinds/user"
 	"freshet/internal/reconcile/conditions"
+	"freshet/internal/signin"
 )
 
 func start(t *testing.T) typed.UserInterface {
@@ -22,7 +25,9 @@ func start(t *testing.T) typed.UserInterface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(kindstest.Run(t, client, user.New()))
+	t.Cleanup(kindstest.Run(t, client, user.New(user.Options{
+		Directory: identity.NewDirectory(), SignIns: signin.New(signin.Options{Directory: identity.NewDirectory(), Log: slog.New(slog.DiscardHandler)}),
+	})))
 	return client.CloudV1alpha1().Users("acme")
 }
 
@@ -46,8 +51,8 @@ func TestInvitationsDecide(t *testing.T) {
 		invitation *v1alpha1.UserInvitation
 		want       string
 	}{
-		"member":   {nil, "False NoSignIn"},
-		"accepted": {invited("Accepted", -time.Hour), "False NoSignIn"},
+		"member":   {nil, "False NotInvited"},
+		"accepted": {invited("Accepted", -time.Hour), "False NotInvited"},
 		"declined": {invited("declined", time.Hour), "False InvitationDeclined"},
 		"expired":  {invited("pending", -time.Hour), "False InvitationExpired"},
 		"pending":  {invited("pending", time.Hour), "False InvitationPending"},
@@ -88,7 +93,7 @@ func TestUserGoesWhenItIsDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait(t, users, "ada", "False NoSignIn")
+	wait(t, users, "ada", "False NotInvited")
 	watch, err := users.Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,22 @@ func TestStreamMessages(t *testing.T) {
 	}
 }
 
+// TestStreamAppendTime: on a topic that says so, records have the time of their
+// append, whatever the producer gave them.
+func TestStreamAppendTime(t *testing.T) {
+	t.Parallel()
+	topic := newTopic(t, "append-time", 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
+	began := time.Now().Add(-time.Minute)
+	old := to(topic, 0, "x")
+	old.Timestamp = time.UnixMilli(1000)
+	send(t, streamConfig(t, kafka.ConfigMap{"compression.type": "lz4"}), old)
+	c := newConsumer(t, topic, nil)
+	do(t, c.SubscribeTopics([]string{topic}, nil))
+	if m := receive(t, c); m.TimestampType != kafka.TimestampLogAppendTime || m.Timestamp.Before(began) {
+		t.Errorf("got %s of type %s, want the time of the append", m.Timestamp, m.TimestampType)
+	}
+}
+
 // TestStreamGroups: two consumers share four partitions, and who stays takes over
 // from where the other had committed, in all three ways of librdkafka.
 func TestStreamGroups(t *testing.T) {

@@ -1,8 +1,6 @@
 package java_test
 
 import (
-	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -18,17 +16,9 @@ func TestClients(t *testing.T) {
 			need(t, version)
 			s := start(t)
 			endpoint := s.URL + "/oauth/token"
-			settings := s.file("client.properties", s.login()+fmt.Sprintf(`
-test.version=%s
-test.tls=%s
-test.ca=%s
-test.token=%s
-test.nobody=%s
-test.token.endpoint=%s
-test.client.id=%s
-test.client.secret=%s
-test.scope=%s
-`, version, s.StreamTLS, filepath.Join(s.DataDir, "tls", "ca.crt"), s.Token, s.nobody(), endpoint, s.ClientID, s.ClientSecret, audience))
+			settings := s.settings("client.properties", "test.version="+version,
+				"test.tls="+s.settings("tls.properties"), "test.oauth="+s.settings("oauth.properties"),
+				"test.token="+s.Token, "test.nobody="+s.nobody())
 			flags := []string{"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + endpoint, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"}
 			out, all, err := run(t, compile(t, version, folders...), flags, nil, "Main", settings)
 			report(t, out, all, err)

@@ -67,14 +67,28 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// login is how Java clients reach the server, as the how-to says.
-func (s *server) login() string {
-	return "bootstrap.servers=" + s.Stream + `
-security.protocol=SASL_PLAINTEXT
-sasl.mechanism=PLAIN
-sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
-  username="public/default" password="token:` + s.Token + `";
-`
+// page is the how-to whose settings the tests use.
+const page = "../../../docs/howto/java.md"
+
+// settings writes a file of the how-to into the test's folder, with the addresses and
+// secrets of the server and more lines at its end, and returns its path.
+func (s *server) settings(name string, more ...string) string {
+	s.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		s.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(text), "```properties\n# "+name+"\n")
+	block, _, closed := strings.Cut(block, "```")
+	if !found || !closed {
+		s.Fatalf("%s has no file %s", page, name)
+	}
+	block = strings.NewReplacer(
+		"127.0.0.1:9092", s.Stream, "127.0.0.1:9093", s.StreamTLS, "http://127.0.0.1:8080", s.URL, "127.0.0.1:8083", "127.0.0.1:0",
+		"THE-API-KEY", s.Token, "CLIENT-ID", s.ClientID, "CLIENT-SECRET", s.ClientSecret,
+		"freshet-data", s.DataDir, "connect/", s.dir+"/",
+	).Replace(block)
+	return s.file(name, block+strings.Join(more, "\n"))
 }
 
 // file writes a file into the test's folder and returns its path.

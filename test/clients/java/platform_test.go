@@ -1,8 +1,12 @@
 package java_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,19 +21,9 @@ func TestStreams(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")
 	s := start(t)
-	out, all, err := run(t, compile(t, "platform", "programs"), nil, nil, "WordCount", s.file("login.properties", s.login()), filepath.Join(s.dir, "state"))
+	out, all, err := run(t, compile(t, "platform", "programs"), nil, nil, "WordCount",
+		s.settings("client.properties"), s.settings("streams.properties"), filepath.Join(s.dir, "state"))
 	report(t, out, all, err)
-}
-
-// prefixed returns properties whose names begin with a prefix.
-func prefixed(prefix, properties string) string {
-	lines := strings.Split(strings.ReplaceAll(properties, "\\\n", ""), "\n")
-	for i, line := range lines {
-		if line != "" {
-			lines[i] = prefix + line
-		}
-	}
-	return strings.Join(lines, "\n")
 }
 
 // TestConnect: Connect in standalone mode reads a file into a topic, and the topic
@@ -39,26 +33,7 @@ func TestConnect(t *testing.T) {
 	need(t, "platform")
 	s := start(t)
 	in, out := s.file("in.txt", "one\ntwo\n"), filepath.Join(s.dir, "out.txt")
-	worker := s.file("worker.properties", s.login()+prefixed("producer.", s.login())+prefixed("consumer.", s.login())+prefixed("admin.", s.login())+`
-key.converter=org.apache.kafka.connect.storage.StringConverter
-value.converter=org.apache.kafka.connect.storage.StringConverter
-offset.storage.file.filename=`+filepath.Join(s.dir, "offsets")+`
-offset.flush.interval.ms=1000
-listeners=http://127.0.0.1:0
-plugin.discovery=service_load
-`)
-	source := s.file("source.properties", `
-name=lines-in
-connector.class=org.apache.kafka.connect.file.FileStreamSourceConnector
-file=`+in+`
-topic=lines
-`)
-	sink := s.file("sink.properties", `
-name=lines-out
-connector.class=org.apache.kafka.connect.file.FileStreamSinkConnector
-file=`+out+`
-topics=lines
-`)
+	worker, source, sink := s.settings("worker.properties"), s.settings("source.properties"), s.settings("sink.properties")
 	libs, err := filepath.Abs(filepath.Join(libraries, "platform"))
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +44,7 @@ topics=lines
 				t.Fatal(err)
 			}
 		}
-		connect(t, libs+"/*", []string{worker, source, sink}, func() (bool, string) {
+		connect(t, libs+"/*", "ConnectStandalone", []string{worker, source, sink}, func() (bool, string) {
 			text, err := os.ReadFile(out)
 			return err == nil && string(text) == want, fmt.Sprintf("got %q (error %v), want %q", text, err, want)
 		})
@@ -80,40 +55,116 @@ topics=lines
 	}
 }
 
+// TestDistributedConnect: a worker that keeps connectors, offsets and states in
+// compacted topics and coordinates itself as a group; after a restart it knows all.
+func TestDistributedConnect(t *testing.T) {
+	t.Parallel()
+	need(t, "platform")
+	s := start(t)
+	libs, err := filepath.Abs(filepath.Join(libraries, "platform"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := s.file("in.txt", "one\ntwo\n"), filepath.Join(s.dir, "out.txt")
+	for round, want := range []string{"one\ntwo\n", "one\ntwo\nthree\n"} {
+		rest, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := rest.Addr().String()
+		if err := rest.Close(); err != nil { // only its address was wanted
+			t.Fatal(err)
+		}
+		worker := s.distributed("listeners=http://"+address, `group.id=workers
+config.storage.topic=connect-configs
+offset.storage.topic=connect-offsets
+status.storage.topic=connect-status
+config.storage.replication.factor=1
+offset.storage.replication.factor=1
+status.storage.replication.factor=1
+scheduled.rebalance.max.delay.ms=0
+`)
+		made := round == 1
+		if made {
+			if err := os.WriteFile(in, []byte(want), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		connect(t, libs+"/*", "ConnectDistributed", []string{worker}, func() (bool, string) {
+			if !made {
+				made = putConnector(t, address, "lines-in", map[string]string{"connector.class": "FileStreamSource", "file": in, "topic": "lines"}) &&
+					putConnector(t, address, "lines-out", map[string]string{"connector.class": "FileStreamSink", "file": out, "topics": "lines"})
+			}
+			text, err := os.ReadFile(out)
+			return err == nil && string(text) == want, fmt.Sprintf("got %q (error %v, connectors made %v), want %q", text, err, made, want)
+		})
+	}
+	if text := s.call(http.MethodGet, "/rest-stream/admin/v1/groups/workers", ""); !strings.Contains(text, `"protocol_type":"connect"`) {
+		t.Errorf("group of the workers: got %s, want one of the type connect", text)
+	}
+}
+
+// distributed is the worker's file with more settings, without the one that makes
+// sense in standalone mode only.
+func (s *server) distributed(more ...string) string {
+	s.Helper()
+	path := s.settings("worker.properties", more...)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.file("distributed.properties", strings.ReplaceAll(string(text), "offset.storage.file.filename", "#"))
+}
+
+// putConnector makes a connector, if the worker is there.
+func putConnector(t *testing.T, address, name string, config map[string]string) bool {
+	t.Helper()
+	body, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+address+"/connectors/"+name+"/config", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	return response.Body.Close() == nil && response.StatusCode/100 == 2
+}
+
 // connect runs Connect until something is done, and asks it to end.
-func connect(t *testing.T, classpath string, files []string, done func() (bool, string)) {
+func connect(t *testing.T, classpath, kind string, files []string, done func() (bool, string)) {
 	t.Helper()
 	machines <- struct{}{}
 	defer func() { <-machines }()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	var log strings.Builder
-	cmd := java(ctx, classpath, nil, "org.apache.kafka.connect.cli.ConnectStandalone", files...)
+	cmd := java(ctx, classpath, nil, "org.apache.kafka.connect.cli."+kind, files...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	state := ""
-	for ended := false; !ended; {
-		if ended, state = done(); ended {
+	for {
+		ok, state := done()
+		if ok {
 			break
 		}
 		select {
 		case <-tick.C:
-		case <-ctx.Done():
-			ended = true
+		case err := <-ended: // or its time is over
+			t.Fatalf("Connect ended with %v; %s\n%s", err, state, log.String())
 		}
-	}
-	if ok, _ := done(); !ok {
-		t.Error(state)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	// It ends with the signal as its status, having committed what it read.
-	if err := cmd.Wait(); t.Failed() {
-		t.Logf("Connect ended with %v\n%s", err, log.String())
-	}
+	<-ended // with the signal as its status, having committed what it read
 }

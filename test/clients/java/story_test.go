@@ -22,7 +22,7 @@ func TestOrders(t *testing.T) {
 	s.call(http.MethodPut, "/admin/v2/persistent/public/default/orders/partitions", "3")
 	s.call(http.MethodPut, "/admin/v2/persistent/public/default/orders/subscription/billing", `"earliest"`)
 	out, all, err := run(t, compile(t, "platform", "programs"), nil, nil, "AvroOrders",
-		s.file("login.properties", s.login()), s.URL, s.Token, "orders", fmt.Sprint(count))
+		s.settings("client.properties"), s.URL, s.Token, "orders", fmt.Sprint(count))
 	if err != nil || !strings.Contains(out, "end") {
 		t.Fatalf("the producer ended with %v\n%s", err, all)
 	}

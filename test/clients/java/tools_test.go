@@ -57,7 +57,7 @@ func TestTools(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")
 	s := start(t)
-	config := s.file("tools.properties", s.login())
+	config := s.settings("client.properties")
 	s.file("records.json", `{"version": 1, "partitions": [{"topic": "console", "partition": 0, "offset": 1}]}`)
 	classpath, err := filepath.Abs(filepath.Join(libraries, "platform"))
 	if err != nil {

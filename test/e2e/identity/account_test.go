@@ -214,7 +214,7 @@ func TestInvitations(t *testing.T) {
 	invite("late", "pending", "2020-01-01T00:00:00Z")
 	invite("open", "pending", "2099-01-01T00:00:00Z")
 	for name, want := range map[string]string{
-		"yes": "NoSignIn", "no": "InvitationDeclined", "late": "InvitationExpired", "open": "InvitationPending",
+		"yes": "NotInvited", "no": "InvitationDeclined", "late": "InvitationExpired", "open": "InvitationPending",
 	} {
 		want = "Active=False(" + want + ") Ready=False(" + want + ")"
 		w.eventually("users/"+name, want, func(r reply) bool { return r.conditions() == want })

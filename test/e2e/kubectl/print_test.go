@@ -56,7 +56,7 @@ func TestPrint(t *testing.T) {
 	c.must("", "wait", "mc/orders", "--for=jsonpath={.status.broker.readyReplicas}=1", "--timeout=60s")
 	for kind, want := range map[string][]string{
 		"sa":  {"READY", "REASON", "ADMIN", "AGE", "robot", "True", "Provisioned", "false"},
-		"usr": {"EMAIL", "ann@example.org", "False", "NoSignIn"},
+		"usr": {"EMAIL", "ann@example.org", "False", "NotInvited"},
 		"mi":  {"TYPE", "MODE", "AllConditionStatusTrue", "standard", "zonal"},
 		"mc":  {"AS REQUESTED", "INSTANCE", "LOCATION", "ENDPOINT", "orders." + c.organization + ".freshet.localhost"},
 		"ak":  {"ACCOUNT", "INSTANCE", "EXPIRES", "robot", "main", "2100-01-01T00:00:00Z"},

@@ -1,6 +1,9 @@
+import java.io.FileReader;
+import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -30,11 +33,13 @@ final class Security {
         Scenario.step("security/no-roles", Security::noRoles);
     }
 
-    private static Object[] overTLS() {
-        return new Object[] {
-            "bootstrap.servers", Scenario.setting("tls"), "security.protocol", "SASL_SSL",
-            "ssl.truststore.type", "PEM", "ssl.truststore.location", Scenario.setting("ca"),
-        };
+    /** A file of settings as name, value, name, value. */
+    private static Object[] file(String setting) throws IOException {
+        Properties p = new Properties();
+        try (FileReader reader = new FileReader(Scenario.setting(setting))) {
+            p.load(reader);
+        }
+        return p.entrySet().stream().flatMap(e -> Stream.of(e.getKey(), e.getValue())).toArray();
     }
 
     private static void roundTrip(Object... more) throws Exception {
@@ -48,31 +53,25 @@ final class Security {
     }
 
     private static void tls() throws Exception {
-        roundTrip(overTLS());
+        roundTrip(file("tls"));
     }
 
-    private static void unknownAuthority() {
-        try (Admin admin = Scenario.admin("bootstrap.servers", Scenario.setting("tls"), "security.protocol", "SASL_SSL")) {
+    private static void unknownAuthority() throws IOException {
+        Object[] tls = file("tls");
+        for (int i = 0; i < tls.length; i += 2) {
+            if (tls[i].toString().startsWith("ssl.truststore")) {
+                tls[i] = "client.id"; // so that the machine's own authorities are asked
+            }
+        }
+        try (Admin admin = Scenario.admin(tls)) {
             Scenario.fails(SslAuthenticationException.class, () -> Scenario.get(admin.describeCluster().nodes()));
         }
     }
 
     /** The client gets its tokens itself, with the credentials of a service account. */
     private static void oauth(boolean tls) throws Exception {
-        Properties p = new Properties();
-        if (tls) {
-            Object[] over = overTLS();
-            for (int i = 0; i < over.length; i += 2) {
-                p.put(over[i], over[i + 1]);
-            }
-        }
-        p.put("sasl.mechanism", "OAUTHBEARER");
-        p.put("sasl.login.callback.handler.class", "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler");
-        p.put("sasl.oauthbearer.token.endpoint.url", Scenario.setting("token.endpoint"));
-        p.put("sasl.jaas.config", String.format(
-                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required clientId=\"%s\" clientSecret=\"%s\" scope=\"%s\";",
-                Scenario.setting("client.id"), Scenario.setting("client.secret"), Scenario.setting("scope")));
-        roundTrip(p.entrySet().stream().flatMap(e -> java.util.stream.Stream.of(e.getKey(), e.getValue())).toArray());
+        Stream<Object> all = Stream.of(file("oauth"));
+        roundTrip((tls ? Stream.concat(all, Stream.of(file("tls"))) : all).toArray());
     }
 
     private static void wrongToken() {

@@ -23,7 +23,8 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 
 /**
- * Counts words with Kafka Streams, at least once: WordCount PROPERTIES STATE-DIRECTORY.
+ * Counts words with Kafka Streams, at least once:
+ * WordCount LOGIN-PROPERTIES STREAMS-PROPERTIES STATE-DIRECTORY.
  * The second round begins with an empty state directory, so its counts come back from
  * the changelog topic.
  */
@@ -33,21 +34,28 @@ public final class WordCount {
     private WordCount() {}
 
     public static void main(String[] args) throws Exception {
-        Properties login = new Properties();
-        try (FileReader reader = new FileReader(args[0])) {
-            login.load(reader);
-        }
+        Properties login = load(args[0]);
+        Properties settings = load(args[0]);
+        settings.putAll(load(args[1]));
         try (Admin admin = Admin.create(login)) {
             admin.createTopics(List.of(new NewTopic("lines", 2, (short) 1), new NewTopic("counts", 2, (short) 1))).all().get();
         }
-        round(login, args[1] + "/first", List.of("all streams lead to kafka", "hello kafka streams", "join kafka summit"),
+        round(login, settings, args[2] + "/first", List.of("all streams lead to kafka", "hello kafka streams", "join kafka summit"),
                 Map.of("all", 1L, "kafka", 3L, "streams", 2L, "summit", 1L));
         System.out.println("ok counts 0 ms");
-        round(login, args[1] + "/second", List.of("kafka again"), Map.of("all", 1L, "kafka", 4L, "streams", 2L, "again", 1L));
+        round(login, settings, args[2] + "/second", List.of("kafka again"), Map.of("all", 1L, "kafka", 4L, "streams", 2L, "again", 1L));
         System.out.println("ok restored-from-the-changelog 0 ms");
         topics(login);
         System.out.println("ok internal-topics 0 ms");
         System.out.println("end");
+    }
+
+    private static Properties load(String file) throws Exception {
+        Properties p = new Properties();
+        try (FileReader reader = new FileReader(file)) {
+            p.load(reader);
+        }
+        return p;
     }
 
     private static Properties with(Properties login, Object... more) {
@@ -59,7 +67,7 @@ public final class WordCount {
         return p;
     }
 
-    private static void round(Properties login, String state, List<String> lines, Map<String, Long> want) throws Exception {
+    private static void round(Properties login, Properties settings, String state, List<String> lines, Map<String, Long> want) throws Exception {
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream("lines")
                 .flatMapValues(line -> Arrays.asList(line.split(" ")))
@@ -67,9 +75,8 @@ public final class WordCount {
                 .count(Materialized.as("counts-store"))
                 .toStream()
                 .to("counts", Produced.with(Serdes.String(), Serdes.Long()));
-        try (KafkaStreams streams = new KafkaStreams(builder.build(), with(login,
-                "application.id", APPLICATION, "state.dir", state, "replication.factor", 1, "commit.interval.ms", 200, "session.timeout.ms", 6000,
-                "default.key.serde", Serdes.String().getClass(), "default.value.serde", Serdes.String().getClass()))) {
+        try (KafkaStreams streams = new KafkaStreams(builder.build(), with(settings,
+                "state.dir", state, "commit.interval.ms", 200, "session.timeout.ms", 6000))) {
             streams.start();
             try (KafkaProducer<String, String> producer = new KafkaProducer<>(login, new StringSerializer(), new StringSerializer())) {
                 for (String line : lines) {

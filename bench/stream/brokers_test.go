@@ -1,0 +1,123 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"freshet/bench/process"
+	"freshet/test/testserver"
+)
+
+// broker is a server of the protocol, in a process of its own.
+type broker struct {
+	name string
+	pid  int
+	opts []kgo.Opt // that every client of it needs
+}
+
+func (k *broker) client(b *testing.B, opts ...kgo.Opt) *kgo.Client {
+	b.Helper()
+	c, err := kgo.NewClient(append(append([]kgo.Opt{kgo.ClientID("bench"), kgo.RetryTimeout(time.Minute)}, k.opts...), opts...)...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.Close)
+	return c
+}
+
+func (k *broker) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	d, err := process.CPU(k.pid)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
+func startFreshet(b *testing.B) (*broker, *testserver.Server) {
+	b.Helper()
+	s, err := testserver.Start(b.Context(), binary, b.TempDir(), testserver.Options{Stream: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(s.Kill)
+	mechanism := plain.Auth{User: "bench", Pass: s.Token}.AsMechanism()
+	return &broker{name: "Freshet", pid: s.PID(), opts: []kgo.Opt{kgo.SeedBrokers(s.Stream), kgo.SASL(mechanism)}}, s
+}
+
+// startKafka runs Apache Kafka by hack/kafka-peer.sh; FRESHET_BENCH_KAFKA is its
+// path.
+func startKafka(b *testing.B, script, name string, settings ...string) *broker {
+	b.Helper()
+	port, err := freePort()
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := filepath.Join(b.TempDir(), "kafka")
+	cmd := exec.CommandContext(b.Context(), script, append([]string{dir, fmt.Sprint(port)}, settings...)...)
+	log, err := os.Create(dir + ".log")
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	b.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		_ = log.Close()
+	})
+	k := &broker{name: name, pid: cmd.Process.Pid, opts: []kgo.Opt{kgo.SeedBrokers(fmt.Sprintf("127.0.0.1:%d", port))}}
+	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute) // libraries may have to be fetched
+	defer cancel()
+	c := k.client(b, kgo.RetryTimeout(time.Second))
+	for {
+		if err = c.Ping(ctx); err == nil {
+			return k
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+			continue
+		case <-ctx.Done():
+		case <-ended:
+		}
+		text, _ := os.ReadFile(log.Name())
+		b.Fatalf("%s did not start: %v\n%s", name, err, text)
+	}
+}
+
+// freePort finds one of which the next is free too, below those that the system
+// gives to outgoing connections.
+func freePort() (int, error) {
+	for range 100 {
+		port := 20_000 + rand.IntN(10_000)
+		first, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		second, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
+		_ = first.Close()
+		if err == nil {
+			_ = second.Close()
+			return port, nil
+		}
+	}
+	return 0, errors.New("no two free ports in a row")
+}

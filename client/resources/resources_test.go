@@ -1,0 +1,215 @@
+package resources_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"freshet/client"
+	"freshet/client/resources"
+)
+
+// connect makes a client of a handler.
+func connect(t *testing.T, handler http.HandlerFunc) *resources.Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	conn, err := client.New(client.Config{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return resources.New(conn)
+}
+
+func account(name, version, ready string) string {
+	return fmt.Sprintf(`{"kind": "ServiceAccount", "apiVersion": "cloud.vendor.io/v1alpha1", "metadata": {"name": %q, "namespace": "acme", "resourceVersion": %q},
+		"status": {"conditions": [{"type": "Ready", "status": %q}]}}`, name, version, ready)
+}
+
+func event(kind, object string) string {
+	return fmt.Sprintf(`{"type": %q, "object": %s}`, kind, object)
+}
+
+var ci = resources.Ref{Kind: resources.ServiceAccounts, Organization: "acme", Name: "ci"}
+
+func TestListFollowsPages(t *testing.T) {
+	t.Parallel()
+	var asked []url.Values
+	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
+		asked = append(asked, request.URL.Query())
+		if request.URL.Query().Get("continue") == "" {
+			_, _ = io.WriteString(w, `{"metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"metadata": {}, "items": [{"metadata": {"name": "b"}, "spec": {"big": 9007199254740993}}]}`)
+	})
+	list, err := r.List(t.Context(), resources.ServiceAccounts, "acme", resources.ListOptions{LabelSelector: "a=b", PageSize: 1})
+	if err != nil || len(list) != 2 || list[1].Name() != "b" || list[0].Kind() != "ServiceAccount" {
+		t.Fatalf("got %v, %v; want a and b, who say what they are", list, err)
+	}
+	if text, err := json.Marshal(list[1].Field("spec", "big")); err != nil || string(text) != "9007199254740993" {
+		t.Errorf("a large number is %s, %v; want it as it came", text, err)
+	}
+	if len(asked) != 2 || asked[1].Get("limit") != "1" || asked[1].Get("labelSelector") != "a=b" || asked[1].Get("continue") != "more" {
+		t.Errorf("asked %v, want two pages with the same selector", asked)
+	}
+}
+
+func TestWarningsArePassedOn(t *testing.T) {
+	t.Parallel()
+	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
+		if got := request.URL.Query().Get("fieldValidation"); got != "Strict" {
+			t.Errorf("fieldValidation %q, want Strict", got)
+		}
+		w.Header().Add("Warning", `299 - "say \"acme\" again"`)
+		w.Header().Add("Warning", "nonsense")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, account("ci", "1", "False"))
+	})
+	var told []string
+	r.Warn = func(text string) { told = append(told, text) }
+	if _, err := r.Create(t.Context(), resources.ServiceAccounts, "acme", map[string]any{}, resources.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(told, "|") != `say "acme" again` {
+		t.Errorf("told %q, want the one warning", told)
+	}
+}
+
+// TestWaitMissesNothing: what happens between the look and the watch is seen, because
+// the watch begins where the look was.
+func TestWaitMissesNothing(t *testing.T) {
+	t.Parallel()
+	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
+		query := request.URL.Query()
+		switch {
+		case query.Get("watch") == "":
+			_, _ = io.WriteString(w, account("ci", "7", "False"))
+		case query.Get("resourceVersion") != "7" || query.Get("fieldSelector") != "metadata.name=ci":
+			t.Errorf("watch with %v, want ci from version 7 on", query)
+			w.WriteHeader(http.StatusBadRequest)
+		default:
+			_, _ = io.WriteString(w, event("MODIFIED", account("ci", "8", "Unknown"))+event("DELETED", account("ci", "9", "True")))
+		}
+	})
+	var seen []string
+	object, err := r.Wait(t.Context(), ci, func(o resources.Object) (bool, error) {
+		seen = append(seen, o.Condition("ready").Status)
+		return o == nil, nil
+	})
+	if err != nil || object != nil || strings.Join(seen, ",") != "False,Unknown," {
+		t.Errorf("got %v, %v after %q; want nothing, once it was gone", object, err, seen)
+	}
+}
+
+// TestWaitLooksAgain: a watch that ends, breaks off or is too old is no answer.
+func TestWaitLooksAgain(t *testing.T) {
+	t.Parallel()
+	var looks atomic.Int32
+	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
+		if request.URL.Query().Get("watch") == "" {
+			ready := "False"
+			if looks.Add(1) == 4 {
+				ready = "True"
+			}
+			_, _ = io.WriteString(w, account("ci", "7", ready))
+			return
+		}
+		switch looks.Load() {
+		case 1: // ends
+		case 2:
+			_, _ = io.WriteString(w, event("ERROR", `{"code": 410, "reason": "Expired", "message": "too old"}`))
+		case 3:
+			panic(http.ErrAbortHandler)
+		}
+	})
+	object, err := r.Wait(t.Context(), ci, func(o resources.Object) (bool, error) { return o.Condition("Ready").Status == "True", nil })
+	if err != nil || object.Name() != "ci" || looks.Load() != 4 {
+		t.Errorf("got %v, %v after %d looks; want ci after 4", object, err, looks.Load())
+	}
+}
+
+func TestWaitEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
+		if request.URL.Query().Get("watch") == "" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush() // the test sees what came of it
+		<-request.Context().Done()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := r.Wait(ctx, ci, func(o resources.Object) (bool, error) { return o != nil, nil }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the deadline", err)
+	}
+}
+
+func TestWatchGoesOnWhereItBrokeOff(t *testing.T) {
+	t.Parallel()
+	var versions []string
+	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
+		versions = append(versions, request.URL.Query().Get("resourceVersion"))
+		switch len(versions) {
+		case 1:
+			_, _ = io.WriteString(w, event("ADDED", account("a", "3", "True"))+event("BOOKMARK", `{"metadata": {"resourceVersion": "5"}}`))
+		case 2:
+			w.WriteHeader(http.StatusGone)
+			_, _ = io.WriteString(w, `{"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}`)
+		case 3:
+			_, _ = io.WriteString(w, event("ADDED", account("a", "9", "True")))
+		default:
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"kind": "Status", "code": 403, "message": "no more"}`)
+		}
+	})
+	count := 0
+	var ended error
+	for e, err := range r.Watch(t.Context(), resources.ServiceAccounts, "acme", resources.ListOptions{}) {
+		if err != nil {
+			ended = err
+			break
+		}
+		count++
+		if e.Type != "ADDED" || e.Object.Name() != "a" {
+			t.Errorf("got %v, want a added", e)
+		}
+	}
+	if got := strings.Join(versions, ","); got != ",5,,9" || count != 2 || !errors.Is(ended, client.ErrDenied) {
+		t.Errorf("asked from %q, got %d events and %v; want from the start, 5, the start and 9, two events, and the refusal", got, count, ended)
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	kinds := []resources.Kind{
+		{Group: "events.k8s.io", Version: "v1", Resource: "events", Kind: "Event", Singular: "event"},
+		{Group: "cloud.vendor.io", Version: "v1alpha1", Resource: "serviceaccounts", Kind: "ServiceAccount", Singular: "serviceaccount", ShortNames: []string{"sa"}, Categories: []string{"all"}},
+		{Group: "cloud.vendor.io", Version: "v1alpha1", Resource: "apikeys", Kind: "APIKey", Singular: "apikey", ShortNames: []string{"ak"}, Categories: []string{"all"}},
+		{Version: "v1", Resource: "events", Kind: "Event", Singular: "event"},
+	}
+	for word, want := range map[string]string{
+		"sa": "serviceaccounts.cloud.vendor.io", "ServiceAccount": "serviceaccounts.cloud.vendor.io", "serviceaccounts.cloud.vendor.io": "serviceaccounts.cloud.vendor.io",
+		"all": "serviceaccounts.cloud.vendor.io,apikeys.cloud.vendor.io", "events": "events.events.k8s.io", "pods": "", "sa.example.com": "",
+	} {
+		var got []string
+		for _, k := range resources.Find(kinds, word) {
+			got = append(got, k.QualifiedName())
+		}
+		if strings.Join(got, ",") != want {
+			t.Errorf("%s: got %v, want %s", word, got, want)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package schemas_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/client/schemas"
+)
+
+// TestNamedClusters: the registry of a cluster is under /stream or at its root, by
+// the type of its instance, and is found in both places.
+func TestNamedClusters(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	admin := must[*client.Client](t)(client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)}))
+	defer admin.Close()
+	r := resources.New(admin)
+	for _, kind := range []string{"standard", "dedicated"} {
+		must[resources.Object](t)(r.Create(ctx, resources.MessagingInstances, "acme", map[string]any{
+			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "MessagingInstance", "metadata": map[string]any{"name": kind}, "spec": map[string]any{"type": kind},
+		}, resources.WriteOptions{}))
+		must[resources.Object](t)(r.Create(ctx, resources.MessagingClusters, "acme", map[string]any{
+			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "MessagingCluster", "metadata": map[string]any{"name": kind},
+			"spec": map[string]any{"instanceName": kind, "location": "local", "broker": map[string]any{}},
+		}, resources.WriteOptions{}))
+		ready := func(o resources.Object) (bool, error) { return o != nil && o.Condition("Ready").Status == "True", nil }
+		must[resources.Object](t)(r.Wait(ctx, resources.Ref{Kind: resources.MessagingClusters, Organization: "acme", Name: kind}, ready))
+
+		c := must[*client.Client](t)(client.New(client.Config{
+			BaseURL: server.URL, TokenSource: client.StaticToken(server.Token), Organization: "acme", Cluster: kind,
+		}))
+		defer c.Close()
+		registry := schemas.New(c)
+		if _, err := registry.Version(ctx, "orders-value", schemas.Latest); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("%s: got %v, want ErrNotFound", kind, err)
+		}
+		if id := must[int](t)(registry.Register(ctx, "orders-value", schemas.Schema{Text: order1})); id != 1 {
+			t.Errorf("%s: got id %d, want 1: it is a registry of its own", kind, id)
+		}
+		must[*schemas.Schema](t)(registry.ByID(ctx, 1))
+		sub := c.Topic("orders").Subscription("s")
+		if err := sub.Create(ctx, client.SubscriptionOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		must[client.Produced](t)(sub.Topic().Produce(ctx, client.Message{Value: []byte(kind)}))
+		for msg, err := range sub.Messages(ctx) {
+			if err != nil || string(msg.Value) != kind {
+				t.Fatalf("%s: got %v, %v", kind, msg, err)
+			}
+			msg.Ack()
+			break
+		}
+	}
+	nobody := must[*client.Client](t)(client.New(client.Config{
+		BaseURL: server.URL, TokenSource: client.StaticToken(server.Token), Organization: "acme", Cluster: "nowhere",
+	}))
+	defer nobody.Close()
+	if _, err := schemas.New(nobody).Subjects(ctx, false); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("a cluster that is not there: got %v, want ErrNotFound", err)
+	}
+}

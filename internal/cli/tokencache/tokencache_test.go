@@ -1,0 +1,83 @@
+package tokencache_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"freshet/client"
+	"freshet/internal/cli/tokencache"
+)
+
+// endpoint counts how often it is asked.
+type endpoint struct {
+	asked int
+	life  time.Duration
+}
+
+func (e *endpoint) Token(context.Context) (client.Token, error) {
+	e.asked++
+	return client.Token{Value: fmt.Sprintf("t%d", e.asked), Expiry: time.Now().Add(e.life)}, nil
+}
+
+func TestTokensAreKept(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "tokens")
+	e := &endpoint{life: time.Hour}
+	token := func(key ...string) string {
+		t.Helper()
+		got, err := tokencache.New(e, dir, key...).Token(t.Context()) // each command has its own
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Value
+	}
+	if a, b := token("x", "y"), token("x", "y"); a != "t1" || b != "t1" {
+		t.Errorf("got %s and %s, want t1 twice", a, b)
+	}
+	if got := token("xy"); got != "t2" {
+		t.Errorf("another key: got %s, want a token of its own", got)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("kept %v, %v; want 2 files", files, err)
+	}
+	for _, file := range append(files, dir) {
+		info, err := os.Stat(file)
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v; want it for its owner alone", file, info, err)
+		}
+	}
+	source, ok := tokencache.New(e, dir, "x", "y").(client.Invalidator)
+	if !ok {
+		t.Fatal("a token cannot be refused")
+	}
+	source.Invalidate(client.Token{Value: "t1"})
+	if got := token("x", "y"); got != "t3" {
+		t.Errorf("after a refusal: got %s, want a new one", got)
+	}
+	if err := tokencache.Clear(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := token("x", "y"); got != "t4" {
+		t.Errorf("after clearing: got %s, want a new one", got)
+	}
+}
+
+func TestTokensThatEndAreNotHandedOut(t *testing.T) {
+	t.Parallel()
+	e := &endpoint{life: 30 * time.Second}
+	dir := t.TempDir()
+	for want := 1; want <= 2; want++ {
+		if _, err := tokencache.New(e, dir, "k").Token(t.Context()); err != nil || e.asked != want {
+			t.Errorf("asked %d times, %v; want %d", e.asked, err, want)
+		}
+	}
+	// A cache that cannot be written is none.
+	if _, err := tokencache.New(e, filepath.Join(os.DevNull, "x"), "k").Token(t.Context()); err != nil {
+		t.Errorf("no cache: %v", err)
+	}
+}

@@ -1,0 +1,233 @@
+package identity
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"freshet/internal/newest"
+)
+
+// Session is a sign-in of somebody that access tokens are made of. They end with
+// it. It is a person's, or, when Account is set, that of an account whose owner
+// came by a one-time link.
+type Session struct {
+	ID           string
+	Organization string
+	User         string
+	Account      string
+	UID          string    // of the user or the account
+	Email        string    // of the user, when the session began
+	ClientID     string    // of the account, when the session began
+	Ends         time.Time // whatever happens
+}
+
+// sessionRecord is what cached tokens point to, as accountRecord is.
+type sessionRecord struct {
+	live atomic.Pointer[Session] // nil once ended; written under Directory.mu
+}
+
+// SessionLoader finds a session that another replica has begun.
+type SessionLoader interface {
+	LoadSession(ctx context.Context, id string) (Session, bool, error)
+}
+
+// AskSessions makes the directory look for sessions that it has not heard of. It is
+// called once, before the directory is used.
+func (d *Directory) AskSessions(loader SessionLoader) { d.loader = loader }
+
+// PutSession lets a session in. One that has ended does not come back.
+func (d *Directory) PutSession(s Session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.endedSessions.Cover(s.ID, 1) {
+		return
+	}
+	rec := d.sessions[s.ID]
+	if rec == nil {
+		rec = &sessionRecord{}
+		d.sessions[s.ID] = rec
+	}
+	if old := rec.live.Load(); old == nil || *old != s {
+		rec.live.Store(&s)
+	}
+}
+
+// EndSession ends a session and every token of it.
+func (d *Directory) EndSession(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.endedSessions.Add(id, newest.Forever)
+	if rec := d.sessions[id]; rec != nil {
+		rec.live.Store(nil)
+		delete(d.sessions, id)
+	}
+}
+
+// session finds a session, if need be with those who keep them.
+func (d *Directory) session(ctx context.Context, id string) (*sessionRecord, error) {
+	d.mu.RLock()
+	rec, ended := d.sessions[id], d.endedSessions.Cover(id, 1)
+	d.mu.RUnlock()
+	if rec != nil || ended || d.loader == nil {
+		return rec, nil
+	}
+	s, ok, err := d.loader.LoadSession(ctx, id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	d.PutSession(s)
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.sessions[id], nil
+}
+
+func (r *sessionRecord) good(now time.Time) bool {
+	s := r.live.Load()
+	return s != nil && now.Before(s.Ends)
+}
+
+// Subjects of tokens that are made of sessions; those of accounts that sign in
+// with a secret end in clientsSuffix.
+const (
+	usersSuffix    = "@users"
+	accountsSuffix = "@accounts"
+)
+
+// Subject is the sub claim of a session's tokens.
+func (s *Session) Subject() string {
+	if s.Account != "" {
+		return s.UID + accountsSuffix
+	}
+	return s.UID + usersSuffix
+}
+
+// SessionToken issues an access token of a session, good for the audiences.
+func (i *Issuer) SessionToken(s *Session, scopes []string, lifetime time.Duration, audiences ...string) (Secret, time.Time, error) {
+	now := time.Now().Truncate(time.Second)
+	expires := now.Add(lifetime)
+	if s.Ends.Before(expires) {
+		expires = s.Ends.Truncate(time.Second)
+	}
+	token, err := i.keys.sign(claims{
+		Issuer:    i.url,
+		Subject:   s.Subject(),
+		Audience:  audiences,
+		IssuedAt:  now.Unix(),
+		Expiry:    expires.Unix(),
+		ID:        randomText(16),
+		Username:  i.SessionPrincipal(s),
+		Scopes:    scopes,
+		Scope:     strings.Join(scopes, " "),
+		UID:       s.UID,
+		SessionID: s.ID,
+	})
+	return token, expires, err
+}
+
+// SessionPrincipal is the principal name of whose session it is.
+func (i *Issuer) SessionPrincipal(s *Session) string {
+	if s.Account != "" {
+		return i.PrincipalName(s.Organization, s.Account)
+	}
+	return i.UserPrincipalName(s.Organization, s.User)
+}
+
+// IDToken tells a client who has signed in. It is no access token: it names no
+// session, and its audience is the client.
+type IDToken struct {
+	Subject       string
+	Client        string
+	Nonce         string
+	Name          string
+	Email         string
+	Principal     string
+	Authenticated time.Time
+}
+
+// IDToken issues one, good for so long.
+func (i *Issuer) IDToken(t IDToken, lifetime time.Duration) (Secret, error) {
+	now := time.Now()
+	return i.keys.sign(struct {
+		Issuer        string `json:"iss"`
+		Subject       string `json:"sub"`
+		Audience      string `json:"aud"`
+		IssuedAt      int64  `json:"iat"`
+		Expiry        int64  `json:"exp"`
+		Authenticated int64  `json:"auth_time"`
+		Nonce         string `json:"nonce,omitempty"`
+		Name          string `json:"name,omitempty"`
+		Email         string `json:"email,omitempty"`
+		Principal     string `json:"https://vendor.io/username"`
+	}{i.url, t.Subject, t.Client, now.Unix(), now.Add(lifetime).Unix(), t.Authenticated.Unix(), t.Nonce, t.Name, t.Email, t.Principal})
+}
+
+// bindSession ties a token to its session, and to whose that is. A person who was
+// deleted and made again, or has another address, is another one.
+func (v *Verifier) bindSession(ctx context.Context, e *entry, c *claims) error {
+	if c.Expiry == 0 || c.Issuer != v.issuer.url {
+		return ErrInvalidToken
+	}
+	session, err := v.dir.session(ctx, c.SessionID)
+	if err != nil {
+		return err
+	}
+	if session == nil {
+		return ErrSessionEnded
+	}
+	was := session.live.Load()
+	if was == nil || was.Subject() != c.Subject || was.UID != c.UID {
+		return ErrSessionEnded
+	}
+	e.session = session
+	if was.Account != "" {
+		err = v.bindSessionAccount(e, was)
+	} else {
+		err = v.bindUser(e, was)
+	}
+	if err != nil {
+		return err
+	}
+	e.principal.SessionID, e.principal.TokenID = was.ID, c.ID
+	e.principal.ExpiresAt = time.Unix(c.Expiry, 0).UTC()
+	return nil
+}
+
+// bindUser: a person is good at every data plane of the organization, as far as
+// roles say.
+func (v *Verifier) bindUser(e *entry, s *Session) error {
+	e.user = v.dir.user(s.Organization, s.User)
+	user, ok := e.user.load()
+	if !ok || user.UID != s.UID {
+		return ErrUserGone
+	}
+	if user.Barred || !SameEmail(user.Email, s.Email) {
+		return ErrSessionEnded
+	}
+	e.userWas = user
+	e.principal = Principal{
+		Name:         v.issuer.UserPrincipalName(user.Organization, user.Name),
+		Organization: user.Organization, User: user.Name, UID: user.UID,
+	}
+	e.orgPrefix = OrganizationAudience(user.Organization) + ":"
+	return nil
+}
+
+// bindSessionAccount: whoever came by a link as an account ends with the
+// credentials that the account had then.
+func (v *Verifier) bindSessionAccount(e *entry, s *Session) error {
+	e.account, e.clientID = v.dir.account(s.Organization, s.Account), s.ClientID
+	account, ok := e.account.load()
+	if !ok || account.UID != s.UID {
+		return ErrAccountGone
+	}
+	e.accountWas = account
+	e.principal = v.principal(account)
+	e.principal.System = account.System
+	e.orgPrefix = OrganizationAudience(account.Organization) + ":"
+	if account.System {
+		e.orgPrefix = audiencePrefix
+	}
+	return nil
+}

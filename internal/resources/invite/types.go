@@ -1,0 +1,88 @@
+package invite
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"freshet/api/v1alpha1"
+)
+
+// InvitationLink is the request, and with its status the answer
+// (docs/spec/signin.md#invitations). It is never stored.
+type InvitationLink struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   InvitationLinkSpec   `json:"spec,omitempty"`
+	Status InvitationLinkStatus `json:"status,omitempty"`
+}
+
+// InvitationLinkSpec says what link to make.
+type InvitationLinkSpec struct {
+	LifetimeSeconds *int64 `json:"lifetimeSeconds,omitempty"`
+}
+
+// InvitationLinkStatus is the link.
+type InvitationLinkStatus struct {
+	URL            string       `json:"url,omitempty"`
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (in *InvitationLink) DeepCopyObject() runtime.Object {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	if in.Spec.LifetimeSeconds != nil {
+		seconds := *in.Spec.LifetimeSeconds
+		out.Spec.LifetimeSeconds = &seconds
+	}
+	out.Status.ExpirationTime = in.Status.ExpirationTime.DeepCopy()
+	return &out
+}
+
+// AddToScheme registers the kind beside those that are stored, and as its own
+// internal version.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &InvitationLink{})
+	internal := v1alpha1.SchemeGroupVersion
+	internal.Version = runtime.APIVersionInternal
+	scheme.AddKnownTypes(internal, &InvitationLink{})
+	return nil
+}
+
+// OpenAPIModelName is the kind's name in the OpenAPI documents.
+func (InvitationLink) OpenAPIModelName() string { return "io.vendor.cloud.v1alpha1.InvitationLink" }
+
+// Definitions describe the kind for the OpenAPI documents.
+func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	meta, end := metav1.ObjectMeta{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()
+	return map[string]common.OpenAPIDefinition{
+		InvitationLink{}.OpenAPIModelName(): {
+			Dependencies: []string{meta, end},
+			Schema: object("InvitationLink asks for a one-time link with which a person sets a password, and is answered with it.", map[string]spec.Schema{
+				"kind": text("InvitationLink."), "apiVersion": text("cloud.vendor.io/v1alpha1."),
+				"metadata": {SchemaProps: spec.SchemaProps{Ref: ref(meta)}},
+				"spec": object("What link to make.", map[string]spec.Schema{
+					"lifetimeSeconds": {SchemaProps: spec.SchemaProps{
+						Type: []string{"integer"}, Format: "int64",
+						Description: "How long the link is good: 60 to 2592000, 604800 (7 days) by default.",
+					}},
+				}),
+				"status": object("The link.", map[string]spec.Schema{
+					"url":            text("Where the person sets a password, once. Whoever has it can be the user."),
+					"expirationTime": {SchemaProps: spec.SchemaProps{Ref: ref(end)}},
+				}),
+			}),
+		},
+	}
+}
+
+func object(description string, properties map[string]spec.Schema) spec.Schema {
+	return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Description: description, Properties: properties}}
+}
+
+func text(description string) spec.Schema {
+	return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Description: description}}
+}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"freshet/internal/audit"
+	"freshet/internal/config"
+	"freshet/internal/control"
+	"freshet/internal/identity"
+	"freshet/internal/openid"
+	"freshet/internal/signin"
+	"freshet/internal/signin/etcdstore"
+	"freshet/internal/signinapi"
+	"freshet/internal/surface"
+)
+
+// signInPrefix is where the records of sign-ins are in etcd, beside the resources.
+func signInPrefix(cfg *config.Config) string { return cfg.Etcd.Prefix + "/signin/" }
+
+// openPeople makes what knows how people sign in. It knows who has only when the
+// users are known.
+func (s *server) openPeople() error {
+	opts := signin.Options{
+		Store:     etcdstore.New(s.etcd, signInPrefix(s.cfg), s.identity.sealer, s.log),
+		Directory: s.identity.directory, Issuer: s.identity.issuer, Audience: s.identity.addresses[0],
+		TokenLifetime: s.cfg.SignIn.TokenLifetime.Std(), SessionLifetime: s.cfg.SignIn.SessionLifetime.Std(), DeviceLifetime: s.cfg.SignIn.DeviceLifetime.Std(),
+		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
+		Log: s.log,
+	}
+	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
+		var secret []byte
+		if provider.ClientSecretFile != "" {
+			var err error
+			if secret, err = os.ReadFile(provider.ClientSecretFile); err != nil {
+				return fmt.Errorf("reading the secret for the OpenID provider: %w", err)
+			}
+		}
+		s.provider = openid.New(openid.Options{
+			Issuer: provider.Issuer, ClientID: provider.ClientID, ClientSecret: identity.NewSecret(strings.TrimSpace(string(secret))), Domains: provider.Domains,
+			RedirectURL: s.cfg.PublicURL() + signinapi.CallbackPath,
+		})
+		opts.Trusts = s.provider.Trusts
+	}
+	s.people = signin.New(opts)
+	s.identity.directory.AskSessions(s.people)
+	return nil
+}
+
+// signInPages is the surface on which people sign in.
+func (s *server) signInPages(options surface.Options) (*signinapi.API, error) {
+	opts := signinapi.Options{
+		People: s.people, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(), Origins: origins(s.cfg), Organization: s.cfg.Admin.Organization,
+		ProviderName: s.cfg.SignIn.OpenID.Name, Auditor: options.Auditor, Observe: s.signIns.count,
+	}
+	if s.provider != nil {
+		opts.Provider = s.provider
+	}
+	return signinapi.New(opts)
+}
+
+// origins are where browsers may have this server: its addresses, and those of its
+// own machine by their common names. What a request calls itself is not asked:
+// anybody's name can lead here.
+func origins(cfg *config.Config) []string {
+	var list []string
+	add := func(origin string) {
+		if origin = identity.CanonicalURL(origin); !slices.Contains(list, origin) {
+			list = append(list, origin)
+		}
+	}
+	for _, address := range addresses(cfg) {
+		u, err := url.Parse(address)
+		if err != nil {
+			continue
+		}
+		add(u.Scheme + "://" + u.Host)
+		host, port, err := net.SplitHostPort(u.Host)
+		if ip := net.ParseIP(host); err == nil && (host == "localhost" || host == "" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())) {
+			for _, name := range []string{"localhost", "127.0.0.1", "[::1]"} {
+				add(u.Scheme + "://" + name + ":" + port)
+			}
+		}
+	}
+	for _, name := range cfg.TLS.Names {
+		if _, port, err := net.SplitHostPort(cfg.HTTPS); err == nil && cfg.HTTPS != config.Off && !strings.Contains(name, "*") {
+			add("https://" + net.JoinHostPort(name, port))
+		}
+	}
+	return slices.DeleteFunc(list, func(origin string) bool { return !identity.IsBaseURL(origin) || strings.Contains(origin, "://0.0.0.0") })
+}
+
+// firstLinkLifetime is how long the link of the first start is good: somebody may
+// have a look around first.
+const firstLinkLifetime = time.Hour
+
+// adminLink makes a one-time link for the owner of the server.
+func (s *server) adminLink(ctx context.Context, lifetime time.Duration) (link string, ends time.Time, err error) {
+	token, ends, err := s.people.AdminLink(ctx, lifetime)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	s.Record(audit.Record{
+		Time: time.Now(), Surface: "control", Verb: "create", Resource: "links", Decision: audit.Allowed,
+		Principal: s.identity.operator.Name, Organization: s.cfg.Admin.Organization,
+	})
+	return signinapi.LinkURL(s.cfg.PublicURL(), token.Reveal()), ends, nil
+}
+
+// serveLink answers freshet admin link.
+func (s *server) serveLink(ctx context.Context, caller *control.Conn) error {
+	link, ends, err := s.adminLink(ctx, signin.AdminLinkLifetime)
+	if err != nil {
+		return err
+	}
+	return caller.Reply(control.Reply{Link: link, Ends: ends})
+}

@@ -1,0 +1,206 @@
+package signin
+
+import (
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"freshet/internal/identity"
+)
+
+// apply brings a record into force as it is stored, nil for one that is gone. Late
+// and repeated news change nothing.
+func (s *Service) apply(key string, value []byte, revision int64) {
+	if !strings.HasPrefix(key, people) && !strings.HasPrefix(key, sessions) && !strings.HasPrefix(key, grants) {
+		return // found by who holds its secret, and by nobody else
+	}
+	if value == nil {
+		s.forget(key, revision)
+		return
+	}
+	var next held
+	switch {
+	case strings.HasPrefix(key, people):
+		var p person
+		if !s.decode(key, value, &p) {
+			return
+		}
+		next = held{subject: p.Subject, password: p.Password != "", invited: p.Invitation.Ends}
+	case strings.HasPrefix(key, sessions):
+		var b session
+		if !s.decode(key, value, &b) {
+			return
+		}
+		next = held{subject: b.Subject, begun: b.Begun, ends: b.Ends}
+	default:
+		var g grant
+		if !s.decode(key, value, &g) {
+			return
+		}
+		next = held{subject: g.Subject, begun: g.Begun, ends: g.Ends}
+		if g.Session != "" {
+			next.session = sessions + g.Session
+		}
+	}
+	s.keep(key, next, revision)
+}
+
+func (s *Service) decode(key string, value []byte, into any) bool {
+	if err := json.Unmarshal(value, into); err != nil {
+		s.opts.Log.Error("a stored record of sign-ins is damaged and is left out", slog.String("sort", sort(key)))
+		return false
+	}
+	return true
+}
+
+func (s *Service) keep(key string, next held, revision int64) {
+	s.mu.Lock()
+	was, known := s.index.held.Get(key)
+	if !s.index.held.Put(key, revision, next) {
+		s.mu.Unlock()
+		return
+	}
+	s.index.link(next.subject.UID, key)
+	s.index.link(next.session, key)
+	s.mu.Unlock()
+	switch {
+	case strings.HasPrefix(key, grants):
+		s.opts.Directory.PutSession(next.identity(key))
+	case strings.HasPrefix(key, people) && (!known || was != next):
+		s.tellChange(next.subject)
+	}
+}
+
+func (s *Service) forget(key string, revision int64) {
+	s.mu.Lock()
+	was, known := s.index.held.Get(key)
+	s.index.held.Delete(key, revision)
+	if known {
+		s.index.unlink(was.subject.UID, key)
+		s.index.unlink(was.session, key)
+	}
+	s.mu.Unlock()
+	if id, ok := strings.CutPrefix(key, grants); ok {
+		s.opts.Directory.EndSession(id)
+	}
+	if known && strings.HasPrefix(key, people) {
+		s.tellChange(was.subject)
+	}
+}
+
+// end makes the tokens of a grant worthless, here and now.
+func (s *Service) end(key string) {
+	if id, ok := strings.CutPrefix(key, grants); ok {
+		s.opts.Directory.EndSession(id)
+	}
+}
+
+// over says whether a record is of no use any more: its time is up, or whose it is
+// has gone.
+func (s *Service) over(key string, value []byte, now time.Time) bool {
+	if strings.HasPrefix(key, people) {
+		var p person
+		if json.Unmarshal(value, &p) != nil {
+			return false // somebody may want to look at it
+		}
+		return s.orphan(p.Subject, p.Begun, now) || p.Password == "" && !now.Before(p.Invitation.Ends)
+	}
+	var e ends
+	if json.Unmarshal(value, &e) != nil || e.Ends.IsZero() {
+		return false
+	}
+	if !now.Before(e.Ends) {
+		return true
+	}
+	var of struct {
+		Subject Subject   `json:"subject"`
+		Session string    `json:"session"`
+		Begun   time.Time `json:"begun"`
+	}
+	if json.Unmarshal(value, &of) != nil || of.Subject == (Subject{}) {
+		return false
+	}
+	return s.orphan(of.Subject, of.Begun, now) || of.Session != "" && now.Sub(of.Begun) > newsTake && !s.known(sessions+of.Session)
+}
+
+// newsTake is longer than news of another replica take.
+const newsTake = 10 * time.Minute
+
+// orphan says that a record is nobody's any more, and not of somebody of whom this
+// replica has not heard yet.
+func (s *Service) orphan(of Subject, begun, now time.Time) bool {
+	_, alive := s.Alive(of)
+	return !alive && now.Sub(begun) > newsTake
+}
+
+func (s *Service) known(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.index.held.Get(key)
+	return ok
+}
+
+// keysOf lists the sessions and grants of somebody, or the grants of a session.
+func (s *Service) keysOf(of string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.index.belongs[of]))
+}
+
+// Alive says whether somebody is still who they were, and what to call them.
+func (s *Service) Alive(of Subject) (display string, ok bool) {
+	if of.Account != "" {
+		account, ok := s.opts.Directory.Account(of.Organization, of.Account)
+		if !ok || account.UID != of.UID || !account.Accepts(of.ClientID) {
+			return "", false
+		}
+		if account.System {
+			return "System administrator", true
+		}
+		return account.Name, true
+	}
+	user, ok := s.opts.Directory.User(of.Organization, of.User)
+	if !ok || user.UID != of.UID || user.Barred || !identity.SameEmail(user.Email, of.Email) {
+		return "", false
+	}
+	if user.DisplayName != "" {
+		return user.DisplayName, true
+	}
+	return user.Email, true
+}
+
+// State is what a person can sign in with.
+type State struct {
+	Password bool
+	Provider bool      // one elsewhere may vouch for them
+	Invited  time.Time // until when a link is good; zero when there is none
+}
+
+// StateOf tells it of a user.
+func (s *Service) StateOf(uid, email string) State {
+	state := State{Provider: s.opts.Trusts != nil && s.opts.Trusts(email)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.index.held.Get(people + uid)
+	if !ok || uid == "" || !identity.SameEmail(p.subject.Email, email) {
+		return state
+	}
+	state.Password, state.Invited = p.password, p.invited
+	return state
+}
+
+func (h *held) identity(key string) identity.Session {
+	return sessionOf(strings.TrimPrefix(key, grants), h.subject, h.ends)
+}
+
+func (g *grant) identity(id string) identity.Session { return sessionOf(id, g.Subject, g.Ends) }
+
+func sessionOf(id string, of Subject, ends time.Time) identity.Session {
+	return identity.Session{
+		ID: id, Organization: of.Organization, User: of.User, Account: of.Account,
+		UID: of.UID, Email: of.Email, ClientID: of.ClientID, Ends: ends,
+	}
+}

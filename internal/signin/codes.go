@@ -1,0 +1,122 @@
+package signin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"time"
+
+	"freshet/internal/identity"
+)
+
+// codeLifetime is how long a client may take to use an authorization code.
+const codeLifetime = time.Minute
+
+// CodeRequest is what a client asks for on behalf of who has signed in.
+type CodeRequest struct {
+	Client    string
+	Redirect  string
+	Challenge string // of RFC 7636, S256
+	Nonce     string
+}
+
+// NewCode makes an authorization code of a session.
+func (s *Service) NewCode(ctx context.Context, in *Session, r CodeRequest) (identity.Secret, error) {
+	token := identity.GenerateSecret()
+	record := code{
+		Subject: in.Subject, Client: r.Client, Session: in.ID, Redirect: r.Redirect, Challenge: r.Challenge, Nonce: r.Nonce,
+		Begun: in.Begun, Ends: time.Now().UTC().Add(codeLifetime),
+	}
+	return token, s.write(ctx, codes+hashOf(token.Reveal()), record, 0)
+}
+
+// UseCode exchanges an authorization code for a grant. A code that is used twice
+// has been stolen: what came of it ends (RFC 6749 §4.1.2).
+func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier string) (*Grant, error) {
+	if token == "" || len(token) > maxToken {
+		return nil, ErrInvalidGrant
+	}
+	key := codes + hashOf(token)
+	record, revision, ok, err := read[code](ctx, s.opts.Store, key)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !ok || !time.Now().Before(record.Ends):
+		return nil, ErrInvalidGrant
+	case record.Grant != "":
+		return nil, errors.Join(ErrInvalidGrant, s.drop(ctx, key), s.drop(ctx, grants+record.Grant))
+	case record.Client != client || record.Redirect != redirect || !proves(verifier, record.Challenge):
+		// Whoever has the code and not the rest is not who asked for it.
+		return nil, errors.Join(ErrInvalidGrant, s.drop(ctx, key))
+	}
+	in, _, there, err := read[session](ctx, s.opts.Store, sessions+record.Session)
+	if err != nil {
+		return nil, err
+	}
+	if !there || !time.Now().Before(in.Ends) {
+		return nil, ErrInvalidGrant
+	}
+	record.Grant = newID()
+	err = s.write(ctx, key, record, revision)
+	if errors.Is(err, ErrChanged) {
+		return s.UseCode(ctx, token, client, redirect, verifier) // it was used meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.newGrant(ctx, record.Grant, client, record.Subject, &in, record.Session, record.Begun)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.stillUsedOnce(ctx, key, g); err != nil {
+		return nil, err
+	}
+	g.Nonce = record.Nonce
+	return g, nil
+}
+
+// stillUsedOnce ends a grant whose code was used again while it was being made: who
+// did that has removed the code.
+func (s *Service) stillUsedOnce(ctx context.Context, key string, g *Grant) error {
+	record, _, there, err := read[code](ctx, s.opts.Store, key)
+	if err != nil {
+		return err
+	}
+	if !there || record.Grant != g.ID {
+		return errors.Join(ErrInvalidGrant, s.drop(ctx, grants+g.ID))
+	}
+	return nil
+}
+
+// proves says whether a verifier is that of a challenge (RFC 7636 §4.6).
+func proves(verifier, challenge string) bool {
+	if !IsVerifier(verifier) {
+		return false
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
+}
+
+// IsVerifier says whether text has the form of a code verifier (RFC 7636 §4.1).
+func IsVerifier(text string) bool {
+	if len(text) < 43 || len(text) > 128 {
+		return false
+	}
+	for _, r := range text {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '.', r == '_', r == '~':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// IsChallenge says whether text is a SHA-256 as code challenges have it.
+func IsChallenge(text string) bool {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	return err == nil && len(raw) == sha256.Size
+}

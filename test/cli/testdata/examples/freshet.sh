@@ -1,0 +1,1 @@
+cp freshet-data/admin.json credentials.json
