@@ -13,6 +13,7 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
+	"freshet/internal/records"
 )
 
 func TestProduceConsumeAck(t *testing.T) {
@@ -290,6 +291,44 @@ func TestDelayedDelivery(t *testing.T) {
 	late.DeliverAt = time.Now().Add(time.Second).UnixMilli()
 	_, err = c.Produce(ctx, name, late)
 	wantErr(t, err, messaging.ErrNoDelay)
+}
+
+// TestDeadLettersOfRecords: a record of the stream protocol has headers of any name,
+// and its dead letter has them too.
+func TestDeadLettersOfRecords(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 0)
+	c.do(c.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest}, map[string]string{messaging.PropertyMaxRedeliver: "0"}))
+	dead := topic("orders-s-DLQ")
+	c.subscribe(dead, "dead-letter-reader")
+	builder := records.NewBuilder(nil, 0)
+	odd := []string{"\x00producer", "\x00x", "a b\r\n", "", "ORIGIN_MESSAGE_ID"}
+	var headers []records.Header
+	for _, key := range odd {
+		headers = append(headers, records.Header{Key: []byte(key), Value: []byte("v" + key)})
+	}
+	builder.Add(&records.Record{Value: []byte("poison"), Headers: headers})
+	stream, err := c.StreamTopic(ctx, name)
+	c.do(err)
+	placed, err := stream.Append(ctx, 0, builder.Finish())
+	c.do(err)
+	c.do(placed.Wait(ctx))
+	got := c.receiveOne(name, "s")
+	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
+	letter := c.receiveOne(dead, "dead-letter-reader")
+	if len(letter.Properties) != len(odd)+1 || letter.Properties[0].Key != "ORIGIN_MESSAGE_ID" || letter.Properties[0].Value != got.ID.String() {
+		t.Fatalf("got %q, want the origin %s and %q", letter.Properties, got.ID, odd)
+	}
+	for i, key := range odd {
+		if p := letter.Properties[i+1]; p.Key != key || p.Value != "v"+key {
+			t.Errorf("header %d: got %q, want %q", i, p, key)
+		}
+	}
+	if letter.Producer != "" || string(letter.Payload) != "poison" {
+		t.Errorf("got producer %q and payload %q, want none and poison", letter.Producer, letter.Payload)
+	}
 }
 
 func TestDeadLetters(t *testing.T) {

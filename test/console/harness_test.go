@@ -35,7 +35,7 @@ var (
 	site        string // where the browser goes: the server, or what stands before it
 	browser     context.Context
 	screenshots string
-	binary      string
+	executable  string // of the server
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -58,10 +58,10 @@ func run(m *testing.M) int {
 		return fail(err)
 	}
 	defer os.RemoveAll(dir)
-	binary = os.Getenv("FRESHET_BIN")
-	if binary == "" {
-		binary = filepath.Join(dir, "freshet")
-		build := exec.Command("go", "build", "-o", binary, "./cmd/freshet")
+	executable = os.Getenv("FRESHET_BIN")
+	if executable == "" {
+		executable = filepath.Join(dir, "freshet")
+		build := exec.Command("go", "build", "-o", executable, "./cmd/freshet")
 		build.Dir = root
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
@@ -77,7 +77,7 @@ func run(m *testing.M) int {
 		site = front.URL
 		options.Env = []string{"FRESHET_BASE_URL=" + site} // sign-in leads back to addresses of the server only
 	}
-	if server, err = testserver.Start(ctx, binary, dir, options); err != nil {
+	if server, err = testserver.Start(ctx, executable, dir, options); err != nil {
 		return fail(err)
 	}
 	defer server.Kill()

@@ -64,7 +64,8 @@ func TestPeople(t *testing.T) {
 	if err != nil || status >= 300 {
 		t.Fatalf("deleting the user: %d %s %v", status, text, err)
 	}
-	mary.says("Sign in again") // by herself she does nothing: the watch ends
+	mary.click("Instances")
+	mary.says("Sign in again")
 	mary.shoot("signin-people-again-1440-light")
 }
 
@@ -80,7 +81,7 @@ func TestAdministratorLink(t *testing.T) {
 	if err := json.Unmarshal(text, &found); err != nil || len(found.Types) == 0 {
 		t.Fatalf("people cannot sign in: %s %v", text, err)
 	}
-	made, err := exec.CommandContext(t.Context(), binary, "admin", "link", "--data-dir", server.DataDir).Output()
+	made, err := exec.CommandContext(t.Context(), executable, "admin", "link", "--data-dir", server.DataDir).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

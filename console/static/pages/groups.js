@@ -71,7 +71,7 @@ function detail(ctx) {
     return html`${heading({ title: name, crumbs, badge: state(g), sub: html`Tenant ${tenant}`, actions: html`${button('Move…', { icon: 'clock', permission: move, onclick: () => reset() })}${button('Delete', { icon: 'trash', kind: 'danger', permission: 'messaging.subscriptions.delete', onclick: remove })}` })}
       <div class="stats slim">${[['Behind', count(g.lag)], ['Members', count(g.members.length)], ['Partitions', count(g.offsets.length)], ['Generation', count(g.generation)], ['Protocol', g.protocol || '–']].map(([k, v]) => html`<div class="card stat"><span>${k}</span><b>${v}</b></div>`)}</div>
       ${tabs(views(g))}${tabOf(views(g)) === 'lag' ? g.offsets.length ? table({
-        rows: g.offsets, noun: 'partitions', label: 'Lag of each partition',
+        rows: g.offsets, noun: g.offsets.length === 1 ? 'partition' : 'partitions', label: 'Lag of each partition',
         columns: [{ title: 'Topic', text: o => o.topic_name, cell: o => html`<a href=${topicLink(o.topic_name)}>${o.topic_name}</a>` }, { title: 'Behind', text: o => o.lag, cell: o => html`<span class="lag"><span class="meter"><i .style=${`width:${o.lag / most * 100}%`}></i></span>${count(o.lag)}</span>`, width: '190px' },
           { title: 'Partition', text: o => o.partition_id, num: true, width: '80px', said: true }, { title: 'Offset', text: o => o.offset, cell: o => count(o.offset), num: true, width: '100px', said: true }, { title: 'End', text: o => o.end_offset, cell: o => count(o.end_offset), num: true, width: '100px', said: true },
           { title: 'Committed', text: o => o.committed_at, cell: o => o.committed_at ? ago(o.committed_at) : '–', width: '110px', wide: true },

@@ -28,6 +28,7 @@ export function detail(ctx) {
   const parts = { tail: tailTab(page), produce: produceTab(page), subscriptions: subscriptions(page), playground: playground(page), schema: schemaTab(page), settings: settings(page) }
   const crumbs = [['Topics', link(org, 'topics', [at.name])], [`${tenant}/${namespace}`, link(org, 'topics', [at.name], { ns: `${tenant}/${namespace}` })]]
   const views = () => [['tail', 'Tail'], ['produce', 'Produce'], ['subscriptions', 'Subscriptions', stats.data ? Object.keys(stats.data.subscriptions).length : null], ['playground', 'Playground'], ['schema', 'Schema'], ['settings', 'Settings']]
+  let seen = ''
   const remove = () => {
     let force = false
     confirm({
@@ -44,12 +45,13 @@ export function detail(ctx) {
     if (stats.state === 'gone') return html`${heading({ title: topic, crumbs })}${empty({ icon: 'topics', title: 'There is no such topic', text: 'It may have been deleted.', href: link(org, 'topics', [at.name]), more: 'All topics' })}`
     const s = stats.data
     const now = tabOf(views())
+    if (now !== seen) { seen = now; requestAnimationFrame(() => document.querySelector('.tabs [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' })) }
     return html`${heading({
       title: topic, crumbs, badge: html`${t.partitions ? badge('info', `${t.partitions} partitions`) : nothing}`, sub: copyText(t.full),
       actions: button('Delete', { icon: 'trash', kind: 'danger', permission: 'messaging.topics.delete', onclick: remove }),
     })}
     ${stats.error && !s ? failure(stats.error, () => stats.again()) : nothing}
-    ${s ? html`<div class="stats slim">${[['In', `${short(s.msgRateIn)}/s`], ['Out', `${short(s.msgRateOut)}/s`], ['Messages in', count(s.msgInCounter), 'since the server started'], ['Stored', bytes(s.storageSize)], ['Backlog', count(Object.values(s.subscriptions).reduce((n, x) => n + x.msgBacklog, 0))], ['Last message', s.lastPublishTimestamp ? ago(s.lastPublishTimestamp) : 'never']].map(([k, v, title]) => html`<div class="card stat" title=${title ?? nothing}><span>${k}</span><b>${v}</b></div>`)}</div>` : nothing}
+    ${s ? html`<div class="stats slim">${[['In', `${short(s.msgRateIn)}/s`], ['Out', `${short(s.msgRateOut)}/s`], ['Messages in', count(s.msgInCounter), 'since the server started'], ['Stored', bytes(s.storageSize)], ['Backlog', count(Object.values(s.subscriptions).reduce((n, x) => n + x.msgBacklog, 0))], ['Latest', s.lastPublishTimestamp ? ago(s.lastPublishTimestamp) : 'never']].map(([k, v, title]) => html`<div class="card stat" title=${title ?? nothing}><span>${k}</span><b>${v}</b></div>`)}</div>` : nothing}
     ${tabs(views())}${parts[now]()}`
   }
 }
