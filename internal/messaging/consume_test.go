@@ -319,11 +319,11 @@ func TestDeadLettersOfRecords(t *testing.T) {
 	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
 	letter := c.receiveOne(dead, "dead-letter-reader")
 	if len(letter.Properties) != len(odd)+1 || letter.Properties[0].Key != "ORIGIN_MESSAGE_ID" || letter.Properties[0].Value != got.ID.String() {
-		t.Fatalf("got %q, want the origin %s and %q", letter.Properties, got.ID, odd)
+		t.Fatalf("got %+v, want the origin %s and %q", letter.Properties, got.ID, odd)
 	}
 	for i, key := range odd {
 		if p := letter.Properties[i+1]; p.Key != key || p.Value != "v"+key {
-			t.Errorf("header %d: got %q, want %q", i, p, key)
+			t.Errorf("header %d: got %+v, want %q", i, p, key)
 		}
 	}
 	if letter.Producer != "" || string(letter.Payload) != "poison" {

@@ -1,7 +1,6 @@
 package messaging_test
 
 import (
-	"fmt"
 	"testing"
 
 	"freshet/internal/messaging"
