@@ -180,7 +180,8 @@ func (c *Client) Wait(ctx context.Context, ref Ref, done func(Object) (bool, err
 			return object, failed
 		case ctx.Err() != nil:
 			return object, fmt.Errorf("waiting for %s: %w", ref, context.Cause(ctx))
-		case err != nil && !errors.Is(err, client.ErrUnavailable) && !(errors.As(err, &refused) && refused.Status == http.StatusGone):
+		case errors.As(err, &refused) && refused.Status == http.StatusGone: // too long ago
+		case err != nil && !errors.Is(err, client.ErrUnavailable):
 			return object, err
 		}
 		select { // the connection ended: look again, and not too often

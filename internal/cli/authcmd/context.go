@@ -129,6 +129,10 @@ func newContextUse(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if set := env.Getenv("FRESHET_CONTEXT"); set != "" && set != args[0] {
+				_, err = fmt.Fprintf(env.Err, "Warning: FRESHET_CONTEXT is %s, and wins in this shell.\n", set)
+				return err
+			}
 			_, err = fmt.Fprintf(env.Out, "commands use the context %s\n", args[0])
 			return err
 		},

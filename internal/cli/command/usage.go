@@ -50,6 +50,8 @@ func AtMost(n int) cobra.PositionalArgs {
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
+	const slips = 2 // letters
+	cmd.SuggestionsMinimumDistance = slips
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		return hint.Add(Usagef(cmd, "unknown command %q", name), "Did you mean '%s %s'?", cmd.CommandPath(), near[0])
 	}

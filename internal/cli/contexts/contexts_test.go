@@ -73,6 +73,14 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want an error that is %s", name, c, err, tc.kind)
 		}
 	}
+	foreign := filepath.Join(dir, "foreign") // somebody else's trap for who calls a command there
+	write(t, filepath.Join(foreign, "kubeconfig"), "clusters:\n- name: freshet\n  cluster: {server: 'https://evil.example'}\n")
+	if err := os.Chmod(write(t, filepath.Join(foreign, "admin.token"), "t"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := contexts.Resolve(contexts.Selection{File: none, DataDir: foreign}); errs.KindOf(err) != errs.Denied {
+		t.Errorf("a token that others can read: got %+v, %v; want it refused", c, err)
+	}
 	if _, err := contexts.Resolve(contexts.Selection{File: none, DataDir: empty}); hint.Of(err) == "" {
 		t.Errorf("%v has no hint", err)
 	}

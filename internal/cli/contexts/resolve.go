@@ -92,12 +92,19 @@ func find(s Selection) (Context, error) {
 // machine: its administrator, at the address that it wrote down when it started.
 func Local(dataDir string) (Context, error) {
 	token := filepath.Join(dataDir, "admin.token")
-	if _, err := os.Stat(token); err != nil {
+	info, err := os.Stat(token)
+	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return Context{}, fmt.Errorf("looking for a server on this machine: %w", err)
 		}
 		return Context{}, hint.Add(errs.Newf(errs.NotFound, "there is no context, and no server has run in %s", dataDir),
 			"Start one here with 'freshet serve', or sign in to another with 'freshet login CREDENTIALS-FILE'.")
+	}
+	// A server writes it for its owner alone. What others can read may have been put
+	// here by others, for whoever calls a command in this directory.
+	if info.Mode().Perm()&0o077 != 0 {
+		return Context{}, hint.Add(errs.Newf(errs.Denied, "%s can be read by others: it is not as a server leaves it", token),
+			"If the server is yours, close it with 'chmod 600 %s'; else name the server that you mean with --context.", token)
 	}
 	c := Context{Name: LocalName, Cluster: DefaultCluster, Credential: Credential{TokenFile: token}}
 	text, err := os.ReadFile(filepath.Join(dataDir, "kubeconfig"))

@@ -61,7 +61,7 @@ It answers yes or no; the exit code is 0 for yes and 4 for no.`,
 				return err
 			}
 			var answer string
-			yes := false
+			var yes bool
 			if len(args) == 2 {
 				yes, answer, err = ask.verb(cmd.Context(), args[0], args[1])
 			} else {

@@ -199,7 +199,7 @@ func (s *session) eventTable(ctx context.Context, ref resources.Ref, uid string)
 		FieldSelector: "involvedObject.name=" + ref.Name + ",involvedObject.kind=" + ref.Kind.Kind,
 	})
 	if err != nil {
-		return nil //nolint:nilerr // what happened is extra
+		return nil // what happened is extra
 	}
 	t := &output.Table{Columns: output.Columns("  Age", "Type", "Reason", "Message")}
 	slices.SortFunc(list, func(a, b resources.Object) int {

@@ -262,7 +262,8 @@ func (g *get) follow(cmd *cobra.Command, what selected) error {
 		return command.Usagef(cmd, "-w follows one kind, or one object, at a time")
 	}
 	var kind resources.Kind
-	organization, o := "", g.list
+	var organization string
+	o := g.list
 	if len(what.refs) == 1 {
 		kind, organization = what.refs[0].Kind, what.refs[0].Organization
 		o.FieldSelector = resources.Name(what.refs[0].Name)

@@ -154,17 +154,13 @@ func complete(env *command.Env) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		word, prefix := "", ""
+		var word, prefix string
 		switch {
 		case strings.Contains(typed, "/"):
 			word, _, _ = strings.Cut(typed, "/")
 			prefix = word + "/"
 		case len(args) == 0:
-			var offers []cobra.Completion
-			for _, name := range append(s.words(), "all") {
-				offers = append(offers, name)
-			}
-			return offers, cobra.ShellCompDirectiveNoFileComp
+			return append(s.words(), "all"), cobra.ShellCompDirectiveNoFileComp
 		default:
 			word, _, _ = strings.Cut(args[0], "/")
 			if strings.Contains(args[0], "/") {
