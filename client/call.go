@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -147,8 +148,11 @@ func (c *Client) sendAs(ctx context.Context, r *Request, token Token) (*http.Res
 	if err != nil {
 		return nil, permanent(fmt.Errorf("making the call: %w", err))
 	}
-	for name, values := range r.Header {
-		request.Header[http.CanonicalHeaderKey(name)] = values
+	if strings.ContainsFunc(token.Value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, permanent(fmt.Errorf("%w: what was given as a token is none: it has blanks, line breaks or other characters", ErrUnauthenticated))
+	}
+	if err := setHeader(request, r.Header); err != nil {
+		return nil, permanent(err)
 	}
 	request.Header.Set("User-Agent", c.agent)
 	if token.Value != "" {
@@ -163,4 +167,18 @@ func (c *Client) sendAs(ctx context.Context, r *Request, token Token) (*http.Res
 		return nil, newError(response)
 	}
 	return response, nil
+}
+
+// setHeader copies header fields. One that HTTP cannot carry is an error that no
+// repetition mends.
+func setHeader(request *http.Request, header http.Header) error {
+	for name, values := range header {
+		for _, value := range values {
+			if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+				return fmt.Errorf("%w: %s has a character that HTTP cannot carry", ErrInvalid, name)
+			}
+		}
+		request.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	return nil
 }

@@ -256,6 +256,36 @@ func TestRefusedTokenIsReplacedOnce(t *testing.T) {
 	}
 }
 
+// TestWhatHTTPCannotCarry is told at once, and not sent again and again.
+func TestWhatHTTPCannotCarry(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		token string
+		key   string
+		want  error
+	}{
+		"a token of two lines":      {"first\nsecond", "", client.ErrUnauthenticated},
+		"a key with a control byte": {"token", "a\x00b", client.ErrInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := &answers{list: []answer{{status: 201}}}
+				conn := newClient(t, client.Config{Transport: server, TokenSource: client.StaticToken(c.token)})
+				p := conn.Topic("t").NewProducer(client.ProducerOptions{})
+				begin := time.Now()
+				_, err := p.Produce(t.Context(), client.Message{Value: []byte("v"), IdempotencyKey: c.key})
+				if !errors.Is(err, c.want) || server.count != 0 || time.Since(begin) > time.Second {
+					t.Errorf("got %v after %d calls and %s, want %v at once", err, server.count, time.Since(begin), c.want)
+				}
+				if err := p.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	for _, value := range []any{

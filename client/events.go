@@ -15,6 +15,7 @@ const maxEvent = 32 << 20
 type event struct {
 	kind string
 	data []byte
+	beat bool // a comment: the server has had nothing to send for a while
 }
 
 // events reads server-sent events.
@@ -26,7 +27,7 @@ func newEvents(body io.Reader) *events {
 	return &events{lines: lines}
 }
 
-// next returns the next event; a comment, the heartbeat, is one without a kind.
+// next returns the next event; a comment, the server's heartbeat, is one of them.
 // The data is good until the next call.
 func (e *events) next() (event, error) {
 	next := event{}
@@ -38,6 +39,8 @@ func (e *events) next() (event, error) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
+		case "":
+			next.beat = true
 		case "event":
 			next.kind = string(value)
 		case "data":

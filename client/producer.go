@@ -34,6 +34,9 @@ type ProducerOptions struct {
 	// DeliveryTimeout is how long a batch is tried when the server does not answer
 	// or is busy; a minute when zero.
 	DeliveryTimeout time.Duration
+	// Encoder makes payloads for SendValue: schemas.Codec.ForSubject by the
+	// registry, schemas.TopicCodec by the topic's own schema.
+	Encoder Encoder
 	// NoIdempotencyKeys leaves out the keys that messages are given. Nothing is
 	// sent again then when it is not known whether it was stored: a message is
 	// stored at most once.
@@ -142,6 +145,24 @@ func (p *Producer) Send(ctx context.Context, m Message, done func(Produced, erro
 		p.settled(1)
 		return context.Cause(ctx)
 	}
+}
+
+// Encoder makes a message's payload of a value: it sets Value, and SchemaVersion
+// where the payload has one.
+type Encoder interface {
+	EncodeMessage(ctx context.Context, value any, into *Message) error
+}
+
+// SendValue is Send for a value, which the Producer's Encoder makes the payload
+// of. What cannot be encoded is an error here, and nothing is sent.
+func (p *Producer) SendValue(ctx context.Context, value any, m Message, done func(Produced, error)) error {
+	if p.options.Encoder == nil {
+		return errors.New("the producer has no encoder for values: set ProducerOptions.Encoder")
+	}
+	if err := p.options.Encoder.EncodeMessage(ctx, value, &m); err != nil {
+		return err
+	}
+	return p.Send(ctx, m, done)
 }
 
 // Produce sends a message and waits until it is stored. When ctx ends first the

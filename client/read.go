@@ -5,18 +5,14 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"time"
+	"strconv"
 )
-
-// readIdle is how long Read waits for a message that it expects. What it expects
-// may be gone: trimmed, or not a message for readers.
-const readIdle = 3 * time.Second
 
 // Read reads the messages that a topic has now, from a position on, and disturbs
 // no subscription. It ends when it has read all that were there when it began.
 func (t *Topic) Read(ctx context.Context, from Position) iter.Seq2[*Received, error] {
 	return func(yield func(*Received, error) bool) {
-		ends, err := t.ends(ctx)
+		ends, err := t.ends(ctx, from)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -24,16 +20,16 @@ func (t *Topic) Read(ctx context.Context, from Position) iter.Seq2[*Received, er
 		if len(ends) == 0 {
 			return
 		}
-		idle, cancel := context.WithCancel(ctx)
+		// What is at an end may be nothing for readers, or may be gone. Then the
+		// server's heartbeat, which comes after fifteen seconds without a message,
+		// says that there is no more.
+		reading, cancel := context.WithCancel(ctx)
 		defer cancel()
-		timer := time.AfterFunc(readIdle, cancel)
-		defer timer.Stop()
-		for received, err := range t.Tail(idle, from) {
+		for received, err := range t.tail(reading, from, cancel) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			timer.Stop()
 			id, err := parseID(received.StringID)
 			if err != nil {
 				yield(nil, err)
@@ -49,31 +45,43 @@ func (t *Topic) Read(ctx context.Context, from Position) iter.Seq2[*Received, er
 			if len(ends) == 0 {
 				return
 			}
-			timer.Reset(readIdle)
 		}
 	}
 }
 
-// ends are the last entries of the partitions that have messages; the partition
-// of a topic without any is -1.
-func (t *Topic) ends(ctx context.Context) (map[int64]int64, error) {
+// ends are the last entries of the partitions that have messages from a position
+// on; the partition of a topic without any is -1.
+func (t *Topic) ends(ctx context.Context, from Position) (map[int64]int64, error) {
+	ends := make(map[int64]int64)
+	if from == (Position{}) || from == Latest {
+		return ends, t.err
+	}
 	partitions, err := t.Partitions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ends := make(map[int64]int64)
 	if partitions == 0 {
-		return ends, t.end(ctx, -1, ends)
+		return ends, t.end(ctx, from, -1, ends)
 	}
 	for i := range partitions {
-		if err := t.partition(i).end(ctx, int64(i), ends); err != nil {
+		if err := t.partition(i).end(ctx, from, int64(i), ends); err != nil {
 			return nil, err
 		}
 	}
 	return ends, nil
 }
 
-func (t *Topic) end(ctx context.Context, partition int64, ends map[int64]int64) error {
+func (t *Topic) end(ctx context.Context, from Position, partition int64, ends map[int64]int64) error {
+	if !from.time.IsZero() {
+		since := strconv.FormatInt(max(from.time.UnixMilli(), 0), 10)
+		err := t.call(ctx, http.MethodGet, t.admin("/messageid/"+since), nil, nil, nil)
+		if errors.Is(err, ErrNotFound) {
+			return nil // nothing has come since
+		}
+		if err != nil {
+			return err
+		}
+	}
 	var stats struct {
 		Entries int64  `json:"numberOfEntries"`
 		Last    string `json:"lastConfirmedEntry"`
@@ -84,10 +92,14 @@ func (t *Topic) end(ctx context.Context, partition int64, ends map[int64]int64) 
 	if stats.Entries == 0 {
 		return nil
 	}
-	id, err := parseID(stats.Last)
+	last, err := parseID(stats.Last)
 	if err != nil {
 		return errors.New("the server's statistics have no last entry")
 	}
-	ends[partition] = id.entry
+	at, err := parseID(from.id)
+	if err == nil && at.partition == partition && (at.entry > last.entry || from.after && at.entry == last.entry) {
+		return nil // it begins behind the last
+	}
+	ends[partition] = last.entry
 	return nil
 }

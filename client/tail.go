@@ -18,12 +18,17 @@ import (
 // the last message, so that none is missing; on a topic with partitions a message
 // may then come out of its place, but none comes twice.
 func (t *Topic) Tail(ctx context.Context, from Position) iter.Seq2[*Received, error] {
+	return t.tail(ctx, from, func() {})
+}
+
+// tail is Tail that says when the server has nothing to send for a while.
+func (t *Topic) tail(ctx context.Context, from Position, quiet func()) iter.Seq2[*Received, error] {
 	return func(yield func(*Received, error) bool) {
 		if t.err != nil {
 			yield(nil, t.err)
 			return
 		}
-		tail := &tail{t: t, from: from, seen: make(map[[2]int64]int64)}
+		tail := &tail{t: t, from: from, quiet: quiet, seen: make(map[[2]int64]int64)}
 		for attempt := 1; ctx.Err() == nil; attempt++ {
 			before := tail.count
 			more, err := tail.connect(ctx, yield)
@@ -50,6 +55,7 @@ func (t *Topic) Tail(ctx context.Context, from Position) iter.Seq2[*Received, er
 type tail struct {
 	t         *Topic
 	from      Position
+	quiet     func()
 	connected bool
 	since     time.Time // of the first connection, by the server's clock
 	last      string    // id of the last message
@@ -116,6 +122,9 @@ func (t *tail) connect(ctx context.Context, yield func(*Received, error) bool) (
 			return true, ended(err)
 		}
 		silence.Reset(maxSilence)
+		if event.beat {
+			t.quiet()
+		}
 		switch event.kind {
 		case "error":
 			return true, eventError(event.data)

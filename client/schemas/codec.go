@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"freshet/client"
 )
 
 // Codec encodes and decodes payloads that begin with five bytes: a zero, and the
@@ -64,6 +66,20 @@ func (c *Codec) Encode(ctx context.Context, subject string, value any) ([]byte, 
 		return nil, err
 	}
 	return c.EncodeWithID(ctx, id, value)
+}
+
+// ForSubject is the Codec as a producer's encoder: values are encoded by the
+// latest version of a subject.
+func (c *Codec) ForSubject(subject string) client.Encoder { return subjectEncoder{c, subject} }
+
+type subjectEncoder struct {
+	codec   *Codec
+	subject string
+}
+
+func (e subjectEncoder) EncodeMessage(ctx context.Context, value any, into *client.Message) (err error) {
+	into.Value, err = e.codec.Encode(ctx, e.subject, value)
+	return err
 }
 
 // EncodeWithID encodes a value by the schema with an id.

@@ -53,6 +53,25 @@ func (c *TopicCodec) EncodeJSON(ctx context.Context, text []byte) (data []byte, 
 	return data, schema.Version, nil
 }
 
+// EncodeMessage makes TopicCodec a producer's encoder: values are encoded by the
+// topic's latest schema, and messages are stamped with its version.
+func (c *TopicCodec) EncodeMessage(ctx context.Context, value any, into *client.Message) error {
+	schema, err := c.latestSchema(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := c.format(schema)
+	if err != nil {
+		return err
+	}
+	data, err := f.encode(value)
+	if err != nil {
+		return fmt.Errorf("encoding by version %d of the topic's schema: %w", schema.Version, err)
+	}
+	into.Value, into.SchemaVersion = data, new(schema.Version)
+	return nil
+}
+
 func (c *TopicCodec) latestSchema(ctx context.Context) (*client.TopicSchema, error) {
 	c.mu.Lock()
 	schema, until := c.latest, c.until

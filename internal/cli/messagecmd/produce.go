@@ -154,6 +154,10 @@ func (o *produceOptions) encoder(c *client.Client, topic *client.Topic) func(con
 
 // run sends the messages.
 func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Client, topic *client.Topic, messages []string) (err error) {
+	// A topic or a server that is not there is told before anything is read.
+	if _, err := topic.Partitions(cmd.Context()); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	sent := &sending{env: env, ids: o.ids, stop: cancel, begin: time.Now(), progress: env.Progress()}

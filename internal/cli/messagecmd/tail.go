@@ -20,7 +20,7 @@ func newTail(env *command.Env) *cobra.Command {
 		Long: `Show a topic's messages as they come, without a subscription and without taking
 any from those that have one. It goes on until interrupted, and over broken lines.`,
 		Example: `  # everything that is there, and then end
-  freshet tail orders --from earliest --no-follow
+  freshet tail orders --no-follow
 
   # the next message that comes, with its key and time
   freshet tail orders --from 1h --count 1 -o json
@@ -30,6 +30,9 @@ any from those that have one. It goes on until interrupted, and over broken line
 		Args:              args("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
+			if noFollow && !cmd.Flags().Changed("from") {
+				from = "earliest" // there is nothing from now on
+			}
 			at, err := position(cmd, "from", from)
 			if err != nil {
 				return err
@@ -59,7 +62,7 @@ any from those that have one. It goes on until interrupted, and over broken line
 	f.StringVar(&from, "from", "latest", "where to begin: earliest, latest, a time, a duration ago or a message `position`")
 	f.StringVarP(&key, "key", "k", "", "only messages with this `key`")
 	f.IntVarP(&count, "count", "c", 0, "end after this `number` of messages")
-	f.BoolVar(&noFollow, "no-follow", false, "end when everything that is there was shown")
+	f.BoolVar(&noFollow, "no-follow", false, "end when everything that is there was shown, from the earliest unless --from is given")
 	o.addFlags(cmd)
 	return cmd
 }
