@@ -20,6 +20,7 @@ import (
 	"freshet/internal/cli/apikeycmd"
 	"freshet/internal/cli/authcmd"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/doctorcmd"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/identitycmd"
 	"freshet/internal/cli/messagecmd"
@@ -125,6 +126,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		messagecmd.Commands(env),
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
+		doctorcmd.Commands(env, server.Formats),
 	} {
 		root.AddCommand(family...)
 	}
