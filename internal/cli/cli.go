@@ -21,9 +21,11 @@ import (
 	"freshet/internal/cli/authcmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/doctorcmd"
+	"freshet/internal/cli/generatecmd"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/identitycmd"
 	"freshet/internal/cli/messagecmd"
+	"freshet/internal/cli/opscmd"
 	"freshet/internal/cli/resourcecmd"
 	"freshet/internal/cli/schemacmd"
 	"freshet/internal/cli/servercmd"
@@ -127,6 +129,8 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
 		doctorcmd.Commands(env, server.Formats),
+		opscmd.Commands(env),
+		generatecmd.Commands(env),
 	} {
 		root.AddCommand(family...)
 	}
