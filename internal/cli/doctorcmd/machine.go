@@ -110,7 +110,7 @@ func (d *doctor) lock(dir string) bool {
 	if err != nil {
 		return false // no server was ever here
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }()                                        // it was only read
 	if syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { //nolint:gosec // a file descriptor is small
 		return false
 	}
@@ -158,7 +158,7 @@ func (d *doctor) disk() {
 		d.failed("disk", err.Error(), "Check the file system of "+dir+".")
 		return
 	}
-	free := int64(fs.Bavail) * fs.Bsize //nolint:gosec // sizes of disks
+	free := int64(fs.Bavail) * fs.Bsize  //nolint:gosec // sizes of disks
 	total := int64(fs.Blocks) * fs.Bsize //nolint:gosec // sizes of disks
 	reserve := int64(d.config.Limits.DiskReserve)
 	if reserve == 0 {

@@ -25,8 +25,9 @@ const (
 	skewFail = 30 * time.Second
 )
 
-// certificateSoon is when the end of a certificate is worth a word.
-const certificateSoon = 14 * 24 * time.Hour
+// certificateSoon is when the end of a certificate is worth a word. A server renews
+// those of its own authority every day, six before their end.
+const certificateSoon = 5 * 24 * time.Hour
 
 // server checks what every client needs of one, whoever it is: an answer, a
 // certificate, the time, health. It says whether the server answers at all.
@@ -100,7 +101,7 @@ func (d *doctor) certificate(state *tls.ConnectionState) {
 	leaf := state.PeerCertificates[0]
 	until := leaf.NotAfter.UTC().Format("2006-01-02")
 	if time.Until(leaf.NotAfter) < certificateSoon {
-		d.warned("certificate", "the certificate ends on "+until, "Renew it: tls.certFile is read again by itself, the server's own certificate is renewed at its start.")
+		d.warned("certificate", "the certificate ends on "+until, "Renew it: tls.certFile is read again by itself.")
 		return
 	}
 	d.good("certificate", "good until %s, from %s", until, leaf.Issuer.CommonName)

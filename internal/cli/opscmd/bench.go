@@ -109,8 +109,9 @@ func (o *benchOptions) check(cmd *cobra.Command) error {
 }
 
 // measure makes calls, workers at a time, until there were enough or the time is
-// over. call is given its number; it says how many things it did.
-func (o *benchOptions) measure(ctx context.Context, name string, call func(ctx context.Context, n int) (int, error)) (*result, error) {
+// over. call is given its number and how many things it may do, per at most; it says
+// how many it did.
+func (o *benchOptions) measure(ctx context.Context, name string, per int, call func(ctx context.Context, n, most int) (int, error)) (*result, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
 	progress := o.env.Progress()
@@ -120,26 +121,27 @@ func (o *benchOptions) measure(ctx context.Context, name string, call func(ctx c
 	next, claimed := 0, 0
 	var last error
 	begin := time.Now()
-	claim := func() (int, bool) {
+	claim := func() (n, most int) {
 		mu.Lock()
 		defer mu.Unlock()
 		if claimed >= o.count || ctx.Err() != nil {
-			return 0, false
+			return 0, 0
 		}
-		claimed++
+		most = min(per, o.count-claimed)
+		claimed += most
 		next++
-		return next - 1, true
+		return next - 1, most
 	}
 	var workers sync.WaitGroup
 	for range o.workers {
 		workers.Go(func() {
 			for {
-				n, more := claim()
-				if !more {
+				n, most := claim()
+				if most == 0 {
 					return
 				}
 				start := time.Now()
-				did, err := call(ctx, n)
+				did, err := call(ctx, n, most)
 				took := time.Since(start)
 				mu.Lock()
 				switch {
@@ -147,12 +149,11 @@ func (o *benchOptions) measure(ctx context.Context, name string, call func(ctx c
 				case err != nil:
 					r.Errors++
 					last = err
-				case did > 0:
-					r.Count += did
-					claimed += did - 1
-					r.samples = append(r.samples, sample{start.Sub(begin), took})
 				default:
-					claimed-- // it did nothing, and somebody may still
+					claimed -= most - did // somebody may still do it
+					if r.Count += did; did > 0 {
+						r.samples = append(r.samples, sample{start.Sub(begin), took})
+					}
 				}
 				if r.Errors > r.Count+o.workers {
 					cancel() // nothing works
@@ -236,7 +237,9 @@ func (o *benchOptions) withTopic(ctx context.Context, use func(*client.Topic) er
 	if err := topic.Create(ctx, client.TopicOptions{Partitions: 1}); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, removing(ctx, func(ctx context.Context) error { return topic.Delete(ctx, true) })) }()
+	defer func() {
+		err = errors.Join(err, removing(ctx, func(ctx context.Context) error { return topic.Delete(ctx, true) }))
+	}()
 	return use(topic)
 }
 

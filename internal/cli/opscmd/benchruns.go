@@ -45,7 +45,7 @@ answer means that they are on disk.`,
 				return command.Usagef(cmd, "--batch must be 1 to 1000")
 			}
 			return o.withTopic(cmd.Context(), func(t *client.Topic) error {
-				r, err := o.measure(cmd.Context(), "produce", produceCall(t, payload(o.size), batch))
+				r, err := o.measure(cmd.Context(), "produce", batch, produceCall(t, payload(o.size)))
 				if err != nil {
 					return err
 				}
@@ -59,15 +59,15 @@ answer means that they are on disk.`,
 	return cmd
 }
 
-func produceCall(t *client.Topic, data []byte, batch int) func(context.Context, int) (int, error) {
-	return func(ctx context.Context, _ int) (int, error) {
-		if batch == 1 {
+func produceCall(t *client.Topic, data []byte) func(ctx context.Context, n, most int) (int, error) {
+	return func(ctx context.Context, _, most int) (int, error) {
+		if most == 1 {
 			if _, err := t.Produce(ctx, client.Message{Value: data}); err != nil {
 				return 0, err
 			}
 			return 1, nil
 		}
-		messages := make([]client.Message, batch)
+		messages := make([]client.Message, most)
 		for i := range messages {
 			messages[i].Value = data
 		}
@@ -129,13 +129,13 @@ func (o *benchOptions) consume(ctx context.Context, t *client.Topic) error {
 	fill := *o
 	fill.workers = 2
 	batch := min(o.count, fetchMost, max(1, (1<<20)/max(1, o.size)))
-	filled, err := fill.measure(ctx, "fill", produceCall(t, payload(o.size), batch))
+	filled, err := fill.measure(ctx, "fill", batch, produceCall(t, payload(o.size)))
 	if err != nil {
 		return err
 	}
 	o.count = filled.Count
-	r, err := o.measure(ctx, "consume", func(ctx context.Context, _ int) (int, error) {
-		got, err := sub.Fetch(ctx, fetchMost, 100*time.Millisecond, time.Minute)
+	r, err := o.measure(ctx, "consume", fetchMost, func(ctx context.Context, _, most int) (int, error) {
+		got, err := sub.Fetch(ctx, most, 100*time.Millisecond, time.Minute)
 		if err != nil || len(got) == 0 {
 			return 0, err
 		}
@@ -185,7 +185,7 @@ func (o *benchOptions) registry(ctx context.Context) error {
 	}
 	defer c.Close()
 	registry, subject := schemas.New(c), temporary()
-	r, err := o.measure(ctx, "registry", func(ctx context.Context, n int) (int, error) {
+	r, err := o.measure(ctx, "registry", 1, func(ctx context.Context, n, _ int) (int, error) {
 		text := fmt.Sprintf(`{"type":"record","name":"Bench","fields":[{"name":"id","type":"long"},{"name":"f%d","type":"string","default":""}]}`, n)
 		id, err := registry.Register(ctx, subject, schemas.Schema{Type: schemas.Avro, Text: text})
 		if err != nil {
