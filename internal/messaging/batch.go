@@ -137,14 +137,14 @@ func batchError(err error) error {
 // looksInside says whether the topic has rules for single records.
 func (t *StreamTopic) looksInside() bool {
 	_, typed := t.topic.schemas.latest()
-	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.compact || t.rules.validation != unchecked && typed
+	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.keyed || t.rules.validation != unchecked && typed
 }
 
 var errNoKey = errs.Newf(errs.Invalid, "%w: topic is compacted, so every message needs a key", ErrMessage)
 
 // checkRecord says whether the topic takes a record.
 func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error {
-	if t.rules.stream.compact && r.Key == nil {
+	if t.rules.stream.keyed && r.Key == nil {
 		return errNoKey
 	}
 	if (t.topic.prefixedKey || t.topic.prefixedValue) && t.b.registry == nil {

@@ -472,18 +472,3 @@ func TestRegisteredSchemaIDs(t *testing.T) {
 	_, err := alone.Produce(ctx, topic("orders"), text("\x00\x00\x00\x00\x07"))
 	wantErr(t, err, messaging.ErrNoRegistry)
 }
-
-// TestRegisteredSchemaIDsFromTheStart: a topic can demand them when it is made over
-// the stream protocol.
-func TestRegisteredSchemaIDsFromTheStart(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, messaging.Options{Schemas: registered{"orders-value": 7}})
-	created, err := c.CreateStreamTopic(t.Context(), topic("orders"), 1, map[string]string{messaging.PropertyValueValidation: "true"}, false)
-	c.do(err)
-	if _, err := c.Produce(t.Context(), created.Name(), text("plain")); !errors.Is(err, messaging.ErrSchemaPrefix) {
-		t.Errorf("a value without an id: got %v, want %v", err, messaging.ErrSchemaPrefix)
-	}
-	if _, err := c.Produce(t.Context(), created.Name(), text("\x00\x00\x00\x00\x07rest")); err != nil {
-		t.Errorf("a value with its id: got %v, want it taken", err)
-	}
-}

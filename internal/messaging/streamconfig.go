@@ -157,7 +157,8 @@ type streamRules struct {
 	retainBytes  *int64 // of a partition
 	batchBytes   int    // 0 for the default
 	appendTime   bool
-	compact      bool
+	compact      bool // and nothing else: age and size delete nothing
+	keyed        bool // every message needs a key, since the topic is compacted
 	murmur2      bool
 	strict       bool
 }
@@ -179,6 +180,7 @@ func (r *streamRules) override(config map[string]string) {
 			r.appendTime = value == "LogAppendTime"
 		case configCleanup:
 			r.compact = !strings.Contains(value, cleanupDelete)
+			r.keyed = strings.Contains(value, cleanupCompact)
 		case configRouting:
 			r.murmur2 = value == routingMurmur2
 		case configStrict:

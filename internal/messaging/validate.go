@@ -29,7 +29,7 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	if err := m.check(r, &b.limits, at); err != nil {
 		return NoSchema, err
 	}
-	if r.stream.compact && m.Key == "" && !m.EmptyKey {
+	if r.stream.keyed && m.Key == "" && !m.EmptyKey {
 		return NoSchema, errNoKey
 	}
 	if r.nameVersion && m.SchemaVersion == NoSchema {

@@ -96,8 +96,12 @@ func testConfluent(t *testing.T, s *streaming) {
 func testKcat(t *testing.T, s *streaming) {
 	t.Helper()
 	need(t, "bash", "kcat")
+	screen, err := os.ReadFile(s.LogFile())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var pasted string
-	for line := range strings.Lines(s.Log()) {
+	for line := range strings.Lines(string(screen)) {
 		if strings.Contains(line, "kcat -b") {
 			pasted = strings.TrimSpace(line)
 		}

@@ -77,9 +77,10 @@ organization, the resource API included. Without --expires it never ends.`,
 	f := cmd.Flags()
 	f.StringVar(&s.ServiceAccountName, "account", "", "the service `account` whose key it is")
 	f.StringVar(&s.InstanceName, "instance", "", "the `instance` that it is good for (default: the whole organization)")
-	f.StringVar(&expires, "expires", "", "when it ends: `90d, 12h or a date` (default: never)")
+	f.StringVar(&expires, "expires", "", "the `time` when it ends: 90d, 12h or a date (default: never)")
 	f.StringVar(&s.Description, "description", "", "a `text` for people")
 	f.StringToStringVar(&s.CustomizedMetadata, "metadata", nil, "`name=value` pairs for the token's claims")
+	f.Lookup("metadata").DefValue = ""
 	f.DurationVar(&timeout, "timeout", time.Minute, "how long to wait until it works")
 	d.addFlags(f)
 	return cmd

@@ -102,7 +102,7 @@ once.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&r.name, "as", "", "`name` of the new key (default: the old one's with the next number)")
-	f.StringVar(&r.expires, "expires", "", "when the new one ends: `90d, 12h or a date` (default: as long as the old one was for)")
+	f.StringVar(&r.expires, "expires", "", "the `time` when the new one ends: 90d, 12h or a date (default: as long as the old one was for)")
 	f.DurationVar(&r.revokeAfter, "revoke-after", 0, "then wait so long and revoke the old one")
 	f.DurationVar(&r.timeout, "timeout", time.Minute, "how long to wait until the new one works")
 	r.addFlags(f)

@@ -164,7 +164,7 @@ instance to which the context's cluster belongs. It is a secret.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&purpose, "for", "resources", "what the token is good for: `resources or messages`")
+	cmd.Flags().StringVar(&purpose, "for", "resources", "the `use` that the token is good for: resources or messages")
 	return cmd
 }
 

@@ -67,8 +67,8 @@ the command names.
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&g.to, "to", nil, "who gets it: `account, sa/NAME or user/NAME`")
-	f.StringSliceVar(&g.on, "on", nil, "where it holds (default: everywhere in the organization): `place`")
+	f.StringSliceVar(&g.to, "to", nil, "the `subject` who gets it: an account, sa/NAME or user/NAME")
+	f.StringSliceVar(&g.on, "on", nil, "the `place` where it holds (default: everywhere in the organization)")
 	f.StringVar(&g.name, "name", "", "`name` of the role binding (default: made of role, subject and place)")
 	f.BoolVar(&g.options.DryRun, "dry-run", false, "ask the server what would happen, and change nothing")
 	return cmd

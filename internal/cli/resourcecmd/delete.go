@@ -70,7 +70,7 @@ cloud.vendor.io/destroy-protected is refused.`,
 	dryRunFlag(f, &d.options.DryRun)
 	f.BoolVar(&d.all, "all", false, "all of the kind in the organization")
 	f.StringVarP(&d.selector, "selector", "l", "", "those with these `labels`, such as team=web")
-	f.StringVar(&d.cascade, "cascade", "", "what becomes of what belongs to it: `background, foreground or orphan`")
+	f.StringVar(&d.cascade, "cascade", "", "`policy` for what belongs to it: background, foreground or orphan")
 	f.IntVar(&d.options.GracePeriod, "grace-period", -1, "`seconds` that it stays first; -1 is the server's own")
 	f.BoolVar(&d.ignoreMissing, "ignore-not-found", false, "take what does not exist for deleted")
 	f.BoolVar(&d.wait, "wait", true, "wait until they are gone")

@@ -68,7 +68,7 @@ condition says now.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&goal, "for", "condition=Ready", "what to wait for: `condition=NAME[=VALUE], create or delete`")
+	cmd.Flags().StringVar(&goal, "for", "condition=Ready", "the `goal`: condition=NAME[=VALUE], create or delete")
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait")
 	return cmd
 }

@@ -26,8 +26,11 @@ The server has to run on this machine.`,
 		Example: `  # sign in to the server whose data is in ./freshet-data
   freshet admin link
 
-  # another server
-  freshet admin link --data-dir /var/lib/freshet`,
+  # another server of this machine
+  freshet admin link --data-dir freshet-data
+
+  # the address alone, for a script that opens a browser
+  link=$(freshet admin link 2> when.txt)`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)

@@ -45,7 +45,11 @@ func TestStreamTopics(t *testing.T) {
 	if err != nil || refused[0].Error.Code() != kafka.ErrInvalidConfig {
 		t.Errorf("two replicas: got %v, %v; want %v", refused, err, kafka.ErrInvalidConfig)
 	}
-	send(t, streamConfig(t, nil), to(topic, 0, "a"), to(topic, 0, "b"), to(topic, 1, "c"))
+	records := []*kafka.Message{to(topic, 0, "a"), to(topic, 0, "b"), to(topic, 1, "c")}
+	for _, r := range records {
+		r.Key = []byte("k") // compacted topics need one
+	}
+	send(t, streamConfig(t, nil), records...)
 	one := kafka.TopicPartition{Topic: &topic, Partition: 0, Offset: 1}
 	cut, err := a.DeleteRecords(ctx, []kafka.TopicPartition{one})
 	if err != nil || cut.DeleteRecordsResults[0].TopicPartition.Error != nil || cut.DeleteRecordsResults[0].DeletedRecords.LowWatermark != 1 {
