@@ -40,7 +40,7 @@ run: build ## Build and start a server with its data in ./freshet-data
 
 # Clients that others wrote are modules of their own, so that nothing of them
 # reaches the product. (The others are run by the tests that start their server.)
-CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod))
+CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod test/clients/dex/go.mod))
 
 # The contract and end-to-end tests drive the real binary, some of them with the
 # real kubectl; without these variables they would build both by themselves.

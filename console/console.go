@@ -64,7 +64,7 @@ var embedded = sync.OnceValue(func() *pages {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(all, "%s %d\n", name, len(body))
+		all.Write(fmt.Appendf(nil, "%s %d\n", name, len(body)))
 		all.Write(body)
 		c.assets[strings.TrimPrefix(name, "static/")] = newAsset(name, body)
 		return nil

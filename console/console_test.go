@@ -24,7 +24,7 @@ func get(t *testing.T, method, path string, headers ...string) *http.Response {
 	}
 	w := httptest.NewRecorder()
 	Handler().ServeHTTP(w, r)
-	return w.Result() //nolint:bodyclose // of a recorder
+	return w.Result()
 }
 
 func body(t *testing.T, res *http.Response) string {

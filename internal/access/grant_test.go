@@ -227,3 +227,45 @@ func TestRulesListOwnPermissions(t *testing.T) {
 		t.Errorf("without a principal: %+v, want none", got)
 	}
 }
+
+// TestMayActAsUser: whoever decides who a user is has what the user has.
+func TestMayActAsUser(t *testing.T) {
+	t.Parallel()
+	policy := grantPolicy(t)
+	ofUser := binding("u", "org-readonly", nil)
+	ofUser.Subjects = []access.Subject{{Kind: access.SubjectUser, Name: "reader"}}
+	must(t, policy.SetBinding(ofUser))
+	policy.AskClusters(userGrants{})
+	for name, tc := range map[string]struct {
+		who  *identity.Principal
+		user string
+		want bool
+	}{
+		"administrator":                  {&identity.Principal{Name: "a", Organization: "acme", ServiceAccount: "a", Admin: true}, "reader", true},
+		"org-admin":                      {account("boss"), "reader", true},
+		"who may less":                   {account("worker"), "reader", false},
+		"a user without roles":           {account("worker"), "plain", true},
+		"what a cluster grants":          {account("worker"), "granted", false},
+		"another organization's":         {&identity.Principal{Name: "o", Organization: "other", ServiceAccount: "o", Admin: true}, "plain", false},
+		"the account of the user's name": {account("reader"), "reader", false},
+		"the user itself":                {&identity.Principal{Name: "r", Organization: "acme", User: "reader"}, "reader", true},
+		"nobody":                         {nil, "plain", false},
+	} {
+		if err := policy.MayActAsUser(tc.who, "acme", tc.user); (err == nil) != tc.want {
+			t.Errorf("%s: got %v, want allowed %v", name, err, tc.want)
+		}
+	}
+}
+
+// userGrants is a cluster that grants something to one person.
+type userGrants struct{}
+
+func (userGrants) GrantsOf(organization, account string) ([]access.ClusterGrant, error) {
+	if account != identity.UserRole("granted") {
+		return nil, nil
+	}
+	return []access.ClusterGrant{{
+		Scope:       access.Scope{Organization: organization, Instance: "dev", Cluster: "c", Tenant: "t"},
+		Permissions: []access.Permission{"messaging.topics.consume"},
+	}}, nil
+}

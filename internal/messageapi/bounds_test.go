@@ -79,6 +79,7 @@ func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 		"X-Msg-Event-Time":          header("/message", "X-Msg-Event-Time"),
 		"X-Msg-Deliver-At":          header("/message", "X-Msg-Deliver-At"),
 		"X-Msg-Deliver-After-Ms":    header("/message", "X-Msg-Deliver-After-Ms"),
+		"payloadLimit":              nil, // the same
 		"since":                     nil, // a stream; negative ones are 400: TestEventsRefuse
 		"Idempotency-Key": func(n int64) int {
 			return w.Call("POST", topic+"/message", "x", "Idempotency-Key", strings.Repeat("k", int(n))).Status

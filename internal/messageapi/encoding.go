@@ -68,6 +68,7 @@ type receivedMessage struct {
 	MessageStringID string                   `json:"messageStringId"`
 	Payload         json.RawMessage          `json:"payload"`
 	Encoding        encoding                 `json:"encoding"`
+	PayloadSize     *int                     `json:"payloadSize,omitempty"` // of all of it, where Payload is cut
 	NullValue       bool                     `json:"nullValue,omitempty"`
 	Key             *string                  `json:"key,omitempty"`
 	KeyEncoding     string                   `json:"keyEncoding,omitempty"`
@@ -109,6 +110,27 @@ func (out *receivedMessage) renderKey(m *messaging.Received) {
 	case m.Key != "":
 		out.Key = &m.Key
 	}
+}
+
+// rendering says how messages stand in events.
+type rendering struct {
+	encoding encoding
+	limit    int64 // bytes of a payload that are shown, if limited
+	limited  bool
+}
+
+// render makes the JSON form of a message. Of a payload that is over the limit
+// only the beginning is shown, and how long it is.
+func (r rendering) render(m *messaging.Received) receivedMessage {
+	size := len(m.Payload)
+	if !r.limited || int64(size) <= r.limit {
+		return render(m, r.encoding)
+	}
+	part := *m
+	part.Payload = m.Payload[:r.limit]
+	out := render(&part, r.encoding)
+	out.PayloadSize = &size
+	return out
 }
 
 func encodePayload(b []byte, wanted encoding) (json.RawMessage, encoding) {

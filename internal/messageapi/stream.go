@@ -38,8 +38,8 @@ func (c *call) startEvents() (*events, error) {
 }
 
 // message adds one message as an event to what is to be sent.
-func (e *events) message(m *messaging.Received, wanted encoding) error {
-	b, err := web.MarshalJSON(render(m, wanted))
+func (e *events) message(m *messaging.Received, as rendering) error {
+	b, err := web.MarshalJSON(as.render(m))
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ type source interface {
 }
 
 // pump sends events until the client leaves or the broker drains.
-func (c *call) pump(from source, wanted encoding) error {
+func (c *call) pump(from source, as rendering) error {
 	out, err := c.startEvents()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c *call) pump(from source, wanted encoding) error {
 			err = out.beat()
 		default:
 			for i := range received {
-				if err = out.message(&received[i], wanted); err != nil {
+				if err = out.message(&received[i], as); err != nil {
 					return err
 				}
 			}
@@ -166,7 +166,7 @@ func (c *call) stream() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.pump(s, wanted), s.Close())
+	return errors.Join(c.pump(s, rendering{encoding: wanted}), s.Close())
 }
 
 // tail is GET …/{topic}/tail, an extension: a topic's messages as they come,
@@ -203,9 +203,13 @@ func (c *call) tail() error {
 		}
 		from.After = &id
 	}
+	as := rendering{encoding: wanted}
+	if as.limit, as.limited, err = c.numberOfQuery("payloadLimit", ""); err != nil {
+		return err
+	}
 	t, err := c.Broker().Tail(c.R.Context(), c.Topic, from)
 	if err != nil {
 		return err
 	}
-	return c.pump(t, wanted)
+	return c.pump(t, as)
 }

@@ -179,6 +179,7 @@ type event struct {
 		Payload         any
 		Encoding        string
 		RedeliveryCount int
+		PayloadSize     int
 		Reason          string
 	}
 }
@@ -311,6 +312,8 @@ func TestEventsRefuse(t *testing.T) {
 		"/s/messages?encoding=x":         400,
 		"/tail?from=middle":              400,
 		"/tail?since=x":                  400,
+		"/tail?payloadLimit=-1":          400,
+		"/tail?payloadLimit=x":           400,
 		"/tail?after=x":                  400,
 		"/tail?after=99999:0:-1:0":       404,
 	} {
@@ -346,4 +349,22 @@ func TestTail(t *testing.T) {
 	for _, want := range []string{`{"n": 1}`, "two", "three"} { // nobody was disturbed
 		w.Call("POST", topic+"/s/message", "").Want(200).Is(want).Says("X-Msg-Redelivery-Count", "0")
 	}
+}
+
+// Who only wants to look gets the beginning of large payloads, and their size.
+func TestTailCutsPayloads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	large := strings.Repeat("x", 1<<20)
+	w.Call("POST", topic+"/message", large).Want(201)
+	w.Call("POST", topic+"/message", "four").Want(201)
+	cut, _ := w.listen(t.Context(), topic+"/tail?from=earliest&encoding=text&payloadLimit=4")
+	if e := next(t, cut); e.Data.Payload != "xxxx" || e.Data.PayloadSize != len(large) {
+		t.Errorf("got %v of %d bytes, want xxxx of %d", e.Data.Payload, e.Data.PayloadSize, len(large))
+	}
+	if e := next(t, cut); e.Data.Payload != "four" || e.Data.PayloadSize != 0 {
+		t.Errorf("got %v and size %d of a payload that fits, want it whole and no size", e.Data.Payload, e.Data.PayloadSize)
+	}
+	w.Call("POST", topic+"/s/message", "").Want(200).Is(large) // those who consume get all of it
 }

@@ -23,7 +23,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, opts messaging.Options) *cluster {
 	t.Helper()
-	eng, err := pebbletest.OpenMemory()
+	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
 	if err != nil {
 		t.Fatal(err)
 	}

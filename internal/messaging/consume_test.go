@@ -13,6 +13,7 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
+	"freshet/internal/records"
 )
 
 func TestProduceConsumeAck(t *testing.T) {
@@ -292,6 +293,44 @@ func TestDelayedDelivery(t *testing.T) {
 	wantErr(t, err, messaging.ErrNoDelay)
 }
 
+// TestDeadLettersOfRecords: a record of the stream protocol has headers of any name,
+// and its dead letter has them too.
+func TestDeadLettersOfRecords(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	ctx := t.Context()
+	name := c.create("orders", 0)
+	c.do(c.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest}, map[string]string{messaging.PropertyMaxRedeliver: "0"}))
+	dead := topic("orders-s-DLQ")
+	c.subscribe(dead, "dead-letter-reader")
+	builder := records.NewBuilder(nil, 0)
+	odd := []string{"\x00producer", "\x00x", "a b\r\n", "", "ORIGIN_MESSAGE_ID"}
+	var headers []records.Header
+	for _, key := range odd {
+		headers = append(headers, records.Header{Key: []byte(key), Value: []byte("v" + key)})
+	}
+	builder.Add(&records.Record{Value: []byte("poison"), Headers: headers})
+	stream, err := c.StreamTopic(ctx, name)
+	c.do(err)
+	placed, err := stream.Append(ctx, 0, builder.Finish())
+	c.do(err)
+	c.do(placed.Wait(ctx))
+	got := c.receiveOne(name, "s")
+	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
+	letter := c.receiveOne(dead, "dead-letter-reader")
+	if len(letter.Properties) != len(odd)+1 || letter.Properties[0].Key != "ORIGIN_MESSAGE_ID" || letter.Properties[0].Value != got.ID.String() {
+		t.Fatalf("got %+v, want the origin %s and %q", letter.Properties, got.ID, odd)
+	}
+	for i, key := range odd {
+		if p := letter.Properties[i+1]; p.Key != key || p.Value != "v"+key {
+			t.Errorf("header %d: got %+v, want %q", i, p, key)
+		}
+	}
+	if letter.Producer != "" || string(letter.Payload) != "poison" {
+		t.Errorf("got producer %q and payload %q, want none and poison", letter.Producer, letter.Payload)
+	}
+}
+
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
@@ -395,37 +434,6 @@ func TestWaitingConsumersAreBounded(t *testing.T) {
 	wantErr(t, <-results, messaging.ErrTooMany)
 	cancel()
 	wantErr(t, <-results, context.Canceled)
-}
-
-func TestProduceBatch(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, messaging.Options{Limits: messaging.Limits{MessageBytes: 100, Batch: 5}})
-	ctx := t.Context()
-	name := c.create("orders", 4)
-	c.subscribe(name, "s")
-	msgs := []messaging.Message{*text("a"), *text("b"), *text(string(make([]byte, 101))), *text("c"), *text("d")}
-	msgs[3].Key = "order-42"
-	results, err := c.ProduceBatch(ctx, name, msgs)
-	c.do(err)
-	for i, r := range results {
-		if (r.Err != nil) != (i == 2) {
-			t.Errorf("message %d: %v", i, r.Err)
-		}
-	}
-	wantErr(t, results[2].Err, messaging.ErrTooLarge)
-	if results[3].ID.Partition != 2 {
-		t.Errorf("the key's message went to partition %d", results[3].ID.Partition)
-	}
-	if a, b, d := results[0].ID, results[1].ID, results[4].ID; a.Partition != b.Partition || a.Partition != d.Partition || a.Entry >= b.Entry || b.Entry >= d.Entry {
-		t.Errorf("messages without a key are out of order: %v %v %v", a, b, d)
-	}
-	if got := c.receive(name, "s", 5); len(got) != 4 {
-		t.Errorf("got %d messages", len(got))
-	}
-	_, err = c.ProduceBatch(ctx, name, make([]messaging.Message, 6))
-	wantErr(t, err, messaging.ErrBatch)
-	_, err = c.ProduceBatch(ctx, name, nil)
-	wantErr(t, err, messaging.ErrBatch)
 }
 
 func TestMessageBounds(t *testing.T) {

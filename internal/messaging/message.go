@@ -123,11 +123,21 @@ func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
 // received makes the outward form of a stored message.
 func (b *Broker) received(t *topic, r *engine.Record) Received {
 	out := t.received(r)
-	if n := len(out.Properties); n > 0 && r.Run == 0 && out.Properties[n-1].Key == engine.OriginProperty {
+	at := len(out.Properties) - 1
+	if copiesRecord(r) {
+		at = 0
+	}
+	if at >= 0 && r.Run == 0 && out.Properties[at].Key == engine.OriginProperty {
 		out.Properties = slices.Clone(out.Properties)
-		out.Properties[n-1].Value = b.origin(out.Properties[n-1].Value)
+		out.Properties[at].Value = b.origin(out.Properties[at].Value)
 	}
 	return out
+}
+
+// copiesRecord says whether a message is the dead letter of a record of the stream
+// protocol: its origin stands before the properties, which may have any name.
+func copiesRecord(r *engine.Record) bool {
+	return r.Run == 0 && len(r.Properties) > 0 && r.Properties[0].Key == engine.OriginProperty
 }
 
 // origin gives the id of the message that a dead letter is a copy of the form
@@ -160,7 +170,7 @@ func (t *topic) received(r *engine.Record) Received {
 	if t.prefixedValue {
 		out.SchemaID, _ = prefixID(r.Payload)
 	}
-	if r.Run == 0 { // a record of the stream protocol may have properties of any name
+	if r.Run == 0 && !copiesRecord(r) { // a record of the stream protocol may have properties of any name
 		out.readFormat1()
 	}
 	if !out.HasSequence {

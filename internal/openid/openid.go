@@ -119,7 +119,7 @@ func (p *Provider) Finish(ctx context.Context, login Login, state, code string) 
 	}
 	proof, err := k.verifier.Verify(ctx, raw)
 	if err != nil {
-		return "", fmt.Errorf("%w (%v)", ErrNotProven, err)
+		return "", fmt.Errorf("%w (%w)", ErrNotProven, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(proof.Nonce), []byte(login.Nonce)) != 1 {
 		return "", ErrNotProven
@@ -129,7 +129,7 @@ func (p *Provider) Finish(ctx context.Context, login Login, state, code string) 
 		Verified verified `json:"email_verified"`
 	}
 	if err := proof.Claims(&claims); err != nil {
-		return "", fmt.Errorf("%w (%v)", ErrNotProven, err)
+		return "", fmt.Errorf("%w (%w)", ErrNotProven, err)
 	}
 	if claims.Email == "" || !bool(claims.Verified) || !p.Trusts(claims.Email) {
 		return "", ErrNoEmail

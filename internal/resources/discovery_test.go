@@ -78,6 +78,7 @@ func TestVersionAndHealth(t *testing.T) {
 	if v, err := version.ParseSemantic(shown); err != nil || v.Major() != 1 || v.Minor() < 37 { // this is built without flags
 		t.Errorf("the version that kubectl reads is %q: %v", shown, err)
 	}
+	a.until("what it does after its start is done", func() bool { return a.get("/readyz").code == http.StatusOK })
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		if body := string(a.get(path).want(http.StatusOK).body); body != "ok" {
 			t.Errorf("%s says %q", path, body)

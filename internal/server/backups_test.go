@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"freshet/internal/backup"
@@ -66,11 +67,18 @@ func TestScheduledBackups(t *testing.T) {
 
 func TestOneBackupAtATime(t *testing.T) {
 	t.Parallel()
-	s := &server{cfg: &config.Config{DataDir: t.TempDir()}}
-	s.staging.Lock()
-	if _, _, err := s.stage(t.Context(), func(string) {}); !errors.Is(err, errStaging) {
-		t.Errorf("a second backup: got %v, want %v", err, errStaging)
-	}
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{cfg: &config.Config{DataDir: dir}}
+		s.staging.Lock()
+		if _, _, err := s.stage(t.Context(), func(string) {}); !errors.Is(err, errStaging) {
+			t.Errorf("a second backup: got %v, want %v", err, errStaging)
+		}
+		time.AfterFunc(stagingWait/2, s.staging.Unlock)
+		if !s.awaitStaging(t.Context()) {
+			t.Error("a backup while the copy of the last one is removed: got a refusal, want it to wait")
+		}
+	})
 }
 
 // TestRestoreThatWasCutShort finds what an earlier run left: no server starts on

@@ -32,7 +32,7 @@ var errStaging = errs.New(errs.Conflict, "another backup is being taken; try aga
 // bindings and revocations are never older than the messages, and a cluster whose
 // object is in etcd either has its store here or was created during the backup.
 func (s *server) stage(ctx context.Context, progress func(string)) (dir string, remove func() error, err error) {
-	if !s.staging.TryLock() {
+	if !s.awaitStaging(ctx) {
 		return "", nil, errStaging
 	}
 	dir = s.cfg.Path(stagingDir, "copy")
@@ -48,6 +48,26 @@ func (s *server) stage(ctx context.Context, progress func(string)) (dir string, 
 		return "", nil, errors.Join(err, remove())
 	}
 	return dir, remove, nil
+}
+
+// stagingWait is for a copy that is being removed: whoever took the last backup may
+// be back sooner.
+const stagingWait = 2 * time.Second
+
+func (s *server) awaitStaging(ctx context.Context) bool {
+	late := time.After(stagingWait)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for !s.staging.TryLock() {
+		select {
+		case <-again.C:
+		case <-late:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 func (s *server) fillStage(ctx context.Context, dir string, m *backup.Manifest, progress func(string)) error {

@@ -44,14 +44,16 @@ type Service struct {
 	mu      sync.Mutex
 	changed func(organization, user string) // a person can or cannot sign in now
 	index   index
-	after   int64 // what the store is watched from
+	after   int64         // what the store is watched from
+	leaving []string      // uids of people whose sessions are to be removed
+	wake    chan struct{} // there are some
 }
 
 // New makes the service. It knows nothing before Load.
 func New(opts Options) *Service {
 	return &Service{
 		opts: opts, hasher: newHasher(max(1, runtime.GOMAXPROCS(0)/2)), polls: newPollClock(),
-		changed: func(string, string) {}, index: newIndex(),
+		changed: func(string, string) {}, index: newIndex(), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -70,7 +72,7 @@ func (s *Service) tellChange(of Subject) {
 }
 
 // Load reads what is stored: when it returns, every session that is stored is in
-// force.
+// force. The directory knows all people and accounts by then.
 func (s *Service) Load(ctx context.Context) error {
 	revision, err := s.opts.Store.List(ctx, s.apply)
 	if err != nil {
@@ -79,6 +81,7 @@ func (s *Service) Load(ctx context.Context) error {
 	s.mu.Lock()
 	s.after = revision
 	s.mu.Unlock()
+	s.forgetStrangers()
 	return nil
 }
 
@@ -97,6 +100,8 @@ func (s *Service) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		select {
+		case <-s.wake:
+			s.forgetAll(ctx)
 		case <-tick.C:
 			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
 				s.opts.Log.Warn("sessions that have ended cannot be removed from the store for now", slog.String("error", err.Error()))

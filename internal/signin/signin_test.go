@@ -244,6 +244,45 @@ func TestInvitations(t *testing.T) {
 	}
 }
 
+// TestWhatHasEndedStaysEnded gives somebody another address and then the old one
+// back: their sessions do not come back with it, here and after a restart.
+func TestWhatHasEndedStaysEnded(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	_, g, token := console(t, w, ann)
+	stays := w.User("acme", "bob", "bob@example.com")
+	_, other := device(t, w, stays)
+	as := func(d *identity.Directory, email string) {
+		d.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: email})
+	}
+	fresh := identity.NewDirectory()
+	as(fresh, "new@example.com")
+	fresh.PutUser(identity.User{Organization: stays.Organization, Name: stays.User, UID: stays.UID, Email: stays.Email})
+	w.Replica(fresh) // a start that finds another address
+	as(fresh, ann.Email)
+	v := identity.NewVerifier(w.Issuer, fresh, identity.VerifierOptions{})
+	want(t, v, token, identity.ErrSessionEnded)
+	want(t, v, other, nil)
+
+	as(w.Directory, "new@example.com")
+	w.People.Forget(ann.UID)
+	as(w.Directory, ann.Email)
+	want(t, w.Verifier, token, identity.ErrSessionEnded)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.People.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	for deadline := time.After(20 * time.Second); keysWith(w, "grants/"+g.ID) != 0; {
+		select {
+		case <-deadline:
+			t.Fatal("the grant is still stored, want it removed")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	want(t, w.Verifier, other, nil)
+}
+
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)

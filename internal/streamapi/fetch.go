@@ -122,7 +122,20 @@ func (f *fetching) run(ctx context.Context) error {
 		case !c.session.who.Live():
 			return errRevoked
 		}
-		over = !more
+		if over = !more; more && given {
+			f.calm(ctx, deadline)
+		}
+	}
+}
+
+// calm keeps a client that waits for much from having it read anew with every
+// message that comes: 64 MiB a second at most.
+func (f *fetching) calm(ctx context.Context, deadline time.Time) {
+	pause := min(time.Duration(f.bytes)*time.Second/(64<<20), time.Until(deadline))
+	select {
+	case <-time.After(pause):
+	case <-f.c.conn.server.draining.Done():
+	case <-ctx.Done():
 	}
 }
 

@@ -73,9 +73,9 @@ const (
 	frameBeforeAuth      = 512 << 10
 	pendingAnswers       = 64
 	connectionsByAddress = 1000
-	strangersByAddress   = 100
+	strangersByAddress   = connectionsByAddress / 2
 	leastStrangers       = 16
-	strangersShare       = 10 // of the connections of a listener, at most
+	strangersShare       = 5 // of the connections of a listener, at most
 	idleTimeout          = 10 * time.Minute
 	authTimeout          = 10 * time.Second
 	failureDelay         = 100 * time.Millisecond

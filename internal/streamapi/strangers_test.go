@@ -109,7 +109,7 @@ func open(conns []net.Conn) int {
 }
 
 // TestAttackConnections holds connections without authenticating: there are at most
-// 100 of an address and 1000 of all, and clients that do authenticate are served all
+// 500 of an address and 2000 of all, and clients that do authenticate are served all
 // the time.
 func TestAttackConnections(t *testing.T) {
 	t.Parallel()
@@ -128,15 +128,15 @@ func TestAttackConnections(t *testing.T) {
 		other.login()
 		other.close()
 	}
-	const byAddress, most = 100, 1000
+	const byAddress, most = 500, 2000
 	var conns []net.Conn
-	for range 3 * byAddress {
+	for range byAddress + 100 {
 		conns = append(conns, w.dialFrom("127.0.0.3"))
 	}
 	attempts += len(conns)
 	successes += max(0, open(conns)-byAddress)
 	serves("with many strangers of one address")
-	for i := range most/byAddress + 2 {
+	for i := range most/byAddress + 1 {
 		for range byAddress {
 			conns = append(conns, w.dialFrom(fmt.Sprintf("127.0.1.%d", i+1)))
 		}

@@ -16,6 +16,7 @@ import (
 
 	"freshet/internal/access"
 	"freshet/internal/audit"
+	"freshet/internal/engine"
 	"freshet/internal/engine/pebble/pebbletest"
 	"freshet/internal/groups"
 	"freshet/internal/identity"
@@ -73,6 +74,12 @@ func newWorld(t *testing.T, edit ...func(*streamapi.Options)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return worldOn(t, eng, edit...)
+}
+
+// worldOn makes a world on an engine, which it closes.
+func worldOn(t *testing.T, eng engine.Engine, edit ...func(*streamapi.Options)) *world {
+	t.Helper()
 	t.Cleanup(func() { _ = eng.Close() })
 	quiet := slog.New(slog.DiscardHandler)
 	broker, err := messaging.Open(t.Context(), eng, messaging.Options{Logger: quiet})

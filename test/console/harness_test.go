@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +35,7 @@ var (
 	site        string // where the browser goes: the server, or what stands before it
 	browser     context.Context
 	screenshots string
+	executable  string // of the server
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -58,32 +58,36 @@ func run(m *testing.M) int {
 		return fail(err)
 	}
 	defer os.RemoveAll(dir)
-	binary := os.Getenv("FRESHET_BIN")
-	if binary == "" {
-		binary = filepath.Join(dir, "freshet")
-		build := exec.Command("go", "build", "-o", binary, "./cmd/freshet")
+	executable = os.Getenv("FRESHET_BIN")
+	if executable == "" {
+		executable = filepath.Join(dir, "freshet")
+		build := exec.Command("go", "build", "-o", executable, "./cmd/freshet")
 		build.Dir = root
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return fail(fmt.Errorf("building freshet: %w\n%s", err, out))
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
-	if server, err = testserver.Start(ctx, binary, dir, testserver.Options{Stream: true}); err != nil {
+	options := testserver.Options{Stream: true}
+	if os.Getenv("FRESHET_CONSOLE_SOURCE") != "" {
+		front := sourceBefore()
+		defer front.Close()
+		site = front.URL
+		options.Env = []string{"FRESHET_BASE_URL=" + site} // sign-in leads back to addresses of the server only
+	}
+	if server, err = testserver.Start(ctx, executable, dir, options); err != nil {
 		return fail(err)
 	}
 	defer server.Kill()
-	site = server.URL
-	if os.Getenv("FRESHET_CONSOLE_SOURCE") != "" {
-		front, err := sourceBefore(server.URL)
-		if err != nil {
-			return fail(err)
-		}
-		defer front.Close()
-		site = front.URL
+	if site == "" {
+		site = server.URL
 	}
 	if err := seed(ctx); err != nil {
+		return fail(err)
+	}
+	if err := seedData(ctx); err != nil {
 		return fail(err)
 	}
 	go traffic(ctx)
@@ -100,16 +104,17 @@ func run(m *testing.M) int {
 
 // sourceBefore serves the console of the source tree, and passes the rest on to the
 // binary: so that working on the console needs no new binary.
-func sourceBefore(base string) (*httptest.Server, error) {
-	to, err := url.Parse(base)
-	if err != nil {
-		return nil, err
+func sourceBefore() *httptest.Server {
+	rest := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(server.URL, "http://")
+		},
+		FlushInterval: -1, ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
-	rest := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, ErrorLog: stdlog.New(io.Discard, "", 0)}
 	mux := http.NewServeMux()
 	mux.Handle(console.Root+"/", console.Handler())
 	mux.Handle("/", rest)
-	return httptest.NewServer(mux), nil
+	return httptest.NewServer(mux)
 }
 
 func fail(err error) int {
@@ -333,11 +338,21 @@ func (b *tab) settled() {
 // until waits for a condition of the page.
 func (b *tab) until(condition string) {
 	b.t.Helper()
-	eval[bool](b, fmt.Sprintf(`new Promise((resolve, reject) => {
+	script := fmt.Sprintf(`new Promise((resolve, reject) => {
 		const end = Date.now() + 30000
 		const look = () => { let ok = false; try { ok = %s } catch {} ; ok ? resolve(true) : Date.now() > end ? reject(new Error(%q)) : setTimeout(look, 20) }
 		look()
-	})`, condition, "waited for "+condition))
+	})`, condition, "waited for "+condition)
+	for began := time.Now(); ; {
+		_, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](script, func(p *runtime.EvaluateParams) { p.AwaitPromise = ptr(true) }))
+		if err == nil {
+			return
+		}
+		// Signing in leads through other pages; what waits on one goes on on the next.
+		if moved := strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "context"); !moved || time.Since(began) > 30*time.Second {
+			b.t.Fatalf("%v\nthe page: %s", err, b.words())
+		}
+	}
 }
 
 // says waits for a text on the page.

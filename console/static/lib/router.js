@@ -1,5 +1,5 @@
 // The URL is the state: /console/<organization>/<page>/<names…>?<filter, sort, tab…>.
-import { emit, update } from './store.js'
+import { emit, on, update } from './store.js'
 
 const base = '/console/'
 
@@ -40,6 +40,7 @@ export function setQuery(changes) {
 /** Follows links within the console without loading the page. */
 export function start() {
   addEventListener('popstate', read)
+  on('url', read)
   document.addEventListener('click', e => {
     const a = e.target.closest?.('a[href]')
     if (!a || e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey || a.target || a.hasAttribute('download')) return

@@ -6,6 +6,7 @@ import { toBase64URL } from './format.js'
 const clientID = 'freshet-console'
 const kept = 'freshet.session'
 const inFlight = 'freshet.signin'
+const tried = 'freshet.tried' // asking silently, in vain: not again in this tab
 const redirect = () => location.origin + '/console/'
 
 /**
@@ -143,7 +144,7 @@ async function begin(next, audienceBody) {
 function remember() {
   try {
     // Of a person nothing: the server's own cookie, which only its sign-in pages get, lets them in again.
-    if (current?.keep) sessionStorage.setItem(kept, JSON.stringify(current.kind === 'person' ? { kind: 'person', keep: true } : current))
+    if (current?.keep && current.kind !== 'person') sessionStorage.setItem(kept, JSON.stringify(current))
     else sessionStorage.removeItem(kept)
   } catch { /* no storage: nothing is kept */ }
 }
@@ -154,11 +155,11 @@ export const withToken = (token, keep) => begin({ kind: 'token', token: token.tr
 export const withClient = (id, secret, keep) => begin({ kind: 'client', id: id.trim(), secret: secret.trim(), keep })
 
 /** Goes to the server's sign-in page and comes back to where we are; silently, only if it need not ask. */
-export async function withServer(keep, silently = false) {
+export async function withServer(silently = false) {
   const random = n => toBase64URL(crypto.getRandomValues(new Uint8Array(n)))
   const verifier = random(48), state = random(16)
   const challenge = toBase64URL(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier)))
-  sessionStorage.setItem(inFlight, JSON.stringify({ verifier, state, keep, silently, back: location.pathname + location.search }))
+  sessionStorage.setItem(inFlight, JSON.stringify({ verifier, state, silently, back: location.pathname + location.search }))
   location.assign('/oauth/authorize?' + new URLSearchParams({
     response_type: 'code', client_id: clientID, redirect_uri: redirect(), scope: 'openid profile email', state,
     code_challenge: challenge, code_challenge_method: 'S256', ...(silently && { prompt: 'none' }),
@@ -176,20 +177,27 @@ export async function resume() {
   } catch { /* none */ }
   if (query.has('state') && (query.has('code') || query.has('error'))) {
     history.replaceState(null, '', flight?.back ?? '/console/')
+    emit('url')
     if (!flight || flight.state !== query.get('state')) throw new SignInError('The sign-in was not begun in this tab. Try again.')
     if (query.has('error')) {
-      sessionStorage.removeItem(kept)
       throw new SignInError(flight.silently ? '' : query.get('error_description') || query.get('error'))
     }
     const body = await tokenCall({
       grant_type: 'authorization_code', client_id: clientID, code: query.get('code'), redirect_uri: redirect(), code_verifier: flight.verifier,
     })
-    return begin({ kind: 'person', refresh: body.refresh_token, keep: flight.keep }, body)
+    sessionStorage.removeItem(tried)
+    return begin({ kind: 'person', refresh: body.refresh_token, keep: false }, body)
   }
   let saved = null
   try { saved = JSON.parse(sessionStorage.getItem(kept)) } catch { /* none */ }
-  if (saved?.kind === 'person') return withServer(true, true)
-  if (saved?.kind) await begin(saved).catch(e => { if (e instanceof SignInError) signOut(); throw e })
+  if (saved?.kind) return begin(saved).catch(e => { if (e instanceof SignInError) signOut(); throw e })
+  // Whoever has signed in on the server's pages need not do it again here. Only at an
+  // address that the server knows as its own: elsewhere it sends nobody back.
+  const found = await peopleSignIn()
+  if (found && isSecureContext && new URL(found.authorization_endpoint).origin === location.origin && !sessionStorage.getItem(tried)) {
+    sessionStorage.setItem(tried, '1')
+    return withServer(true)
+  }
 }
 
 /** Forgets everything, and has the server forget what can be renewed. */
@@ -201,6 +209,7 @@ export async function signOut() {
   session.who = null
   session.expired = false
   remember()
+  try { sessionStorage.setItem(tried, '1') } catch { /* no storage */ }
   emit('signedout')
   update()
   if (was?.refresh) {

@@ -50,7 +50,7 @@ const ways = () => [form.people && ['person', 'Person'], ['file', 'Service accou
 
 const panels = {
   person: () => html`<p class="muted">You sign in on the page of this server: with a password, a passkey, or by the provider that it is configured for.</p>
-    <button class="primary wide" type="button" ?disabled=${form.busy || !isSecureContext} @click=${() => run(() => withServer(form.keep))}>Continue to sign in</button>`,
+    <button class="primary wide" type="button" ?disabled=${form.busy || !isSecureContext} @click=${() => run(() => withServer())}>Continue to sign in</button>`,
   file: () => html`${dropZone('Drop the credentials file here, or choose it', '.json,application/json', takeFile)}
     <div class="or"><span>or</span></div>
     <form class="stack" @submit=${e => { e.preventDefault(); run(() => withClient(form.id, form.secret, form.keep)) }}>
@@ -70,7 +70,7 @@ const box = again => html`
     ${form.error ? html`<p class="callout bad" role="alert">${form.error}</p>` : nothing}
     ${ways().length > 1 ? html`<div class="seg fill" role="group" aria-label="How to sign in">${ways().map(([id, text]) => html`<button type="button" aria-pressed=${form.way === id} @click=${() => { form.way = id; form.error = ''; update() }}>${text}</button>`)}</div>` : nothing}
     ${panels[form.way]?.() ?? nothing}
-    <label class="check"><input type="checkbox" .checked=${form.keep} @change=${e => { form.keep = e.target.checked }}> Keep for this tab <small>survives a reload, ends with the tab</small></label>
+    ${form.way === 'person' ? nothing : html`<label class="check"><input type="checkbox" .checked=${form.keep} @change=${e => { form.keep = e.target.checked }}> Keep for this tab <small>survives a reload, ends with the tab</small></label>`}
     ${again ? html`<button type="button" class="link" @click=${signOut}>Sign out instead</button>` : nothing}
   </div>`
 

@@ -1,5 +1,5 @@
 // A recorded request as a command. The token is never in it: $TOKEN is.
-const quote = s => /^[\w@%+=:,./-]+$/.test(s) ? s : `'${String(s).replace(/'/g, `'\\''`)}'`
+export const quote = s => /^[\w@%+=:,./-]+$/.test(s) ? s : `'${String(s).replace(/'/g, `'\\''`)}'`
 
 /** The parts of a path of the resource API; null for others. */
 export function parseResource(url) {
@@ -12,6 +12,7 @@ const compact = body => { try { return JSON.stringify(JSON.parse(body)) } catch 
 
 /** @param {{method: string, url: string, body?: string|null, contentType?: string, headers?: object, whole?: boolean}} r */
 export function curl(r) {
+  if (r.command) return r.command
   const parts = ['curl --fail-with-body -sS']
   if (r.method !== 'GET') parts.push(`-X ${r.method}`)
   parts.push('-H "Authorization: Bearer $TOKEN"')
@@ -64,7 +65,8 @@ function withKind(body, p) {
 /** @returns {string} "" when the command line has no such call */
 export function freshet(r) {
   const p = parseResource(r.url)
-  if (!p || p.sub) return ''
+  if (!p) return ofCluster(r)
+  if (p.sub) return ''
   const where = p.org ? ` -n ${quote(p.org)}` : ''
   const what = p.kind + (p.name ? ' ' + quote(p.name) : '')
   switch (r.method) {
@@ -75,6 +77,50 @@ export function freshet(r) {
     case 'DELETE': return `freshet delete ${what}${where}`
   }
   return ''
+}
+
+/** The command for a call on a cluster's topics, groups or schemas. */
+function ofCluster(r) {
+  const u = new URL(r.url, 'http://x')
+  const m = /^\/clusters\/([^/]+)\/([^/]+)(\/.*)$/.exec(u.pathname)
+  if (!m) return ''
+  const parts = m[3].split('/').slice(1).map(decodeURIComponent)
+  const where = ` -n ${quote(decodeURIComponent(m[1]))} --cluster ${quote(decodeURIComponent(m[2]))}`
+  const run = (...words) => `freshet ${words.filter(w => w !== '').join(' ')}${where}`
+  const path = parts.join('/'), q = u.searchParams
+  const topic = list => quote(list.slice(0, 3).join('/').replace(/^public\/default\//, ''))
+  const body = () => { try { return JSON.parse(r.body) } catch { return r.body } }
+  if (/^admin\/rest\/topics\/v1\//.test(path)) {
+    const t = parts.slice(4), key = r.headers?.['X-Msg-Partition-Key']
+    if (t[3] === 'tail') return run('tail', topic(t), q.get('from') === 'earliest' ? '--from earliest' : '')
+    if (t.length === 4 && t[3] === 'message' && r.method === 'POST' && r.body && !r.body.startsWith('<')) return run('produce', key && !r.headers['X-Msg-Partition-Key-Encoding'] ? `-k ${quote(key)}` : '', topic(t), quote(r.body))
+    if (t[4] === 'message' && t.length === 5) return r.method === 'POST' ? run('consume', topic(t), `-s ${quote(t[3])} -c 1 --no-ack`) : run('ack', topic(t), quote(t[3]), quote(String(r.body)))
+    return ''
+  }
+  if (/^admin\/v2\/persistent\//.test(path)) {
+    const t = parts.slice(3), force = q.get('force') === 'true' ? '--force' : ''
+    if (t.length === 3 || t[3] === 'partitions') return { PUT: run('topic create', topic(t), t[3] ? `-p ${r.body}` : ''), DELETE: run('topic delete', topic(t), force) }[r.method] ?? ''
+    if (t[3] === 'stats' || t[3] === 'partitioned-stats') return run('topic describe', topic(t))
+    if (t[3] !== 'subscription') return ''
+    if (t.length === 5) return { PUT: run('subscription create', topic(t), quote(t[4]), `--from ${typeof body() === 'string' ? body() : body()?.position ?? 'latest'}`), DELETE: run('subscription delete', topic(t), quote(t[4]), force) }[r.method] ?? ''
+    if (t[5] === 'resetcursor') return run('subscription reset', topic(t), quote(t[4]), `--to ${t[6] ? new Date(Number(t[6])).toISOString() : quote(String(body()))}`)
+    return t[5] === 'position' ? run('subscription peek', topic(t), quote(t[4])) : ''
+  }
+  if (path === 'rest-stream/admin/v1/topics') return run('topic list')
+  if (/^rest-stream\/admin\/v1\/groups/.test(path)) {
+    const g = parts[4], tenant = q.get('tenant') && q.get('tenant') !== 'public' ? `--tenant ${quote(q.get('tenant'))}` : ''
+    if (!g) return run('group list')
+    if (parts[5] === 'offsets') { const o = body()?.offsets?.[0]; return o?.position && body().offsets.length === 1 ? run('group reset', quote(g), `--topic ${quote(o.topic_name)} --to ${o.position}`, tenant) : '' }
+    return run(`group ${r.method === 'DELETE' ? 'delete' : 'describe'}`, quote(g), tenant)
+  }
+  const s = parts[0] === 'stream' ? parts.slice(1) : parts
+  if (s[0] === 'config' && s[1]) return run('schema level', quote(s[1]), r.method === 'PUT' ? body()?.compatibility ?? '' : '')
+  if (s[0] === 'mode') return run('schema mode', r.method === 'PUT' ? body()?.mode ?? '' : '')
+  if (s[0] === 'registry' && s[2] === 'diff') { const d = body(); return d?.from?.version && d.to?.version ? run('schema diff', quote(d.from.subject), d.from.version, d.to.version) : '' }
+  if (s[0] === 'schemas' && s[1] === 'ids' && s.length === 3) return run('schema get', `--id ${s[2]}`)
+  if (s[0] !== 'subjects' || r.method === 'POST') return ''
+  if (r.method === 'DELETE') return run('schema delete', quote(s[1]), s[3] ?? '', q.get('permanent') === 'true' ? '--permanent' : '')
+  return s.length < 3 ? run('schema list') : s[3] ? run('schema get', quote(s[1]), s[3] === 'latest' ? '' : s[3]) : run('schema list', quote(s[1]))
 }
 
 /** All forms that a request has. */

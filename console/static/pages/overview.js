@@ -66,7 +66,7 @@ export default ctx => {
         <div class="stats">
           ${stat('clusters', 'Clusters', clusters.state === 'denied' ? null : clusters.items.length, clusters.items.length > ready() ? `${ready()} ready` : '')}
           ${kinds.map(([plural, page, title]) => stat(page, title, counts[plural]?.n))}
-          ${quota ? html`${stat('clusters', 'Topics', quantity(quota.status.used.topics))}<a class="card stat" href=${link(org, 'system', [], { tab: 'usage' })}><span>Stored</span><b>${bytes(quantity(quota.status.used.storedBytes))}</b></a>` : nothing}
+          ${quota ? html`${stat('topics', 'Topics', quantity(quota.status.used.topics))}<a class="card stat" href=${link(org, 'system', [], { tab: 'usage' })}><span>Stored</span><b>${bytes(quantity(quota.status.used.storedBytes))}</b></a>` : nothing}
         </div>
         <div class="rates">
           ${series.error?.status === 403 ? nothing : html`${rate('Messages in', msgIn, `${short(msgIn.at(-1) ?? 0)}/s`)}${rate('Messages out', msgOut, `${short(msgOut.at(-1) ?? 0)}/s`)}`}

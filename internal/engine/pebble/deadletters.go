@@ -98,7 +98,12 @@ func (m *deadLetterMover) move(it *item) error {
 	letter := r.Message
 	letter.DeliverAt = 0
 	letter.Dedup = engine.DedupKey{} // a copy is no duplicate
-	letter.Properties = append(letter.Properties, engine.Property{Key: engine.OriginProperty, Value: origin(r.ID)})
+	named := engine.Property{Key: engine.OriginProperty, Value: origin(r.ID)}
+	if r.Run != 0 { // in front, which tells a copy of a record that may have properties of any name
+		letter.Properties = append([]engine.Property{named}, letter.Properties...)
+	} else {
+		letter.Properties = append(letter.Properties, named)
+	}
 	d := prepare(&letter, nil)
 
 	if err := s.lockLoaded(); err != nil {

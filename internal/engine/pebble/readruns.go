@@ -27,9 +27,13 @@ func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int3
 	if visit == nil || from >= extent.Next {
 		return extent, nil
 	}
-	w := storedWalk{p: p, visit: visit}
-	err = w.run(ctx, max(from, extent.First), extent.Next)
-	return extent, err
+	from = max(from, extent.First)
+	if known := e.damage.known(p.id(from)); known != nil {
+		return extent, known
+	}
+	w := storedWalk{p: p, visit: visit, next: from}
+	err = w.run(ctx, from, extent.Next)
+	return extent, p.damaged(w.next, err)
 }
 
 // storedWalk goes over what is stored in a partition, run by run.
@@ -37,6 +41,7 @@ type storedWalk struct {
 	p     *partition
 	visit func(*engine.Stored) (bool, error)
 	from  uint64
+	next  uint64 // the entry behind those that were shown
 	ended bool
 }
 
@@ -105,7 +110,7 @@ func (w *storedWalk) show(key, value []byte) error {
 		stored.Run = engine.Run{Format: head.format, Count: int32(head.count), MaxTime: head.ownMax, Body: value[head.body:]}
 	}
 	more, err := w.visit(&stored)
-	w.ended = !more
+	w.ended, w.next = !more, last+1
 	return err
 }
 
@@ -125,5 +130,6 @@ func (w *storedWalk) showMessages(last uint64, head recordHead, body []byte) err
 			return err
 		}
 	}
+	w.next = last + 1
 	return nil
 }

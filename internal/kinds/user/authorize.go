@@ -18,6 +18,7 @@ type Authorizer interface {
 type SignIns interface {
 	StateOf(uid, email string) signin.State
 	OnChange(f func(organization, user string))
+	Forget(uid string)
 }
 
 // Admit implements store.Admitter: role bindings name users, so whoever makes the
@@ -44,11 +45,19 @@ func (k *Kind) Put(user *object) {
 	if name := user.Spec.Name; name != nil {
 		known.DisplayName = name.First + " " + name.Last
 	}
+	before, was := k.Directory.User(user.Namespace, user.Name)
 	k.Directory.PutUser(known)
+	// Whoever has another address, or does not want to come, is another person: what
+	// they had does not come back with the address.
+	if now, ok := k.Directory.User(user.Namespace, user.Name); was && ok && before.UID == now.UID &&
+		(!identity.SameEmail(before.Email, now.Email) || now.Barred && !before.Barred) {
+		k.SignIns.Forget(now.UID)
+	}
 }
 
 // Remove implements store.Observer: it ends a user: sessions, codes and tokens are
 // dead when it returns.
 func (k *Kind) Remove(user *object) {
 	k.Directory.DeleteUser(user.Namespace, user.Name, string(user.UID))
+	k.SignIns.Forget(string(user.UID))
 }

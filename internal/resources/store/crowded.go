@@ -8,12 +8,11 @@ import (
 )
 
 // How much of a kind the metadata of an object may have. Its size alone would allow
-// a hundred thousand labels, and owners, each of which is looked up.
+// thousands of owners, each of which is looked up, and of finalizers, each of which
+// is waited for. Labels and annotations cost nothing but their size.
 const (
-	maxLabels      = 1000
-	maxAnnotations = 1000
-	maxFinalizers  = 100
-	maxOwners      = 100
+	maxFinalizers = 100
+	maxOwners     = 100
 )
 
 // crowded refuses metadata with too much of a kind. An object that has too much
@@ -28,8 +27,6 @@ func crowded(object, before metav1.Object) field.ErrorList {
 		name           string
 		has, had, most int
 	}{
-		{"labels", len(object.GetLabels()), len(had.GetLabels()), maxLabels},
-		{"annotations", len(object.GetAnnotations()), len(had.GetAnnotations()), maxAnnotations},
 		{"finalizers", len(object.GetFinalizers()), len(had.GetFinalizers()), maxFinalizers},
 		{"ownerReferences", len(object.GetOwnerReferences()), len(had.GetOwnerReferences()), maxOwners},
 	} {

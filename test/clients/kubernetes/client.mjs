@@ -38,10 +38,12 @@ await new Promise((seen, failed) => {
 
 const cluster = await api.getNamespacedCustomObject({ ...accounts, plural: 'messagingclusters', name: 'default' });
 const at = Object.fromEntries(cluster.status.endpoints.map((e) => [e.type, e.pathURL]));
+const options = {};
+await config.applyToHTTPSOptions(options); // the kubeconfig says how to get a token
 const call = async (method, url, body) => {
   const response = await fetch(url, {
     method, body, headers: {
-      Authorization: `Bearer ${config.getCurrentUser().token}`,
+      Authorization: options.headers.Authorization,
       'Content-Type': body ? 'application/octet-stream' : 'application/json',
     },
   });

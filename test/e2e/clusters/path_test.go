@@ -116,8 +116,13 @@ func strangers(t *testing.T, w world, messages, token string, cluster *v1alpha1.
 			}
 		}
 	}
+	// What is no organization of theirs is refused as one that exists would be.
+	const encoded = "/clusters/other%2Fprod%2F..%2F..%2Facme/prod/subjects"
+	if got := w.call(http.MethodGet, base+encoded, token, ""); got.status != http.StatusUnauthorized {
+		t.Errorf("%s: got %d, want 401\n%s", encoded, got.status, got.body)
+	}
 	for _, path := range []string{
-		"/clusters/other/prod/../../acme/prod/subjects", "/clusters/other%2Fprod%2F..%2F..%2Facme/prod/subjects", "/clusters//acme/prod/stream/subjects",
+		"/clusters/other/prod/../../acme/prod/subjects", "/clusters//acme/prod/stream/subjects",
 		"/clusters/other/prod//clusters/acme/prod/subjects", "/clusters/other/prod/clusters/acme/prod/subjects",
 	} {
 		if got := w.call(http.MethodGet, base+path, token, ""); got.status != http.StatusNotFound {

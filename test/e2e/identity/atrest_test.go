@@ -175,7 +175,8 @@ func lookIntoEtcd(t *testing.T, dir, keyID string) {
 	count := map[string]int{}
 	for _, kv := range all.Kvs {
 		path := string(kv.Key)
-		secret := strings.Contains(path, "/serviceaccounts/") || strings.Contains(path, "/apikeys/") || strings.HasSuffix(path, "/signing-keys")
+		secret := strings.Contains(path, "/serviceaccounts/") || strings.Contains(path, "/apikeys/") || strings.HasSuffix(path, "/signing-keys") ||
+			strings.HasPrefix(path, "/freshet/signin/")
 		sealed := identity.Sealed(kv.Value)
 		switch {
 		case strings.HasSuffix(path, "/format"): // a number
@@ -192,8 +193,9 @@ func lookIntoEtcd(t *testing.T, dir, keyID string) {
 		}
 		count["clear"]++
 	}
-	// admin, robot, two keys and the signing keys; ann, pools and roles.
-	if count["sealed"] != 5 || count["clear"] < 20 {
+	// admin, robot, two keys, the signing keys and the link of the first start; ann,
+	// pools and roles.
+	if count["sealed"] != 6 || count["clear"] < 20 {
 		t.Errorf("found %v", count)
 	}
 }

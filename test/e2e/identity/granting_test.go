@@ -46,9 +46,12 @@ func gifts() map[string][]gift {
 			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "CredentialsRotation", "spec": map[string]any{},
 		}, all, "serviceaccounts/boss/rotate"}},
 		"serviceaccountbindings": nil, // where an account may be used, not what it may do
-		"users":                  nil,
-		"messaginginstances":     nil,
-		"messagingclusters":      nil,
+		"users":                  {{"the user of a binding", object("chief", map[string]any{"email": "gift@example.org"}), all, ""}},
+		"users/invite": {{"the password of an administrator", map[string]any{
+			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "InvitationLink", "spec": map[string]any{},
+		}, all, "users/head/invite"}},
+		"messaginginstances": nil,
+		"messagingclusters":  nil,
 		// The service's own, also the predefined roles: the matrix of calls holds that no role creates them.
 		"clusterroles": nil, "pools": nil, "poolmembers": nil,
 	}
@@ -67,6 +70,13 @@ func TestAttackGrantingByResources(t *testing.T) {
 	}
 	w.account("boss", true)
 	w.account("victim", false)
+	w.post("users", object("head", map[string]any{"email": "head@example.org"})).want(201)
+	for _, user := range []string{"head", "chief"} { // there is no chief yet
+		w.post("rolebindings", object("of-"+user, map[string]any{
+			"roleRef":  map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ClusterRole", "name": "org-admin"},
+			"subjects": []any{map[string]any{"apiGroup": "cloud.vendor.io", "kind": "User", "name": user}},
+		})).want(201)
+	}
 	for _, predefined := range access.Roles() {
 		w.post("roles", role(ownName(predefined), texts(predefined)...)).want(201)
 	}

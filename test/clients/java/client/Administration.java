@@ -43,6 +43,7 @@ final class Administration {
         Scenario.step("admin/broker-configs", Administration::brokerConfigs);
         Scenario.step("admin/log-dirs", Administration::logDirs);
         Scenario.step("admin/list-offsets", Administration::offsets);
+        Scenario.step("admin/list-offsets-in-batches", Administration::offsetsInBatches);
         Scenario.step("admin/producers", Administration::producers);
         Scenario.step("admin/features", Administration::features);
         for (String protocol : List.of("classic", "consumer")) {
@@ -112,6 +113,25 @@ final class Administration {
                 Scenario.equal("of three, " + e.getKey().getClass().getSimpleName(), got.offset(), e.getValue());
             }
             Scenario.equal("timestamp", Scenario.get(admin.listOffsets(Map.of(p, OffsetSpec.maxTimestamp())).all()).get(p).timestamp(), 30L);
+        }
+    }
+
+    /** The largest timestamp is found within a batch, however it is packed. */
+    private static void offsetsInBatches() throws Exception {
+        for (String type : List.of("CreateTime", "LogAppendTime")) {
+            for (String codec : List.of("none", "gzip", "snappy", "lz4", "zstd")) {
+                String topic = Scenario.topic(1, "message.timestamp.type", type);
+                TopicPartition p = new TopicPartition(topic, 0);
+                try (KafkaProducer<byte[], byte[]> producer = Scenario.producer("compression.type", codec, "linger.ms", 60_000)) {
+                    for (long t : List.of(10L, 30L, 20L)) {
+                        producer.send(new ProducerRecord<>(topic, 0, t, null, new byte[1]));
+                    }
+                }
+                try (Admin admin = Scenario.admin()) {
+                    long want = type.equals("CreateTime") ? 1 : 0;
+                    Scenario.equal(type + ", " + codec, Scenario.get(admin.listOffsets(Map.of(p, OffsetSpec.maxTimestamp())).all()).get(p).offset(), want);
+                }
+            }
         }
     }
 
