@@ -252,8 +252,11 @@ func healthy(ctx context.Context, asker *http.Client, endpoint string) error {
 func (d *doctor) addresses(ctx context.Context) {
 	c := d.config
 	for _, l := range []struct{ name, setting, address string }{
-		{"http", "http", c.HTTP}, {"https", "https", c.HTTPS}, {"ops", "ops", c.Ops},
-		{"stream", "stream.plain", c.Stream.Plain}, {"stream tls", "stream.tls", c.Stream.TLS},
+		{"http", "http", c.HTTP},
+		{"https", "https", c.HTTPS},
+		{"ops", "ops", c.Ops},
+		{"stream", "stream.plain", c.Stream.Plain},
+		{"stream tls", "stream.tls", c.Stream.TLS},
 	} {
 		if l.address == config.Off || l.address == config.Auto || l.address == "" || strings.HasSuffix(l.address, ":0") {
 			continue

@@ -44,7 +44,7 @@ func (d *doctor) server(ctx context.Context) bool {
 	}
 	asker := &http.Client{Timeout: answerTimeout, Transport: transport}
 	before := time.Now()
-	answer, body, err := get(ctx, asker, d.at.Server+"/readyz?verbose")
+	answer, body, err := get(ctx, asker, d.at.Server+"/readyz?verbose") //nolint:bodyclose // get closes it
 	after := time.Now()
 	if err != nil {
 		d.unreachable(err)

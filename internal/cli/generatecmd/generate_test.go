@@ -97,8 +97,11 @@ func TestTextsAreWellFormed(t *testing.T) {
 func TestFlagsCannotAddLines(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"systemd", "--binary", "/bin/x\nExecStartPre=/bin/y"}, {"systemd", "--config", "a b"},
-		{"prometheus", "--ops", "a\"]"}, {"compose", "--image", "a\nprivileged: true"}, {"completion", "csh"},
+		{"systemd", "--binary", "/bin/x\nExecStartPre=/bin/y"},
+		{"systemd", "--config", "a b"},
+		{"prometheus", "--ops", "a\"]"},
+		{"compose", "--image", "a\nprivileged: true"},
+		{"completion", "csh"},
 	} {
 		if text, err := generate(t, args...); err == nil {
 			t.Errorf("%q: got no error and\n%s", args, text)

@@ -66,16 +66,16 @@ func (s *scrape) sum(name string, labels ...string) float64 {
 }
 
 // most is the largest of them, 0 when there is none.
-func (s *scrape) most(name string, labels ...string) float64 {
+func (s *scrape) most(name string) float64 {
 	largest := 0.0
-	s.each(name, labels, func(value float64) { largest = max(largest, value) })
+	s.each(name, nil, func(value float64) { largest = max(largest, value) })
 	return largest
 }
 
 // least is the smallest of them; false when there is none.
-func (s *scrape) least(name string, labels ...string) (float64, bool) {
+func (s *scrape) least(name string) (float64, bool) {
 	smallest, found := 0.0, false
-	s.each(name, labels, func(value float64) {
+	s.each(name, nil, func(value float64) {
 		if !found || value < smallest {
 			smallest, found = value, true
 		}
