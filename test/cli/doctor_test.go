@@ -54,7 +54,7 @@ func (p patient) file(name, text string) {
 // a free port, which nobody has when this returns.
 func free(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestDoctor(t *testing.T) {
 			return "--server $SERVER --ca-file other.crt --token-file freshet-data/admin.token"
 		}, `^FAIL  certificate .*not from the certificate authority that you trust\. Name .* --ca-file`, false},
 		"port taken": {func(p patient) string {
-			listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				p.Fatal(err)
 			}
