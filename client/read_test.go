@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"freshet/client"
-
 	"github.com/google/go-cmp/cmp"
+
+	"freshet/client"
 )
 
 func TestReadEnds(t *testing.T) {

@@ -148,6 +148,9 @@ var rules = []rule{
 		join(kube, engines),
 	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
+	{[]string{"internal/cli/doctorcmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/output", "internal/config", "internal/version"}, join(kube, engines)},
+	{[]string{"internal/cli/opscmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output"}, join(kube, engines)},
+	{[]string{"internal/cli/generatecmd"}, []string{"internal/cli/command"}, join(kube, engines)},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
 	// Not part of the product.

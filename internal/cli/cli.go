@@ -20,9 +20,12 @@ import (
 	"freshet/internal/cli/apikeycmd"
 	"freshet/internal/cli/authcmd"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/doctorcmd"
+	"freshet/internal/cli/generatecmd"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/identitycmd"
 	"freshet/internal/cli/messagecmd"
+	"freshet/internal/cli/opscmd"
 	"freshet/internal/cli/resourcecmd"
 	"freshet/internal/cli/schemacmd"
 	"freshet/internal/cli/servercmd"
@@ -125,6 +128,9 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		messagecmd.Commands(env),
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
+		doctorcmd.Commands(env, server.Formats),
+		opscmd.Commands(env),
+		generatecmd.Commands(env),
 	} {
 		root.AddCommand(family...)
 	}

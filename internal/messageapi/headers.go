@@ -243,11 +243,10 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // deliverAfter turns a delay into a time. A delay past all bounds stays past
 // them and is refused further down.
 func deliverAfter(millis int64) int64 {
-	at := time.Now().UnixMilli()
-	if millis > 1<<62 {
-		return 1 << 62
+	if millis > messaging.LongestDelay.Milliseconds() {
+		return 1 << 62 // never, however long it takes until somebody looks at it
 	}
-	return at + millis
+	return time.Now().UnixMilli() + millis
 }
 
 func parseMillis(s string) (int64, error) {

@@ -2,6 +2,9 @@ package messaging
 
 import "time"
 
+// LongestDelay is how far in the future delivery may be, unless Limits say otherwise.
+const LongestDelay = 366 * 24 * time.Hour
+
 // Limits bound what one cluster takes on. The zero value of a field means its
 // default.
 type Limits struct {
@@ -33,7 +36,7 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.Wait, 30*time.Second)
 	setDefault(&l.MinLease, time.Second)
 	setDefault(&l.MaxLease, 12*time.Hour)
-	setDefault(&l.MaxDelay, 366*24*time.Hour)
+	setDefault(&l.MaxDelay, LongestDelay)
 	setDefault(&l.MaxUnacked, 200_000)
 	setDefault(&l.Partitions, 1024)
 	setDefault(&l.Tenants, 10_000)

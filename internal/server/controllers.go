@@ -126,7 +126,7 @@ func (s *server) firstStart(ctx context.Context) error {
 		return err
 	}
 	if s.plane.Health() != nil {
-		return nil // it is told where it is asked for
+		return nil //nolint:nilerr // it is told where it is asked for
 	}
 	return s.restored.finish()
 }

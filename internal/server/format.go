@@ -37,6 +37,16 @@ type format struct {
 // errNewerDirectory is a data directory that a later version has written.
 var errNewerDirectory = errs.New(errs.Precondition, "was written by a newer version of the server; start that version, or restore a backup that this one made")
 
+// Formats says whether a data directory was written by an older version; one that this
+// version cannot read is an error. It changes nothing.
+func Formats(dir string) (older bool, err error) {
+	if _, err := os.Stat(filepath.Join(dir, formatFile)); errors.Is(err, os.ErrNotExist) {
+		left, err := os.ReadDir(dir)
+		return len(left) > 0, err // from before there was such a file, or empty
+	}
+	return readFormats(dir)
+}
+
 // readFormats refuses a data directory that this version cannot read, and says
 // whether the file has to be written.
 func readFormats(dir string) (write bool, err error) {

@@ -43,8 +43,13 @@ func TestDescribeACLs(t *testing.T) {
 		t.Errorf("without bindings: got code %d, %q; want nothing", got.ErrorCode, lines(got))
 	}
 	for i, restriction := range []*access.Restriction{
-		nil, {Tenant: "public", Namespace: "default", Topic: "orders"}, {Tenant: "sales", Namespace: "eu", Topic: "or*"}, {Tenant: "sales", Namespace: "eu"},
-		{Cluster: "another"}, {Topic: "somewhere"}, {Tenant: "public", Subscription: "team-*"},
+		nil,
+		{Tenant: "public", Namespace: "default", Topic: "orders"},
+		{Tenant: "sales", Namespace: "eu", Topic: "or*"},
+		{Tenant: "sales", Namespace: "eu"},
+		{Cluster: "another"},
+		{Topic: "somewhere"},
+		{Tenant: "public", Subscription: "team-*"},
 	} {
 		w.ok(w.policy.SetBinding(access.Binding{
 			Organization: organization, Name: fmt.Sprint("b", i), RoleKind: "ClusterRole", Role: "topic-consumer", Restriction: restriction,

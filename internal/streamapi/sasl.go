@@ -54,12 +54,12 @@ func (a *auth) admits(ctx context.Context, c *conn, h *header) error {
 	}
 	if a.session == nil && c.listener.Anonymous != nil && isLoopback(c.address) {
 		if err := a.admitAnonymous(ctx, c); err != nil {
-			c.audit(nil, err.Error())
+			c.audit(err.Error())
 			return err
 		}
 	}
 	if a.session == nil {
-		c.audit(nil, "request before authentication")
+		c.audit("request before authentication")
 		return fmt.Errorf("client sends %s before it has authenticated; set security.protocol to SASL_PLAINTEXT or SASL_SSL and sasl.mechanism to PLAIN or OAUTHBEARER", c.server.apis[h.key].name)
 	}
 	if end := a.session.who.ExpiresAt; !end.IsZero() && time.Now().After(end) {
@@ -166,7 +166,7 @@ func pause(ctx context.Context) {
 func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, error) {
 	given, err := parseCredentials(a.mechanism, data)
 	if err != nil {
-		c.audit(nil, err.Error())
+		c.audit(err.Error())
 		return nil, err
 	}
 	next, err := c.begin(ctx, given)
@@ -177,7 +177,7 @@ func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, erro
 		}
 	}
 	if err != nil {
-		c.audit(nil, err.Error())
+		c.audit(err.Error())
 		return nil, err
 	}
 	return next, nil
@@ -265,16 +265,12 @@ func (c *conn) cluster(given credentials) (*Cluster, error) {
 }
 
 // audit records that a client was turned away.
-func (c *conn) audit(who *identity.Principal, reason string) {
+func (c *conn) audit(reason string) {
 	c.server.refused.Add(1)
-	record := audit.Record{
+	c.server.opts.Auditor.Record(audit.Record{
 		Time: time.Now(), Surface: Surface, Verb: "connect", Resource: "stream", Decision: audit.Denied, Status: 401,
 		Source: c.socket.RemoteAddr().String(), UserAgent: c.software(), Scope: reason,
-	}
-	if who != nil {
-		record.Principal, record.KeyID = who.Name, who.KeyID
-	}
-	c.server.opts.Auditor.Record(record)
+	})
 }
 
 // auditRecord makes the record of a call.

@@ -206,7 +206,8 @@ func TestListAll(t *testing.T) {
 			w.ok(broker.CreateNamespace(t.Context(), names.Namespace{Tenant: "sales", Name: ns}, messaging.Policies{}))
 		}
 		for _, topic := range []names.Topic{
-			publicTopic("here"), {Namespace: names.Namespace{Tenant: "sales", Name: "eu"}, Local: "there"},
+			publicTopic("here"),
+			{Namespace: names.Namespace{Tenant: "sales", Name: "eu"}, Local: "there"},
 			{Namespace: names.Namespace{Tenant: "sales", Name: "with.dot"}, Local: "nowhere"},
 		} {
 			_, err := broker.CreateStreamTopic(t.Context(), topic, 1, nil, false)

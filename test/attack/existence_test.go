@@ -16,8 +16,12 @@ func TestAttackExistence(t *testing.T) {
 	t.Parallel()
 	server := start(t, testserver.Options{})
 	clusters := []struct{ path, host string }{
-		{"/clusters/default/default", ""}, {"/clusters/default/none", ""}, {"/clusters/nobody/none", ""},
-		{"", "default.default.freshet.localhost"}, {"", "none.default.freshet.localhost"}, {"", "none.nobody.freshet.localhost"},
+		{"/clusters/default/default", ""},
+		{"/clusters/default/none", ""},
+		{"/clusters/nobody/none", ""},
+		{"", "default.default.freshet.localhost"},
+		{"", "none.default.freshet.localhost"},
+		{"", "none.nobody.freshet.localhost"},
 	}
 	calls := []struct{ method, path string }{
 		{http.MethodPost, "/admin/rest/topics/v1/public/default/orders/message"},

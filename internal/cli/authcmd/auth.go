@@ -57,8 +57,8 @@ type identity struct {
 	Email       string     `json:"email,omitempty"`
 	SessionEnds *time.Time `json:"sessionEnds,omitempty"`
 
-	Server              string     `json:"server"`
-	Context             string     `json:"context,omitempty"`
+	Server  string `json:"server"`
+	Context string `json:"context,omitempty"`
 }
 
 func whoami(ctx context.Context, conn *client.Client) (identity, error) {

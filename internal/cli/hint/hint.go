@@ -24,12 +24,15 @@ func Add(err error, format string, args ...any) error {
 	return &hinted{err, fmt.Sprintf(format, args...)}
 }
 
+// Hinter is an error that says what to do about it.
+type Hinter interface {
+	error
+	Hint() string
+}
+
 // Of is the outermost hint of an error, "" when there is none.
 func Of(err error) string {
-	var h interface {
-		error
-		Hint() string
-	}
+	var h Hinter
 	if errors.As(err, &h) {
 		return h.Hint()
 	}

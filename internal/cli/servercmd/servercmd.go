@@ -26,6 +26,9 @@ type Server struct {
 	Restore func(ctx context.Context, r backup.RestoreOptions) (*backup.Manifest, error)
 	// Check verifies the data directory of a stopped server.
 	Check func(ctx context.Context, cfg *config.Config, report CheckReport) error
+	// Formats says whether a data directory was written by an older version; one that
+	// this version cannot read is an error.
+	Formats func(dir string) (older bool, err error)
 }
 
 // Commands makes the family.

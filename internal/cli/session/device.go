@@ -44,7 +44,7 @@ func Offered(ctx context.Context, conn *client.Client) (bool, error) {
 		Device string `json:"device_authorization_endpoint"`
 	}
 	if response.JSON(&document) != nil {
-		return false, nil // something else answers there
+		return false, nil //nolint:nilerr // something else answers there
 	}
 	return document.Device != "", nil
 }

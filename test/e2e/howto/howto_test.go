@@ -199,7 +199,7 @@ func TestReadme(t *testing.T) {
 		"", // the second time the subscription is there, and it says so
 	} {
 		out := shell(t, curl+script, folder, "HOME="+folder)
-		for _, want := range []string{"hello, stream", `"schema":`, "messagingcluster.cloud.vendor.io/orders condition met", "/clusters/default/orders"} {
+		for _, want := range []string{"hello, stream", "hello, schema", `"schema":`, "messagingcluster.cloud.vendor.io/orders condition met", "/clusters/default/orders"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is not in the output\n%s", want, out)
 			}

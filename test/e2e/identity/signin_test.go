@@ -183,8 +183,10 @@ func TestPeopleSignIn(t *testing.T) {
 
 	next := ann.exchange(200, url.Values{"grant_type": {"refresh_token"}, "client_id": {"freshet-console"}, "refresh_token": {got.Refresh}})
 	works(next.Access, true)
-	ann.do(call{method: http.MethodPost, path: "/oauth/revoke", as: "-", kind: "application/x-www-form-urlencoded",
-		body: url.Values{"client_id": {"freshet-console"}, "token": {next.Refresh}}.Encode()}).want(200)
+	ann.do(call{
+		method: http.MethodPost, path: "/oauth/revoke", as: "-", kind: "application/x-www-form-urlencoded",
+		body: url.Values{"client_id": {"freshet-console"}, "token": {next.Refresh}}.Encode(),
+	}).want(200)
 	works(next.Access, false)
 	works(got.Access, false)
 	if _, location, _ := ann.open("/oauth/account"); location != "/oauth/signin" {

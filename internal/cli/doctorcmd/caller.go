@@ -1,0 +1,261 @@
+package doctorcmd
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/client/schemas"
+)
+
+// The reviews that say who the caller is and what it may do.
+var (
+	userReviews   = resources.Kind{Group: "authorization.vendor.io", Version: "v1alpha1", Resource: "selfsubjectuserreviews", Kind: "SelfSubjectUserReview"}
+	rulesReviews  = resources.Kind{Group: "authorization.vendor.io", Version: "v1alpha1", Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview"}
+	accessReviews = resources.Kind{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview"}
+)
+
+// tokenSoon is when the end of a token is worth a word.
+const tokenSoon = 7 * 24 * time.Hour
+
+// identity is who the server says the caller is.
+type identity struct {
+	Status struct {
+		Principal                          string
+		Administrator, SystemAdministrator bool
+		ExpirationTime                     *time.Time
+	}
+}
+
+// caller checks the credential and the roles, and says whether the server takes it.
+func (d *doctor) caller(ctx context.Context) bool {
+	conn, err := d.env.Client()
+	if err != nil {
+		d.failed("token", err.Error(), "Sign in again with 'freshet login'.")
+		return false
+	}
+	defer conn.Close()
+	r := resources.New(conn)
+	answer, err := r.Post(ctx, resources.Ref{Kind: userReviews}, "", map[string]any{})
+	if err != nil {
+		return d.refused(ctx, err)
+	}
+	var who identity
+	if err := answer.Into(&who); err != nil {
+		d.failed("token", "the server's answer cannot be read: "+err.Error(), "Is it a Freshet server of about this version?")
+		return false
+	}
+	end := who.Status.ExpirationTime
+	switch {
+	case end == nil:
+		d.good("token", "you are %s", who.Status.Principal)
+	case d.at.Credential.TokenFile != "" && time.Until(*end) < tokenSoon:
+		d.warned("token", fmt.Sprintf("you are %s until %s", who.Status.Principal, end.UTC().Format(time.RFC3339)),
+			"Nobody renews a token in a file: 'freshet apikey rotate' makes the next key, a credentials file renews tokens by itself.")
+	default:
+		d.good("token", "you are %s, until %s", who.Status.Principal, end.UTC().Format(time.RFC3339))
+	}
+	d.versions(ctx, conn)
+	d.roles(ctx, r, who)
+	if _, err := r.Kinds(ctx); err != nil {
+		d.failed("resources", err.Error(), "The log of the server says more.")
+	} else {
+		d.good("resources", "the resource API answers")
+	}
+	return true
+}
+
+// refused says why a token is not taken. The key of an instance is good for messages
+// and schemas, and for nothing here.
+func (d *doctor) refused(ctx context.Context, err error) bool {
+	text, account := err.Error(), "its account"
+	if !errors.Is(err, client.ErrUnauthenticated) && !errors.Is(err, client.ErrInvalid) {
+		d.failed("token", "the server does not say who you are: "+text, "The log of the server says more.")
+		return false
+	}
+	claims := d.claims()
+	if claims.Subject != "" {
+		account = claims.Subject
+	}
+	switch {
+	case strings.Contains(text, "revoked"):
+		d.failed("token", fmt.Sprintf("the API key of %s has been revoked", account), "Make another with 'freshet apikey create NAME --account ACCOUNT', and sign in with it: 'freshet login --token-file FILE'.")
+		return false
+	case strings.Contains(text, "expired") || claims.Expires > 0 && time.Unix(claims.Expires, 0).Before(time.Now()):
+		at := ""
+		if claims.Expires > 0 {
+			at = " at " + time.Unix(claims.Expires, 0).UTC().Format(time.RFC3339)
+		}
+		d.failed("token", fmt.Sprintf("the token of %s has expired%s", account, at),
+			"Make another with 'freshet apikey create NAME --account ACCOUNT', or sign in with a credentials file, whose tokens are renewed: 'freshet login FILE'.")
+		return false
+	case d.at.Credential.TokenFile != "" && d.messagesOnly(ctx):
+		d.good("token", "an API key for one instance: good for messages and schemas alone")
+		return true
+	}
+	d.failed("token", "the server does not take it: "+text, "Sign in again with 'freshet login'; 'freshet context show' says where the credential comes from.")
+	return false
+}
+
+func (d *doctor) messagesOnly(ctx context.Context) bool {
+	conn, err := d.env.ClusterClient(ctx)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	_, err = conn.Topics(ctx, "")
+	return err == nil || errors.Is(err, client.ErrDenied)
+}
+
+// claims are what a token in a file says of itself; it is not verified here.
+type claims struct {
+	Subject string `json:"sub"`
+	Expires int64  `json:"exp"`
+}
+
+func (d *doctor) claims() (c claims) {
+	text, err := os.ReadFile(d.at.Credential.TokenFile)
+	if err != nil {
+		return c
+	}
+	parts := strings.Split(strings.TrimSpace(string(text)), ".")
+	if len(parts) != 3 {
+		return c
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(body, &c) != nil {
+		return claims{}
+	}
+	return c
+}
+
+// roles checks that the caller may do the least that an account is for.
+func (d *doctor) roles(ctx context.Context, r *resources.Client, who identity) {
+	if who.Status.SystemAdministrator || who.Status.Administrator {
+		d.good("roles", "administrator")
+		return
+	}
+	const next = "An administrator gives roles: 'freshet grant topic-producer --to ACCOUNT', 'freshet grant org-readonly --to ACCOUNT'; 'freshet can-i --list' shows yours."
+	review, err := r.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
+		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind, "spec": map[string]any{"namespace": d.at.Organization},
+	})
+	var rules struct {
+		Status struct {
+			Rules []struct{ Permissions []string }
+		}
+	}
+	if err == nil {
+		err = review.Into(&rules)
+	}
+	if err != nil {
+		d.failed("roles", "the server does not say what you may do: "+err.Error(), next)
+		return
+	}
+	total, messages := 0, false
+	for _, rule := range rules.Status.Rules {
+		total += len(rule.Permissions)
+		messages = messages || slices.ContainsFunc(rule.Permissions, func(p string) bool { return strings.HasPrefix(p, "messaging.") })
+	}
+	sees, err := d.mayGetCluster(ctx, r)
+	switch {
+	case err != nil:
+		d.failed("roles", "the server does not say what you may do: "+err.Error(), next)
+	case total == 0 || !messages && !sees:
+		d.failed("roles", fmt.Sprintf("%s has no role in organization %s: everything is denied", who.Status.Principal, d.at.Organization), next)
+	case !messages:
+		d.warned("roles", "no role gives access to messages or schemas", next)
+	case !sees:
+		d.warned("roles", fmt.Sprintf("you may not look at cluster %s: commands cannot find out its instance", d.at.Cluster), "Set FRESHET_INSTANCE, or ask for the role org-readonly.")
+	default:
+		d.good("roles", "%d permissions in organization %s", total, d.at.Organization)
+	}
+}
+
+func (d *doctor) mayGetCluster(ctx context.Context, r *resources.Client) (bool, error) {
+	review, err := r.Post(ctx, resources.Ref{Kind: accessReviews}, "", map[string]any{
+		"apiVersion": accessReviews.APIVersion(), "kind": accessReviews.Kind, "spec": map[string]any{"resourceAttributes": map[string]any{
+			"verb": "get", "group": resources.Group, "resource": resources.MessagingClusters.Resource, "name": d.at.Cluster, "namespace": d.at.Organization,
+		}},
+	})
+	if err != nil {
+		return false, err
+	}
+	allowed, _ := review.Field("status", "allowed").(bool)
+	return allowed, nil
+}
+
+// surfaces asks each of the others something harmless.
+func (d *doctor) surfaces(ctx context.Context, known bool) {
+	if known {
+		d.cluster(ctx)
+	}
+	conn, err := client.New(client.Config{BaseURL: d.at.Server, CA: []byte(d.at.CA)})
+	if err != nil {
+		return // the checks of the connection have used the same address
+	}
+	defer conn.Close()
+	if _, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/console/", Timeout: answerTimeout}); err != nil {
+		d.failed("console", "the console does not answer: "+err.Error(), "Is there a proxy on the way that takes only some paths?")
+	} else {
+		d.good("console", "%s/console/", d.at.Server)
+	}
+	if address, err := url.Parse(d.at.Server); err == nil && d.config == nil && !d.stream {
+		d.streamProtocol(ctx, address.Hostname())
+	}
+}
+
+// cluster asks for topics and subjects.
+func (d *doctor) cluster(ctx context.Context) {
+	name := d.at.Organization + "/" + d.at.Cluster
+	conn, err := d.env.ClusterClient(ctx)
+	if err != nil {
+		d.surface("messages", name, err)
+		return
+	}
+	defer conn.Close()
+	_, err = conn.Topics(ctx, "")
+	d.surface("messages", name, err)
+	_, err = schemas.New(conn).Subjects(ctx, false)
+	d.surface("schemas", name, err)
+}
+
+func (d *doctor) surface(check, cluster string, err error) {
+	switch {
+	case err == nil:
+		d.good(check, "cluster %s answers", cluster)
+	case errors.Is(err, client.ErrDenied):
+		d.warned(check, fmt.Sprintf("cluster %s denies you a list", cluster), "That may be as it should be: 'freshet can-i --list' shows what you may do there.")
+	case errors.Is(err, client.ErrNotFound):
+		d.failed(check, fmt.Sprintf("there is no cluster %s", cluster), "'freshet get mc' shows those there are; choose one with --cluster and -n.")
+	case errors.Is(err, client.ErrUnauthenticated):
+		d.failed(check, fmt.Sprintf("cluster %s does not take your token: %v", cluster, err), "Use a key for its instance, or for the whole organization.")
+	default:
+		d.failed(check, fmt.Sprintf("cluster %s: %v", cluster, err), "'freshet describe mc' shows its condition; the log of the server says more.")
+	}
+}
+
+// streamPorts are those of the stream protocol unless its server has others.
+var streamPorts = []string{"9093", "9092"}
+
+// streamProtocol looks for the listener of another machine where it usually is.
+func (d *doctor) streamProtocol(ctx context.Context, host string) {
+	for _, port := range streamPorts {
+		if reach(ctx, net.JoinHostPort(host, port)) == nil {
+			d.good("stream", "something listens at %s", net.JoinHostPort(host, port))
+			return
+		}
+	}
+	d.warned("stream", fmt.Sprintf("nothing listens at %s on the ports %s", host, strings.Join(streamPorts, " and ")),
+		"That is as it should be when the stream protocol is off or has other ports (stream.plain, stream.tls).")
+}

@@ -1,0 +1,308 @@
+package doctorcmd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"freshet/client"
+	"freshet/internal/config"
+)
+
+// machine looks at what a server on this machine stands on, and says whether one
+// runs.
+func (d *doctor) machine(ctx context.Context) bool {
+	if !d.configuration() {
+		return false
+	}
+	d.listen = d.directory()
+	if d.listen && d.file == "" {
+		d.running(ctx)
+	}
+	d.disk()
+	d.etcd(ctx)
+	d.addresses(ctx)
+	if !d.listen {
+		d.warned("server", "no server runs on "+d.config.DataDir, "Start it with 'freshet serve'.")
+	}
+	return d.listen
+}
+
+// configuration reads what the server would run with.
+func (d *doctor) configuration() bool {
+	cfg, err := config.Default(), error(nil)
+	from := "defaults and environment"
+	if d.file != "" {
+		from = d.file
+		cfg, err = config.Load(d.file)
+	}
+	if err == nil {
+		err = cfg.ApplyEnvironment(os.Environ())
+	}
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		d.failed("configuration", err.Error(), "Correct it; docs/reference/configuration.md has every setting, 'freshet config check FILE' checks again.")
+		return false
+	}
+	d.config = cfg
+	d.good("configuration", "%s: valid", from)
+	return true
+}
+
+// directory says whether a server has the data directory.
+func (d *doctor) directory() bool {
+	dir := d.config.DataDir
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		d.good("data directory", "%s is not there yet: the first start makes it", dir)
+		return false
+	case err != nil:
+		d.failed("data directory", err.Error(), "Give the user of the server access to it.")
+		return false
+	case !info.IsDir():
+		d.failed("data directory", dir+" is not a directory", "Name another one with dataDir, or move the file away.")
+		return false
+	}
+	d.permissions(dir, info)
+	older, err := d.formats(dir)
+	switch {
+	case err != nil:
+		d.failed("data format", err.Error(), "See docs/howto/upgrade.md.")
+	case older:
+		d.warned("data format", dir+" was written by an older version", "This version reads it and brings it up to date at its next start: take a backup before ('freshet backup'), since the older version may not read it then; see docs/howto/upgrade.md.")
+	default:
+		d.good("data format", "that of this version")
+	}
+	return d.lock(dir)
+}
+
+func (d *doctor) permissions(dir string, info os.FileInfo) {
+	if info.Mode().Perm()&0o077 != 0 {
+		d.failed("data directory", fmt.Sprintf("%s can be used by others (mode %#o): it holds keys and messages", dir, info.Mode().Perm()), "Close it with 'chmod 700 "+dir+"'.")
+		return
+	}
+	for _, name := range []string{"admin.token", "admin.json", "encryption.key"} {
+		file, err := os.Stat(filepath.Join(dir, name))
+		if err == nil && file.Mode().Perm()&0o077 != 0 {
+			d.failed("data directory", fmt.Sprintf("%s can be read by others (mode %#o)", filepath.Join(dir, name), file.Mode().Perm()),
+				"Close it with 'chmod 600', and replace what it holds: 'freshet admin --help'.")
+			return
+		}
+	}
+	d.good("data directory", "%s is for its owner alone", dir)
+}
+
+// lock says whether a process has the directory. The lock is given back at once.
+func (d *doctor) lock(dir string) bool {
+	file, err := os.Open(filepath.Join(dir, "LOCK"))
+	if err != nil {
+		return false // no server was ever here
+	}
+	defer func() { _ = file.Close() }()                                        // it was only read
+	if syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { //nolint:gosec // a file descriptor is small
+		return false
+	}
+	pid := make([]byte, 16)
+	n, _ := file.Read(pid) // a courtesy
+	d.good("lock", "a server runs on the directory (pid %s)", strings.TrimSpace(string(pid[:n])))
+	return true
+}
+
+// running takes the configuration that the running server has, flags included.
+func (d *doctor) running(ctx context.Context) {
+	conn, err := d.env.Client()
+	if err != nil {
+		return // the checks of the connection say so
+	}
+	defer conn.Close()
+	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/system/v1alpha1/configuration", Timeout: answerTimeout})
+	if err != nil {
+		return
+	}
+	if cfg, err := config.Parse(answer.Body); err == nil {
+		cfg.DataDir = d.config.DataDir // where it is seen from here
+		d.config = cfg
+	}
+}
+
+// What the reserve is when the configuration leaves it open (limits.diskReserve).
+const (
+	reserveShare = 20
+	leastReserve = 64 << 20
+	mostReserve  = 1 << 30
+)
+
+// disk compares the free space with what is kept free.
+func (d *doctor) disk() {
+	dir := d.config.DataDir
+	for { // before the first start it is the disk of the folder above
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		d.failed("disk", err.Error(), "Check the file system of "+dir+".")
+		return
+	}
+	free := int64(fs.Bavail) * fs.Bsize  //nolint:gosec // sizes of disks
+	total := int64(fs.Blocks) * fs.Bsize //nolint:gosec // sizes of disks
+	reserve := int64(d.config.Limits.DiskReserve)
+	if reserve == 0 {
+		reserve = min(max(total/reserveShare, leastReserve), mostReserve)
+	}
+	text := fmt.Sprintf("%s free of %s, messages are taken down to %s", size(free), size(total), size(reserve))
+	const next = "Free some space, shorten retention, or lower limits.diskReserve; consuming and deleting go on meanwhile."
+	switch {
+	case free < reserve:
+		d.failed("disk", text+": the server takes no messages", next)
+	case free < 2*reserve:
+		d.warned("disk", text+": nearly full", next)
+	default:
+		d.good("disk", "%s", text)
+	}
+}
+
+// size writes bytes as people do.
+func size(n int64) string {
+	units, f := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}, float64(n)
+	i := 0
+	for ; f >= 1024 && i < len(units)-1; i++ {
+		f /= 1024
+	}
+	return fmt.Sprintf("%.4g %s", f, units[i])
+}
+
+// etcd asks an etcd that runs elsewhere for its health. The embedded one is part of
+// the server's.
+func (d *doctor) etcd(ctx context.Context) {
+	if !d.config.Etcd.External() {
+		return
+	}
+	const next = "Start etcd, or correct etcd.endpoints and the certificates beside it; the server does not start without."
+	asker, err := etcdClient(&d.config.Etcd)
+	if err != nil {
+		d.failed("etcd", err.Error(), next)
+		return
+	}
+	for _, endpoint := range d.config.Etcd.Endpoints {
+		if !strings.Contains(endpoint, "://") {
+			endpoint = "http://" + endpoint
+		}
+		if err := healthy(ctx, asker, endpoint); err != nil {
+			d.failed("etcd", fmt.Sprintf("%s cannot be used: %v", endpoint, err), next)
+			continue
+		}
+		d.good("etcd", "%s is healthy", endpoint)
+	}
+}
+
+func etcdClient(cfg *config.Etcd) (*http.Client, error) {
+	secured := &tls.Config{MinVersion: tls.VersionTLS12}
+	if cfg.CAFile != "" {
+		pem, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		secured.RootCAs = x509.NewCertPool()
+		if !secured.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate", cfg.CAFile)
+		}
+	}
+	if cfg.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		secured.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Client{Timeout: answerTimeout, Transport: &http.Transport{TLSClientConfig: secured}}, nil
+}
+
+func healthy(ctx context.Context, asker *http.Client, endpoint string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(endpoint, "/")+"/health", http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := asker.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close() // the status says it all
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", answer.Status)
+	}
+	return nil
+}
+
+// addresses checks that the server has its listeners, or could have them.
+func (d *doctor) addresses(ctx context.Context) {
+	c := d.config
+	for _, l := range []struct{ name, setting, address string }{
+		{"http", "http", c.HTTP},
+		{"https", "https", c.HTTPS},
+		{"ops", "ops", c.Ops},
+		{"stream", "stream.plain", c.Stream.Plain},
+		{"stream tls", "stream.tls", c.Stream.TLS},
+	} {
+		if l.address == config.Off || l.address == config.Auto || l.address == "" || strings.HasSuffix(l.address, ":0") {
+			continue
+		}
+		check := "port " + l.name
+		if d.listen {
+			if err := reach(ctx, l.address); err != nil {
+				d.warned(check, fmt.Sprintf("a server runs on the data directory, and nothing answers at %s", l.address),
+					"If it was started with other flags, all is well; else restart it, and look at its log.")
+				continue
+			}
+			d.stream = d.stream || strings.HasPrefix(l.name, "stream")
+			d.good(check, "%s answers", l.address)
+			continue
+		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.address)
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			d.failed(check, l.address+" is taken by another program", fmt.Sprintf("Stop that one ('ss -ltnp' shows it), or give %s another address.", l.setting))
+		case errors.Is(err, syscall.EACCES):
+			d.failed(check, l.address+" may not be used by this user", "Ports below 1024 need CAP_NET_BIND_SERVICE; 'freshet generate systemd' has it.")
+		case err != nil:
+			d.failed(check, err.Error(), fmt.Sprintf("Give %s an address of this machine.", l.setting))
+		default:
+			_ = listener.Close() // it was only tried
+			d.good(check, "%s is free", l.address)
+		}
+	}
+}
+
+// answerTimeout is how long one answer may take.
+const answerTimeout = 10 * time.Second
+
+// reach says whether anything listens there. An address without a host is on this
+// machine.
+func reach(ctx context.Context, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	conn, err := (&net.Dialer{Timeout: answerTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

@@ -1,0 +1,295 @@
+package opscmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
+)
+
+// overview is how a server does. What the caller may not see is left out.
+type overview struct {
+	Server  string     `json:"server"`
+	Time    time.Time  `json:"time"`
+	Ready   bool       `json:"ready"`
+	Problem []string   `json:"problems,omitempty"`
+	Version string     `json:"version,omitempty"`
+	Started *time.Time `json:"started,omitempty"`
+
+	Organizations *int           `json:"organizations,omitempty"`
+	Clusters      *clusterCounts `json:"clusters,omitempty"`
+	Messages      *messageCounts `json:"messages,omitempty"`
+	Disk          *diskUse       `json:"disk,omitempty"`
+	LastBackup    *time.Time     `json:"lastBackup,omitempty"`
+}
+
+type clusterCounts struct {
+	Total    int `json:"total"`
+	Ready    int `json:"ready"`
+	Topics   int `json:"topics"`
+	Subjects int `json:"subjects"`
+}
+
+type messageCounts struct {
+	ProducedPerSecond  float64 `json:"producedPerSecond"`
+	DeliveredPerSecond float64 `json:"deliveredPerSecond"`
+	RequestsPerSecond  float64 `json:"requestsPerSecond"`
+	Backlog            int64   `json:"backlog"`
+	OldestAgeSeconds   float64 `json:"oldestAgeSeconds"`
+}
+
+type diskUse struct {
+	UsedBytes int64 `json:"usedBytes"`
+	FreeBytes int64 `json:"freeBytes"`
+}
+
+func newStatus(env *command.Env) *cobra.Command {
+	var format output.Format
+	var watch bool
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show on one screen how a server does",
+		Long: `Show on one screen how a server does: version and time since its start, health,
+organizations, clusters and topics, rates and backlog of messages, disk, backups. What
+you may not see is left out: a system administrator sees everything, others what
+belongs to their organization if they have the role metrics-viewer.
+
+Rates are those of the time between two looks: a second, or with -w what --every says.`,
+		Example: `  # once
+  freshet status
+
+  # for a script
+  freshet status -o json > status.json
+
+  # again and again, until it is interrupted
+  freshet status -w`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if every < time.Second {
+				return command.Usagef(cmd, "--every must be at least 1s")
+			}
+			conn, err := env.Client()
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			s := status{env: env, conn: conn, format: format, every: every}
+			return s.run(cmd.Context(), watch)
+		},
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again")
+	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "how `often` with --watch")
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+// status is one run.
+type status struct {
+	env    *command.Env
+	conn   *client.Client
+	format output.Format
+	every  time.Duration
+	before *scrape
+}
+
+func (s *status) run(ctx context.Context, watch bool) error {
+	before, err := metrics(ctx, s.conn)
+	if err != nil && !errors.Is(err, client.ErrDenied) && !errors.Is(err, client.ErrNotFound) {
+		return err
+	}
+	s.before = before
+	shown := false
+	for pause := time.Second; ; pause = s.every {
+		if s.before != nil || shown {
+			if err := wait(ctx, pause); err != nil {
+				return err
+			}
+		}
+		o, err := s.look(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.print(o, watch); err != nil || !watch {
+			return err
+		}
+		shown = true
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// look asks for everything once.
+func (s *status) look(ctx context.Context) (*overview, error) {
+	o := &overview{Server: s.conn.BaseURL(), Time: time.Now().UTC().Truncate(time.Millisecond)}
+	answer, err := s.conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/readyz", Timeout: 10 * time.Second})
+	var refusal *client.Error
+	switch {
+	case err == nil:
+		o.Ready = answer.Status == http.StatusOK
+	case errors.As(err, &refusal):
+		o.Problem = append(o.Problem, "not ready: "+refusal.Message)
+	default:
+		return nil, err
+	}
+	if err := s.count(ctx, o); err != nil {
+		return nil, err
+	}
+	now, err := metrics(ctx, s.conn)
+	if err != nil {
+		if errors.Is(err, client.ErrDenied) || errors.Is(err, client.ErrNotFound) {
+			return o, nil
+		}
+		return nil, err
+	}
+	s.measure(o, now)
+	s.before = now
+	return o, nil
+}
+
+// count asks for organizations and clusters, as far as the caller may see them.
+func (s *status) count(ctx context.Context, o *overview) error {
+	r := resources.New(s.conn)
+	organizations, err := r.List(ctx, resources.Organizations, "", resources.ListOptions{})
+	switch {
+	case err == nil:
+		n := len(organizations)
+		o.Organizations = &n
+	case !errors.Is(err, client.ErrDenied):
+		return err
+	}
+	clusters, err := r.List(ctx, resources.MessagingClusters, "", resources.ListOptions{})
+	if errors.Is(err, client.ErrDenied) {
+		at, found := s.env.Context()
+		if found != nil {
+			return found
+		}
+		clusters, err = r.List(ctx, resources.MessagingClusters, at.Organization, resources.ListOptions{})
+	}
+	if err != nil {
+		if errors.Is(err, client.ErrDenied) {
+			return nil
+		}
+		return err
+	}
+	o.Clusters = &clusterCounts{Total: len(clusters)}
+	for _, c := range clusters {
+		if c.Condition("Ready").Status == "True" {
+			o.Clusters.Ready++
+			continue
+		}
+		o.Problem = append(o.Problem, fmt.Sprintf("cluster %s/%s is not ready: %s", c.Organization(), c.Name(), c.Condition("Ready").Message))
+	}
+	return nil
+}
+
+// measure takes what the metrics say.
+func (s *status) measure(o *overview, now *scrape) {
+	o.Version = now.label("freshet_build_info", "version")
+	if start := now.most("process_start_time_seconds"); start > 0 {
+		moment := time.Unix(int64(start), 0).UTC()
+		o.Started = &moment
+	}
+	if o.Clusters != nil {
+		o.Clusters.Topics, o.Clusters.Subjects = int(now.sum("freshet_messaging_topics")), int(now.sum("freshet_registry_subjects", "state", "active"))
+	}
+	o.Messages = &messageCounts{Backlog: int64(now.sum("freshet_namespace_backlog_messages")), OldestAgeSeconds: now.most("freshet_namespace_oldest_unacknowledged_age_seconds")}
+	if s.before != nil {
+		o.Messages.ProducedPerSecond = now.rate(s.before, "freshet_namespace_produced_messages_total")
+		o.Messages.DeliveredPerSecond = now.rate(s.before, "freshet_namespace_delivered_messages_total")
+		o.Messages.RequestsPerSecond = now.rate(s.before, "freshet_http_requests_total")
+	}
+	if free, ok := now.least("freshet_store_disk_available_bytes"); ok {
+		o.Disk = &diskUse{UsedBytes: int64(now.sum("freshet_store_disk_used_bytes")), FreeBytes: int64(free)}
+	}
+	if last := now.most("freshet_backup_last_timestamp_seconds"); last > 0 {
+		moment := time.Unix(int64(last), 0).UTC()
+		o.LastBackup = &moment
+	}
+	if now.most("freshet_etcd_refusing") > 0 {
+		o.Problem = append(o.Problem, "the store of resources is full and takes nothing new")
+	}
+}
+
+func (s *status) print(o *overview, watch bool) error {
+	if s.format != output.FormatText {
+		return output.Value(s.env.Out, s.format, o)
+	}
+	style := s.env.Style()
+	var b strings.Builder
+	if watch && output.IsTerminal(s.env.Out) {
+		b.WriteString("\x1b[H\x1b[2J")
+	}
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-15s%s\n", name+":", output.Clean(fmt.Sprintf(format, args...)))
+	}
+	line("Server", "%s", o.Server)
+	if o.Version != "" {
+		line("Version", "%s", o.Version)
+	}
+	if o.Started != nil {
+		line("Up", "%s", output.Age(o.Time.Sub(*o.Started)))
+	}
+	health := style.Good("ready")
+	if !o.Ready {
+		health = style.Bad("not ready")
+	}
+	fmt.Fprintf(&b, "%-15s%s\n", "Health:", health)
+	if o.Organizations != nil {
+		line("Organizations", "%d", *o.Organizations)
+	}
+	if c := o.Clusters; c != nil {
+		line("Clusters", "%d, %d ready", c.Total, c.Ready)
+		if o.Messages != nil {
+			line("Topics", "%d", c.Topics)
+			line("Subjects", "%d", c.Subjects)
+		}
+	}
+	if m := o.Messages; m != nil {
+		line("Messages", "%.1f/s in, %.1f/s out, %.1f requests/s", m.ProducedPerSecond, m.DeliveredPerSecond, m.RequestsPerSecond)
+		line("Backlog", "%d messages, the oldest %s old", m.Backlog, output.Age(time.Duration(m.OldestAgeSeconds)*time.Second))
+	} else {
+		line("Messages", "not shown: that takes the role metrics-viewer")
+	}
+	if o.Disk != nil {
+		line("Disk", "%s used, %s free", bytes(o.Disk.UsedBytes), bytes(o.Disk.FreeBytes))
+	}
+	if o.LastBackup != nil {
+		line("Last backup", "%s ago", output.Age(o.Time.Sub(*o.LastBackup)))
+	} else if o.Messages != nil {
+		line("Last backup", "none on schedule (backup.directory)")
+	}
+	for _, problem := range o.Problem {
+		fmt.Fprintf(&b, "%-15s%s\n", style.Bad("Problem:"), output.Clean(problem))
+	}
+	_, err := fmt.Fprint(s.env.Out, b.String())
+	return err
+}
+
+// bytes writes a size as people do.
+func bytes(n int64) string {
+	units, f := []string{"B", "KiB", "MiB", "GiB", "TiB"}, float64(n)
+	i := 0
+	for ; f >= 1024 && i < len(units)-1; i++ {
+		f /= 1024
+	}
+	return fmt.Sprintf("%.3g %s", f, units[i])
+}

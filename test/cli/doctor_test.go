@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patient is a folder in which freshet doctor is run.
+type patient struct {
+	*testing.T
+	dir string
+}
+
+func newPatient(t *testing.T) patient {
+	t.Helper()
+	p := patient{t, t.TempDir()}
+	if err := stand(p.dir, server); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// do runs a script that has to succeed.
+func (p patient) do(script string) {
+	p.Helper()
+	if out, err := bash(p.Context(), p.dir, server, script); err != nil {
+		p.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+// file writes a file into the folder, and makes those above it.
+func (p patient) file(name, text string) {
+	p.Helper()
+	path := filepath.Join(p.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		p.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// a free port, which nobody has when this returns.
+func free(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }() // that is the point
+	return listener.Addr().String()
+}
+
+// TestDoctor seeds each fault for real and wants the line about it, with what to do
+// next, and a failed exit.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	const as = "--server $SERVER --ca-file freshet-data/tls/ca.crt "
+	for name, c := range map[string]struct {
+		seed func(p patient) (args string)
+		want string // a line
+		fine bool   // nothing failed
+	}{
+		"nothing": {func(patient) string { return "" }, `^ok    console `, true},
+		"clock skew": {func(p patient) string {
+			target, err := url.Parse(server.URL)
+			if err != nil {
+				p.Fatal(err)
+			}
+			proxy := &httputil.ReverseProxy{
+				Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = target.Host },
+				ModifyResponse: func(r *http.Response) error {
+					r.Header.Set("Date", time.Now().Add(10*time.Minute).UTC().Format(http.TimeFormat))
+					return nil
+				},
+			}
+			late := httptest.NewServer(proxy)
+			p.Cleanup(late.Close)
+			return "--token-file freshet-data/admin.token --server " + late.URL
+		}, `^FAIL  clock .*differ by (9m5|10m)\S+\. Set both by NTP`, false},
+		"expired token": {func(p patient) string {
+			p.do(`freshet org create doctor-expired
+				freshet sa create old -n doctor-expired
+				freshet apikey create old --account old -n doctor-expired --expires 15s --out token
+				until { freshet doctor ` + as + `--token-file token || true; } | grep -q 'token of .* has expired'; do :; done`)
+			return as + "--token-file token"
+		}, `^FAIL  token .* has expired at .*freshet apikey create`, false},
+		"disk limit": {func(p patient) string {
+			p.file("disk.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\nlimits: {diskReserve: 1048576Gi}\n")
+			return "--config disk.yaml"
+		}, `^FAIL  disk .*1 PiB: the server takes no messages\. Free some space`, false},
+		"wrong authority": {func(p patient) string {
+			other := httptest.NewTLSServer(nil)
+			p.Cleanup(other.Close)
+			p.file("other.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})))
+			return "--server $SERVER --ca-file other.crt --token-file freshet-data/admin.token"
+		}, `^FAIL  certificate .*not from the certificate authority that you trust\. Name .* --ca-file`, false},
+		"port taken": {func(p patient) string {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				p.Fatal(err)
+			}
+			p.Cleanup(func() { _ = listener.Close() })
+			p.file("port.yaml", fmt.Sprintf("dataDir: data\nhttp: %s\nhttps: off\nops: off\n", listener.Addr()))
+			return "--config port.yaml"
+		}, `^FAIL  port http .* is taken by another program\. Stop that one .* or give http another`, false},
+		"revoked key": {func(p patient) string {
+			p.do(`freshet org create doctor-revoked
+				freshet sa create lost -n doctor-revoked
+				freshet apikey create lost --account lost -n doctor-revoked --out token
+				freshet apikey revoke lost -n doctor-revoked`)
+			return as + "--token-file token -n doctor-revoked"
+		}, `^FAIL  token .*has been revoked\. Make another with 'freshet apikey create`, false},
+		"etcd": {func(p patient) string {
+			p.file("etcd.yaml", fmt.Sprintf("dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\netcd: {endpoints: ['http://%s'], singleReplica: true}\n", free(p.T)))
+			return "--config etcd.yaml"
+		}, `^FAIL  etcd .*connection refused\. Start etcd, or correct etcd.endpoints`, false},
+		"missing role": {func(p patient) string {
+			p.do(`freshet org create doctor-role
+				freshet sa create nobody -n doctor-role --out nobody.json`)
+			return as + "--credentials-file nobody.json"
+		}, `^FAIL  roles .*nobody.* has no role in organization doctor-role.*freshet grant`, false},
+		"newer data": {func(p patient) string {
+			p.file("data/FORMAT", "freshet data directory\ndirectory 99\n")
+			p.file("new.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
+			return "--config new.yaml"
+		}, `^FAIL  data format .*newer version of the server; start that version`, false},
+		"older data": {func(p patient) string {
+			p.file("data/FORMAT", "freshet data directory\ndirectory 0\n")
+			p.file("old.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
+			return "--config old.yaml"
+		}, `^warn  data format .*older version\. .*take a backup`, true},
+		"open directory": {func(p patient) string {
+			p.file("data/FORMAT", "freshet data directory\ndirectory 1\nkeys 1\naudit 1\n")
+			p.file("open.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
+			p.do("chmod 755 data")
+			return "--config open.yaml"
+		}, `^FAIL  data directory .*mode 0755.*chmod 700`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			args := c.seed(p)
+			// A context of another server: --config speaks of this machine alone.
+			if strings.HasPrefix(args, "--config") {
+				args = "env -u FRESHET_SERVER freshet doctor " + args
+				p.do("rm freshet-data")
+			} else {
+				args = "freshet doctor " + args
+			}
+			out, err := bash(t.Context(), p.dir, server, args)
+			if (err == nil) != c.fine || c.fine == strings.Contains(out, "FAIL") {
+				t.Errorf("%s: %v, want failed: %t\n%s", args, err, !c.fine, out)
+			}
+			if !regexp.MustCompile("(?m)" + c.want).MatchString(out) {
+				t.Errorf("%s: want a line %s, got\n%s", args, c.want, out)
+			}
+			if c.fine {
+				return
+			}
+			if out, err := bash(t.Context(), p.dir, server, args+" -o json"); err == nil || !strings.Contains(out, `"ok": false`) || !strings.Contains(out, `"status": "FAIL"`) {
+				t.Errorf("%s -o json: %v\n%s", args, err, out)
+			}
+		})
+	}
+}
