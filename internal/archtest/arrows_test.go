@@ -135,10 +135,11 @@ var rules = []rule{
 	{[]string{"internal/cli/output"}, nil, join(http, kube, engines, cobra)},
 	{[]string{"internal/cli/contexts"}, []string{"internal/cli/hint", "internal/errs", "internal/kubeconfig"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/cli/tokencache"}, []string{"client", "internal/cli/contexts"}, join(kube, engines, cobra)},
-	{[]string{"internal/cli/command"}, []string{"client/...", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/config", "internal/errs", "internal/version"}, join(kube, engines)},
+	{[]string{"internal/cli/session"}, []string{"client", "internal/cli/contexts", "internal/cli/hint", "internal/errs", "internal/version"}, join(kube, engines, cobra)},
+	{[]string{"internal/cli/command"}, []string{"client/...", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/session", "internal/cli/tokencache", "internal/config", "internal/errs", "internal/version"}, join(kube, engines)},
 	{ // what speaks to a server does so through the client, as anybody's program does
 		[]string{"internal/cli/authcmd", "internal/cli/resourcecmd", "internal/cli/identitycmd", "internal/cli/apikeycmd"},
-		[]string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/tokencache", "internal/errs", "internal/kubeconfig", "internal/version"},
+		[]string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/cli/session", "internal/cli/tokencache", "internal/errs", "internal/kubeconfig", "internal/version"},
 		join(kube, engines),
 	},
 	{

@@ -39,6 +39,9 @@ type Grant struct {
 	session identity.Session
 }
 
+// Ends is when the grant is over unless it is renewed before.
+func (g *Grant) Ends() time.Time { return g.session.Ends }
+
 // newGrant stores a grant. With a session it ends with that.
 func (s *Service) newGrant(ctx context.Context, id, client string, of Subject, in *session, inID string, begun time.Time) (*Grant, error) {
 	display, alive := s.Alive(of)

@@ -110,7 +110,8 @@ func (a *API) answerGrant(w http.ResponseWriter, r *http.Request, req *request, 
 		return err
 	}
 	answer := response{
-		AccessToken: access.Reveal(), TokenType: "Bearer", ExpiresIn: secondsUntil(expires), Scope: scope, RefreshToken: g.Refresh.Reveal(),
+		AccessToken: access.Reveal(), TokenType: "Bearer", ExpiresIn: secondsUntil(expires), Scope: scope,
+		RefreshToken: g.Refresh.Reveal(), RefreshExpiresIn: secondsUntil(g.Ends()),
 	}
 	if req.grantType != grantRefresh {
 		id, err := a.opts.People.IDToken(g)

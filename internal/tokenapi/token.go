@@ -19,8 +19,9 @@ type response struct {
 	ExpiresIn   int64  `json:"expires_in"`
 	Scope       string `json:"scope"`
 
-	RefreshToken string `json:"refresh_token,omitempty"` // of people
-	IDToken      string `json:"id_token,omitempty"`
+	RefreshToken     string `json:"refresh_token,omitempty"` // of people
+	RefreshExpiresIn int64  `json:"refresh_token_expires_in,omitempty"`
+	IDToken          string `json:"id_token,omitempty"`
 }
 
 // token serves POST /oauth/token.

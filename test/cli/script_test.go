@@ -21,7 +21,10 @@ var notName = regexp.MustCompile(`[^a-z0-9-]+`)
 //   - $ORG is the name of an organization that is the script's own;
 //   - mode FILE 0600 checks the permissions of a file;
 //   - code N COMMAND... runs a command that has to end with that exit code;
-//   - save NAME puts what the last command printed into a variable.
+//   - save NAME puts what the last command printed into a variable;
+//   - accept FILE sets a password by the invitation in a file, and decide PIPE
+//     approve|refuse answers a device whose page comes through a pipe, both in the
+//     script's browser.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -31,10 +34,11 @@ func TestScripts(t *testing.T) {
 			name := "t-" + strings.Trim(notName.ReplaceAllString(strings.ToLower(filepath.Base(e.WorkDir)), "-"), "-")
 			e.Vars = append(e.Vars, environment(e.WorkDir, server)...)
 			e.Vars = append(e.Vars, "ORG="+strings.TrimPrefix(name, "t-script-"))
+			e.Values[browserKey{}] = newBrowser()
 			return stand(e.WorkDir, server)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"mode": checkMode, "code": exitsWith, "save": save,
+			"mode": checkMode, "code": exitsWith, "save": save, "accept": accept, "decide": decide,
 		},
 	})
 }

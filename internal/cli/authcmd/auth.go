@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +14,9 @@ import (
 	"freshet/client"
 	"freshet/client/resources"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/output"
+	"freshet/internal/cli/session"
 	"freshet/internal/kubeconfig"
 )
 
@@ -47,6 +51,12 @@ type identity struct {
 	Administrator       bool       `json:"administrator"`
 	SystemAdministrator bool       `json:"systemAdministrator"`
 	Expires             *time.Time `json:"expires,omitempty"`
+	// Person and Email are those of who signed in through a browser, and SessionEnds
+	// when that is over unless it is renewed before.
+	Person      string     `json:"person,omitempty"`
+	Email       string     `json:"email,omitempty"`
+	SessionEnds *time.Time `json:"sessionEnds,omitempty"`
+
 	Server              string     `json:"server"`
 	Context             string     `json:"context,omitempty"`
 }
@@ -82,7 +92,7 @@ func newWhoami(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "whoami",
 		Short: "Say as whom the server knows you",
-		Example: `  # the account, its organization, and until when the token is good
+		Example: `  # who, of which organization, and until when the token and the session are good
   freshet auth whoami
 
   # the principal alone, as access lists and audit records name it
@@ -102,6 +112,9 @@ func newWhoami(env *command.Env) *cobra.Command {
 			}
 			if c, err := env.Context(); err == nil {
 				who.Context = c.Name
+				if err := addSession(cmd.Context(), conn, c, &who); err != nil {
+					return err
+				}
 			}
 			switch format {
 			case output.FormatText:
@@ -117,6 +130,37 @@ func newWhoami(env *command.Env) *cobra.Command {
 	return cmd
 }
 
+// addSession adds what is known of a person's session.
+func addSession(ctx context.Context, conn *client.Client, c contexts.Context, who *identity) error {
+	if c.Credential.Session == "" {
+		return nil
+	}
+	kept, err := session.Read(c.Credential.Session)
+	if err != nil {
+		return err
+	}
+	if !kept.Ends.IsZero() {
+		who.SessionEnds = &kept.Ends
+	}
+	who.Person, who.Email, err = person(ctx, conn)
+	return err
+}
+
+// person asks the server for the name and the address of who has signed in.
+func person(ctx context.Context, conn *client.Client) (name, email string, err error) {
+	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/oauth/userinfo"})
+	if err != nil {
+		return "", "", err
+	}
+	var info struct{ Name, Email string }
+	if err := answer.JSON(&info); err != nil {
+		return "", "", err
+	}
+	return info.Name, info.Email, nil
+}
+
+const timeForm = "2006-01-02 15:04:05 MST"
+
 func printIdentity(env *command.Env, who identity) error {
 	role := "by role bindings"
 	switch {
@@ -127,10 +171,17 @@ func printIdentity(env *command.Env, who identity) error {
 	}
 	expires := "not known to end"
 	if who.Expires != nil {
-		expires = who.Expires.Local().Format("2006-01-02 15:04:05 MST")
+		expires = who.Expires.Local().Format(timeForm)
 	}
-	_, err := fmt.Fprintf(env.Out, "Principal:     %s\n%-15s%s\nOrganization:  %s\nRights:        %s\nToken until:   %s\nServer:        %s\n",
-		output.Clean(who.Principal), who.Kind+":", output.Clean(who.Name), output.Clean(who.Organization), role, expires, who.Server)
+	text := ""
+	if who.Person != "" {
+		text = "Person:        " + output.Clean(strings.TrimSpace(who.Person+" "+who.Email)) + "\n"
+	}
+	if who.SessionEnds != nil {
+		text += "Session until: " + who.SessionEnds.Local().Format(timeForm) + ", and longer when it is used before\n"
+	}
+	_, err := fmt.Fprintf(env.Out, "Principal:     %s\n%-15s%s\nOrganization:  %s\nRights:        %s\nToken until:   %s\nServer:        %s\n%s",
+		output.Clean(who.Principal), who.Kind+":", output.Clean(who.Name), output.Clean(who.Organization), role, expires, who.Server, text)
 	return err
 }
 
@@ -140,7 +191,7 @@ func newToken(env *command.Env) *cobra.Command {
 		Use:   "token",
 		Short: "Print a token for a call by hand",
 		Long: `Print a token for a call by hand: an access token that was asked for with the
-context's credentials, or the API key that the context refers to. An access token is
+context's credentials, or the API key that the context refers to. An account's access token is
 good for one audience: the resource API, or with --for messages the clusters of the
 instance to which the context's cluster belongs. It is a secret.`,
 		Example: `  # a call of the resource API

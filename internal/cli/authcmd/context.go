@@ -2,7 +2,6 @@ package authcmd
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,7 +11,6 @@ import (
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
-	"freshet/internal/cli/tokencache"
 	"freshet/internal/errs"
 )
 
@@ -185,7 +183,8 @@ func newContextDelete(env *command.Env) *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Forget a context, and the copy of its credentials",
 		Long: `Forget a context, the copy of its credentials that 'freshet login' made, and all
-access tokens that are kept. The account stays as it is; 'freshet sa rotate' or 'freshet apikey revoke' end what has leaked.`,
+access tokens that are kept. The session of a person is ended at the server, as by
+'freshet logout'. An account stays as it is; 'freshet sa rotate' or 'freshet apikey revoke' end what has leaked.`,
 		Example: `  # a context that is not needed any more
   freshet context delete staging
 
@@ -196,25 +195,7 @@ access tokens that are kept. The account stays as it is; 'freshet sa rotate' or 
   freshet context use local`,
 		Args:              command.One("the name of a context"),
 		ValidArgsFunction: completeContexts(env),
-		RunE: func(_ *cobra.Command, args []string) error {
-			var gone contexts.Context
-			err := contexts.Update(env.Selection().File, func(f *contexts.File) (err error) {
-				var ok bool
-				if gone, ok = f.Get(args[0]); !ok {
-					return noContext(args[0])
-				}
-				f.Remove(args[0])
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			if err := errors.Join(contexts.Forget(contexts.Directory(env.Getenv), gone), tokencache.Clear(tokencache.Directory(env.Getenv))); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(env.Out, "context %s is gone\n", args[0])
-			return err
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return forget(cmd.Context(), env, args[0]) },
 	}
 }
 

@@ -27,6 +27,7 @@ type login struct {
 	env                   *command.Env
 	name, instance        string
 	inPlace, keepsCurrent bool
+	device, opens         bool
 }
 
 func newLogin(env *command.Env) *cobra.Command {
@@ -36,6 +37,12 @@ func newLogin(env *command.Env) *cobra.Command {
 		Short: "Sign in to a server and make a context of it",
 		Long: `Sign in to a server and make a context of it, which later commands use.
 
+Without a file you sign in as yourself, through a browser: the command shows an
+address and a code. Open the address on any machine, sign in there, compare the code
+and say yes. The server is that of --server, else that of the context in effect. The
+session is renewed by itself as long as it is used now and then; 'freshet logout' ends
+it.
+
 With the credentials file of a service account ('freshet sa credentials' writes one)
 nothing else is needed: it names the server and the organization. With an API key,
 give the file that holds it as --token-file and the server as --server. Either can
@@ -44,7 +51,10 @@ come from standard input (-), so that no secret is ever part of a command line.
 The server is asked first; when it refuses, nothing is kept. The secret is copied
 into ~/.config/freshet, readable for you alone. --in-place refers to the file where it
 is, for one that something else renews.`,
-		Example: `  # with the credentials file of a service account
+		Example: `  # as yourself, through a browser on this or another machine
+  freshet login --server $SERVER --ca-file freshet-data/tls/ca.crt
+
+  # with the credentials file of a service account
   freshet login freshet-data/admin.json
 
   # under a name of your own, and with another cluster
@@ -57,11 +67,19 @@ is, for one that something else renews.`,
   freshet login --name bot --server $SERVER --ca-file freshet-data/tls/ca.crt --token-file freshet-data/admin.token`,
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (len(args) == 0) == (env.Flags.TokenFile == "") {
-				return command.Usagef(cmd, "say how to sign in: a credentials file, or --token-file and --server")
-			}
 			if env.Flags.CredentialsFile != "" {
 				return command.Usagef(cmd, "give the credentials file as the argument")
+			}
+			withFile := len(args) > 0 || env.Flags.TokenFile != ""
+			switch {
+			case len(args) > 0 && env.Flags.TokenFile != "", withFile && (l.device || l.opens):
+				return command.Usagef(cmd, "say one way to sign in: a credentials file, --token-file and --server, or --device")
+			case !withFile && l.inPlace:
+				return command.Usagef(cmd, "--in-place needs a file")
+			case !withFile && !l.device && cmp.Or(env.Getenv("FRESHET_TOKEN_FILE"), env.Getenv("FRESHET_CREDENTIALS_FILE")) != "":
+				return command.Usagef(cmd, "FRESHET_TOKEN_FILE or FRESHET_CREDENTIALS_FILE says who you are, whatever the context: unset it, or say --device")
+			case !withFile:
+				return l.inBrowser(cmd.Context())
 			}
 			return l.run(cmd.Context(), strings.Join(args, ""))
 		},
@@ -69,6 +87,8 @@ is, for one that something else renews.`,
 	f := cmd.Flags()
 	f.StringVar(&l.name, "name", "", "`name` of the context (default: account@organization)")
 	f.StringVar(&l.instance, "instance", "", "`name` of the cluster's instance, for an account that may not look it up")
+	f.BoolVar(&l.device, "device", false, "sign in through a browser, whatever the environment says")
+	f.BoolVar(&l.opens, "open", false, "open the page in the browser of this machine")
 	f.BoolVar(&l.inPlace, "in-place", false, "refer to the file, in place of copying it")
 	f.BoolVar(&l.keepsCurrent, "keep-current", false, "do not make it the current context")
 	return cmd
@@ -77,12 +97,8 @@ is, for one that something else renews.`,
 func (l *login) run(ctx context.Context, file string) error {
 	selection := l.env.Selection()
 	c := contexts.Context{Name: l.name, Cluster: selection.Cluster, Instance: cmp.Or(l.instance, selection.Instance)}
-	if selection.CAFile != "" {
-		text, err := os.ReadFile(selection.CAFile)
-		if err != nil {
-			return errs.Newf(errs.NotFound, "reading the certificate authority: %w", err)
-		}
-		c.CA = string(text)
+	if err := readAuthority(&c, selection.CAFile); err != nil {
+		return err
 	}
 	secret, tokens, err := l.secret(&c, file, selection)
 	if err != nil {
@@ -103,6 +119,19 @@ func (l *login) run(ctx context.Context, file string) error {
 	}
 	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s; the context is %s\n", c.Server, who.Principal, c.Name)
 	return err
+}
+
+// readAuthority gives a context the authority of a file, if one is named.
+func readAuthority(c *contexts.Context, file string) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return errs.Newf(errs.NotFound, "reading the certificate authority: %w", err)
+	}
+	c.CA = string(text)
+	return nil
 }
 
 // secret reads what proves who one is, and says where it is good. It is nil for a
@@ -175,6 +204,11 @@ func (l *login) keep(c *contexts.Context, secret []byte) (err error) {
 	if err != nil {
 		return err
 	}
+	return l.put(c)
+}
+
+// put writes the context.
+func (l *login) put(c *contexts.Context) error {
 	return contexts.Update(l.env.Selection().File, func(f *contexts.File) error {
 		if err := f.Put(*c); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
+	"freshet/internal/cli/session"
 	"freshet/internal/cli/tokencache"
 	"freshet/internal/version"
 )
@@ -62,6 +63,8 @@ func (e *Env) ClusterClient(ctx context.Context) (*client.Client, error) {
 // empty.
 func (e *Env) Tokens(c contexts.Context, audience string) (client.TokenSource, error) {
 	switch {
+	case c.Credential.Session != "":
+		return session.Source(c.Credential.Session), nil
 	case c.Credential.TokenFile != "":
 		return client.FileToken(c.Credential.TokenFile), nil
 	case c.Credential.File != "":

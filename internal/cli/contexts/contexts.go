@@ -34,12 +34,15 @@ type Context struct {
 	Credential Credential `json:"credential"`
 }
 
-// Credential refers to the file that holds the secret: one of both.
+// Credential refers to the file that holds the secret: one of them.
 type Credential struct {
 	// File is the credentials file of a service account.
 	File string `json:"file,omitempty"`
 	// TokenFile holds an API key, or another bearer token.
 	TokenFile string `json:"tokenFile,omitempty"`
+	// Session is the file of a person's session, which signing in through a browser
+	// made and which is renewed.
+	Session string `json:"session,omitempty"`
 }
 
 // File is the file of contexts.
@@ -197,5 +200,12 @@ func WritePrivate(path string, data []byte) error {
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return os.Rename(temp.Name(), path)
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close()) // the new name survives a crash, too
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Path is the file with the secret.
-func (c Credential) Path() string { return cmp.Or(c.File, c.TokenFile) }
+func (c Credential) Path() string { return cmp.Or(c.File, c.TokenFile, c.Session) }
 
 // credentialsIn is the folder, in the user's configuration directory, with the
 // copies that signing in makes.
@@ -21,13 +21,15 @@ func Keep(directory, name string, secret []byte) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
-	folder := credentialsIn(directory)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	path := KeptAt(directory, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
-	path := filepath.Join(folder, name)
 	return path, WritePrivate(path, secret)
 }
+
+// KeptAt is where the secret of a context is kept.
+func KeptAt(directory, name string) string { return filepath.Join(credentialsIn(directory), name) }
 
 // Forget removes the copy of a context's secret, when it is one that Keep made.
 func Forget(directory string, c Context) error {

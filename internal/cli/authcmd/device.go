@@ -1,0 +1,149 @@
+package authcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"freshet/client"
+	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
+	"freshet/internal/cli/session"
+	"freshet/internal/errs"
+	"freshet/internal/version"
+)
+
+// inBrowser signs a person in by a device code (docs/spec/signin.md#device).
+func (l *login) inBrowser(ctx context.Context) error {
+	if l.name != "" {
+		if err := contexts.CheckName(l.name); err != nil {
+			return err // before somebody signs in for nothing
+		}
+	}
+	c, before, err := l.target()
+	if err != nil {
+		return err
+	}
+	s, err := l.askPerson(ctx, c)
+	if err != nil {
+		return explain(err, c.Server)
+	}
+	who, err := l.keepSession(ctx, &c, before, s)
+	if err != nil {
+		// Nobody would have the session then.
+		return errors.Join(err, s.Revoke(context.WithoutCancel(ctx)))
+	}
+	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s (%s); the context is %s\n", c.Server, output.Clean(who.Person), who.Principal, c.Name)
+	return err
+}
+
+// target is the server to sign in to, as the context to be, and the context in effect
+// when it is of that server: signing in again may renew it.
+func (l *login) target() (c, before contexts.Context, err error) {
+	selection := l.env.Selection()
+	known := selection
+	known.Server, known.CAFile, known.CredentialsFile, known.TokenFile = "", "", "", ""
+	server := strings.TrimRight(selection.Server, "/")
+	before, err = contexts.Resolve(known)
+	switch {
+	case err != nil && (server == "" || selection.Context != ""):
+		return c, before, err
+	case err != nil, server != "" && server != before.Server:
+		before = contexts.Context{}
+	}
+	c = contexts.Context{
+		Name: l.name, Server: cmp.Or(server, before.Server), CA: before.CA,
+		Cluster: selection.Cluster, Instance: cmp.Or(l.instance, selection.Instance),
+	}
+	if err := readAuthority(&c, selection.CAFile); err != nil {
+		return c, before, err
+	}
+	return c, before, contexts.CheckServer(c.Server)
+}
+
+// askPerson shows the code, and waits until somebody has signed in.
+func (l *login) askPerson(ctx context.Context, c contexts.Context) (*session.Session, error) {
+	conn, err := client.New(client.Config{BaseURL: c.Server, CA: []byte(c.CA), UserAgent: "freshet/" + version.Get().Version})
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	offered, err := session.Offered(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	if !offered && !l.device {
+		return nil, hint.Add(errs.Newf(errs.NotFound, "%s does not let people sign in through a browser", c.Server),
+			"Sign in as a service account: freshet login CREDENTIALS-FILE, or with an API key: --token-file FILE.")
+	}
+	d, err := session.Begin(ctx, c.Server, c.CA)
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(l.env.Err, "To sign in, open this page in a browser, on any machine:\n\n  %s\n\nand compare the code: %s\n\n", output.Clean(d.Complete), output.Clean(d.Code))
+	if err != nil {
+		return nil, err
+	}
+	if l.opens {
+		if err := openPage(ctx, d.Complete); err != nil {
+			_, _ = fmt.Fprintf(l.env.Err, "Warning: no browser could be opened here: %v\n", err) // the address is there
+		}
+	}
+	return d.Wait(ctx)
+}
+
+// openPage has the system open a page, which begins with http, and does not wait for
+// it.
+func openPage(ctx context.Context, page string) error {
+	program := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		program = "open"
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, page)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
+}
+
+// keepSession asks who has signed in, and writes the session and the context, in
+// this order.
+func (l *login) keepSession(ctx context.Context, c *contexts.Context, before contexts.Context, s *session.Session) (identity, error) {
+	conn, err := client.New(client.Config{BaseURL: c.Server, CA: []byte(c.CA), TokenSource: client.StaticToken(s.AccessToken), UserAgent: "freshet/" + version.Get().Version})
+	if err != nil {
+		return identity{}, err
+	}
+	defer conn.Close()
+	who, err := whoami(ctx, conn)
+	if err != nil {
+		return who, err
+	}
+	if who.Person, who.Email, err = person(ctx, conn); err != nil {
+		return who, err
+	}
+	s.Principal = who.Principal
+	c.Organization = cmp.Or(l.env.Selection().Organization, who.Organization)
+	if c.Name == "" && before.Credential.Session != "" {
+		if old, err := session.Read(before.Credential.Session); err != nil || old.Principal == s.Principal && old.Server == s.Server {
+			c.Name, c.Cluster, c.Instance = before.Name, cmp.Or(c.Cluster, before.Cluster), cmp.Or(c.Instance, before.Instance)
+		}
+	}
+	c.Name = cmp.Or(c.Name, who.Name+"@"+who.Organization)
+	if err := contexts.CheckName(c.Name); err != nil {
+		return who, hint.Add(err, "Give one with --name.")
+	}
+	c.Credential = contexts.Credential{Session: contexts.KeptAt(contexts.Directory(l.env.Getenv), c.Name)}
+	old, err := session.Keep(ctx, c.Credential.Session, s)
+	if err != nil {
+		return who, err
+	}
+	if old != nil {
+		_ = old.Revoke(ctx) // most likely it is over; if not, it ends by itself
+	}
+	return who, l.put(c)
+}

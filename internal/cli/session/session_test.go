@@ -1,0 +1,154 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"freshet/client"
+	"freshet/internal/cli/hint"
+	"freshet/internal/errs"
+)
+
+// issuer is a token endpoint whose refresh tokens are good once: a second use of one
+// ends the session.
+type issuer struct {
+	mu      sync.Mutex // guards what follows
+	renewed int
+	over    bool
+}
+
+func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.over || r.FormValue("refresh_token") != fmt.Sprintf("r%d", i.renewed) {
+		i.over = true
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":"invalid_grant","error_description":"over"}`)
+		return
+	}
+	i.renewed++
+	_ = json.NewEncoder(w).Encode(answer{AccessToken: fmt.Sprintf("a%d", i.renewed), ExpiresIn: 600, RefreshToken: fmt.Sprintf("r%d", i.renewed), RefreshExpiresIn: 3600})
+}
+
+// TestManyRenewOneSession: every source has a lock of its own, as processes have.
+func TestManyRenewOneSession(t *testing.T) {
+	t.Parallel()
+	i := &issuer{}
+	server := httptest.NewServer(i)
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "credentials", "ann")
+	if _, err := Keep(t.Context(), path, &Session{Server: server.URL, Principal: "user:ann", RefreshToken: "r0"}); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				source, _ := Source(path).(client.Invalidator)
+				token, err := source.Token(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				source.Invalidate(token) // so that the next one has to be asked for
+				if next, err := source.Token(t.Context()); err != nil || next.Value == token.Value {
+					t.Errorf("after a refusal: got %q, %v; want another token than %q", next.Value, err, token.Value)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if i.over || i.renewed < 2 {
+		t.Errorf("renewed %d times, over: %v; want several and not over", i.renewed, i.over)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: got %v, %v; want mode 0600", info, err)
+	}
+	i.over = true
+	source, _ := Source(path).(client.Invalidator)
+	token, err := source.Token(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.Invalidate(token)
+	if _, err := source.Token(t.Context()); errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(hint.Of(err), "freshet login") {
+		t.Errorf("a session that is over: got %v (%s), want to be told to sign in", err, hint.Of(err))
+	}
+}
+
+// script answers each call by the next of its lines, and notes when it was asked.
+type script struct {
+	answers []string
+	asked   []time.Duration
+	begun   time.Time
+}
+
+func (s *script) RoundTrip(*http.Request) (*http.Response, error) {
+	s.asked = append(s.asked, time.Since(s.begun))
+	text := s.answers[min(len(s.asked), len(s.answers))-1]
+	if text == "" {
+		return nil, io.ErrUnexpectedEOF
+	}
+	status := http.StatusOK
+	if !strings.HasPrefix(text, "{") {
+		status, text = http.StatusBadRequest, `{"error":"`+text+`"}`
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+}
+
+// TestWaitAsTheServerSays: how often it is asked, and what ends it.
+func TestWaitAsTheServerSays(t *testing.T) {
+	t.Parallel()
+	const tokens = `{"access_token":"a","refresh_token":"r","expires_in":600,"refresh_token_expires_in":60}`
+	for name, tc := range map[string]struct {
+		answers []string
+		asked   string
+		err     string
+	}{
+		"signed in":    {[]string{"authorization_pending", "authorization_pending", tokens}, "[5s 10s 15s]", ""},
+		"slow down":    {[]string{"slow_down", "authorization_pending", tokens}, "[5s 15s 25s]", ""},
+		"no answer":    {[]string{"", tokens}, "[5s 15s]", ""},
+		"refused":      {[]string{"authorization_pending", "access_denied"}, "[5s 10s]", "refused"},
+		"time is up":   {[]string{"expired_token"}, "[5s]", "while the code was good"},
+		"nobody comes": {[]string{"slow_down", "slow_down", "slow_down", "authorization_pending"}, "[5s 15s 30s 50s]", "while the code was good"},
+		"used":         {[]string{"invalid_grant"}, "[5s]", "invalid_grant"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{answers: tc.answers, begun: time.Now()}
+			d := &Device{code: "c", interval: 5 * time.Second, ends: time.Now().Add(time.Minute), session: Session{Server: "http://x", transport: s}}
+			got, err := d.Wait(t.Context())
+			if fmt.Sprint(s.asked) != tc.asked || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%s: asked after %v, %v; want %s, %q", name, s.asked, err, tc.asked, tc.err)
+			}
+			if err == nil && (got.AccessToken != "a" || got.RefreshToken != "r" || got.Ends.IsZero()) {
+				t.Errorf("%s: got %v without its tokens", name, got)
+			}
+		})
+	}
+}
+
+// TestBeginTakesNoOtherPage: what is opened in a browser is a page of the web.
+func TestBeginTakesNoOtherPage(t *testing.T) {
+	t.Parallel()
+	for page, want := range map[string]bool{"https://x/oauth/device": true, "file:///etc/passwd": false, "--help": false, "": false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_ = json.NewEncoder(w).Encode(map[string]any{"device_code": "d", "user_code": "ABCD-EFGH", "verification_uri": page, "expires_in": 600})
+		}))
+		if _, err := Begin(t.Context(), server.URL, ""); (err == nil) != want {
+			t.Errorf("%s: got %v, want it taken: %v", url.QueryEscape(page), err, want)
+		}
+		server.Close()
+	}
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// browserKey is where a script's browser is kept.
+type browserKey struct{}
+
+// newBrowser is one in which nobody has signed in.
+func newBrowser() *http.Client {
+	jar, _ := cookiejar.New(nil) // never fails
+	return &http.Client{
+		Jar: jar, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+var proofField = regexp.MustCompile(`name="proof" value="([^"]*)"`)
+
+// submit opens a page and sends the form on it.
+func submit(browser *http.Client, page string, fields url.Values) (status int, err error) {
+	status, body, err := send(browser.Get(page)) //nolint:noctx // the browser has a timeout
+	if err != nil {
+		return 0, err
+	}
+	proof := proofField.FindStringSubmatch(body)
+	if proof == nil {
+		return 0, fmt.Errorf("%s has no form (status %d)", page, status)
+	}
+	fields.Set("proof", html.UnescapeString(proof[1]))
+	action, _, _ := strings.Cut(page, "?")
+	status, _, err = send(browser.PostForm(action, fields)) //nolint:noctx // as above
+	return status, err
+}
+
+func send(res *http.Response, err error) (int, string, error) {
+	if err != nil {
+		return 0, "", err
+	}
+	body, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(body), errors.Join(err, res.Body.Close())
+}
+
+// query is a parameter of an address.
+func query(ts *testscript.TestScript, page, name string) string {
+	u, err := url.Parse(page)
+	ts.Check(err)
+	return u.Query().Get(name)
+}
+
+func browserOf(ts *testscript.TestScript) *http.Client {
+	browser, ok := ts.Value(browserKey{}).(*http.Client)
+	if !ok {
+		ts.Fatalf("the script has no browser")
+	}
+	return browser
+}
+
+// accept FILE: the person whose invitation is in the file sets a password, and is
+// signed in.
+func accept(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 || neg {
+		ts.Fatalf("usage: accept FILE")
+	}
+	var link struct{ Status struct{ URL string } }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &link))
+	const password = "a long password of somebody"
+	status, err := submit(browserOf(ts), link.Status.URL, url.Values{"token": {query(ts, link.Status.URL, "token")}, "password": {password}, "repeated": {password}})
+	ts.Check(err)
+	if status != http.StatusSeeOther {
+		ts.Fatalf("setting a password: got %d, want 303", status)
+	}
+}
+
+// decide PIPE approve|refuse: the person reads the address of a page from a pipe, and
+// says there whether the device is theirs.
+func decide(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 || neg {
+		ts.Fatalf("usage: decide PIPE approve|refuse")
+	}
+	page := strings.TrimSpace(ts.ReadFile(args[0])) // until a writer has come and gone
+	status, err := submit(browserOf(ts), page, url.Values{"user_code": {query(ts, page, "user_code")}, "decision": {args[1]}})
+	ts.Check(err)
+	if status != http.StatusOK {
+		ts.Fatalf("saying %s: got %d, want 200", args[1], status)
+	}
+}
