@@ -32,7 +32,7 @@ var proofField = regexp.MustCompile(`name="proof" value="([^"]*)"`)
 
 // submit opens a page and sends the form on it.
 func submit(browser *http.Client, page string, fields url.Values) (status int, err error) {
-	status, body, err := send(browser.Get(page)) //nolint:noctx // the browser has a timeout
+	status, body, err := send(browser.Get(page))
 	if err != nil {
 		return 0, err
 	}
@@ -42,7 +42,7 @@ func submit(browser *http.Client, page string, fields url.Values) (status int, e
 	}
 	fields.Set("proof", html.UnescapeString(proof[1]))
 	action, _, _ := strings.Cut(page, "?")
-	status, _, err = send(browser.PostForm(action, fields)) //nolint:noctx // as above
+	status, _, err = send(browser.PostForm(action, fields))
 	return status, err
 }
 
