@@ -52,13 +52,13 @@ test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, 
 	@hack/need.sh kcat kcat || echo "no kcat: it is NOT TESTED" >&2
 	FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
 	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
-	$(MAKE) test-console
+	$(MAKE) test-console CONSOLE_TESTS=-short
 
 .PHONY: test-console
-test-console: build $(BIN)/kubectl ## Open every page of the console in a browser; screenshots in .cache/screenshots
+test-console: build $(BIN)/kubectl ## Open every page of the console in a browser; screenshots in .cache/screenshots (make test: one theme of each width)
 	@hack/need.sh chromium chromium || echo "no chromium: the console is NOT TESTED in a browser" >&2
 	@hack/need.sh npm nodejs npm || echo "no npm: the console's accessibility is NOT TESTED" >&2
-	FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go -C test/console test -timeout 15m ./...
+	FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go -C test/console test -timeout 15m $(CONSOLE_TESTS) ./...
 
 .PHONY: test-java
 test-java: build ## Run the Java clients, Kafka's tools, Connect and Streams against the server

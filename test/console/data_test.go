@@ -122,6 +122,7 @@ func TestProduceBySchema(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/topics/orders/" + topic + "?tab=produce")
+	b.until(`document.querySelector('[name=payload]')?.value.includes('amount')`) // the schema's example
 	b.set("payload", `{"id":"A-1","amount":"much","items":[]}`)
 	b.click("Produce message")
 	b.says(`amount: string "much" is no double`)

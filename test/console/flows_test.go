@@ -102,6 +102,7 @@ func TestSignInByFile(t *testing.T) {
 	b.visit("acme/keys?q=ci")
 	b.shoot("signin-390-dark")
 	b.click("Service account")
+	b.until(`document.querySelector('.check input')`)
 	eval[any](b, `void document.querySelector('.check input').click()`)
 	do(b, chromedp.SetUploadFiles(chromedp.CSS(`input[type=file]`), []string{file}))
 	b.says("checkout-ci") // the view that the URL named
@@ -313,6 +314,7 @@ func TestSnippetsRun(t *testing.T) {
 	}
 	if kubectl := os.Getenv("KUBECTL"); kubectl != "" {
 		b.click("kubectl")
+		b.until(`document.querySelector('dialog pre')?.innerText.startsWith('kubectl')`)
 		snippet = eval[string](b, `document.querySelector('dialog pre').innerText`)
 		run = exec.CommandContext(t.Context(), kubectl, append([]string{"--kubeconfig", filepath.Join(server.DataDir, "kubeconfig")}, strings.Fields(strings.TrimPrefix(snippet, "kubectl "))...)...)
 		if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "orders") {

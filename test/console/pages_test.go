@@ -135,7 +135,8 @@ func (b *tab) prepare(view, path, what string) {
 }
 
 // Every page, in both themes and widths: nothing complains, nothing breaks the policy,
-// nothing is wider than the screen, and no serious finding of accessibility.
+// nothing is wider than the screen, and no serious finding of accessibility. With
+// -short each width has one of the themes.
 func TestEveryPage(t *testing.T) {
 	checker := axe(t)
 	for _, v := range views {
@@ -153,6 +154,9 @@ func TestEveryPage(t *testing.T) {
 			}
 			for _, width := range []int64{1440, 390} {
 				for _, theme := range []string{"light", "dark"} {
+					if testing.Short() && (width == 1440) != (theme == "light") {
+						continue
+					}
 					b.look(width, theme)
 					b.shoot(fmt.Sprintf("%s-%d-%s", v.name, width, theme))
 					if wide := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {

@@ -163,18 +163,20 @@ export function messageView(page, m, close) {
 function produceTab(page) {
   const { at, t } = page
   const v = { key: '', properties: '', form: '', text: '', error: null, busy: false }
-  let schemas = null, last = null, sent = []
+  let schemas = null, asked = false, last = null, sent = []
   const load = async () => {
-    schemas = []
+    asked = true
+    const list = [] // shown when it is whole: what is sent before would not be checked
     const own = await at.get(`${at.admin}/schemas/${[t.tenant, t.namespace, t.topic].map(encodeURIComponent).join('/')}/schema`, { background: true }).catch(() => null)
-    if (own?.type === 'AVRO') schemas.push({ id: 'topic', label: `Avro, the topic's schema (version ${own.version})`, avro: parseSchema(own.data), prefix: [] })
-    if (own?.type === 'JSON') schemas.push({ id: 'json', label: `JSON, the topic's schema (version ${own.version})` })
+    if (own?.type === 'AVRO') list.push({ id: 'topic', label: `Avro, the topic's schema (version ${own.version})`, avro: parseSchema(own.data), prefix: [] })
+    if (own?.type === 'JSON') list.push({ id: 'json', label: `JSON, the topic's schema (version ${own.version})` })
     for (const subject of [`${streamName(t)}-value`, `${t.full}-value`]) {
       const found = await at.get(`${at.registry}/subjects/${encodeURIComponent(subject)}/versions/latest`, { background: true }).catch(() => null)
       if (!found || found.schemaType === 'PROTOBUF') continue
       const prefix = [0, found.id >>> 24, found.id >>> 16 & 255, found.id >>> 8 & 255, found.id & 255]
-      schemas.push({ id: subject, label: `${found.schemaType === 'JSON' ? 'JSON' : 'Avro'} of ${subject}, version ${found.version}`, avro: found.schemaType ? null : parseSchema(found.schema, await page.decoder.references(found.references ?? [])), prefix })
+      list.push({ id: subject, label: `${found.schemaType === 'JSON' ? 'JSON' : 'Avro'} of ${subject}, version ${found.version}`, avro: found.schemaType ? null : parseSchema(found.schema, await page.decoder.references(found.references ?? [])), prefix })
     }
+    schemas = list
     const first = schemas[0]
     if (first && !v.text) { v.form = first.id; fill(first) }
     v.form ||= 'text'
@@ -206,7 +208,8 @@ function produceTab(page) {
     update()
   }
   return () => {
-    if (!schemas) { load(); return loading(5) }
+    if (!asked) load()
+    if (!schemas) return loading(5)
     return html`<div class="grid"><form class="card c7 stack" @submit=${send}>
       <div class="fields">${field('Key', html`<input name="key" autocomplete="off" .value=${v.key} @input=${e => { v.key = e.target.value }}>`, 'Messages of one key keep their order, and one partition.')}
       ${field('Payload is', html`<select name="form" @change=${e => { v.form = e.target.value; const s = schemas.find(x => x.id === v.form); if (s) fill(s); update() }}>${[...schemas.map(s => [s.id, s.label]), ['text', 'Text'], ['json', 'JSON'], ['base64', 'Bytes in base64']].map(([id, text]) => html`<option value=${id} ?selected=${id === v.form}>${text}</option>`)}</select>`, schemas.find(s => s.id === v.form)?.avro ? 'Write JSON: it is checked and encoded here, in the browser.' : '')}</div>
