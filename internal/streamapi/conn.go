@@ -23,8 +23,8 @@ import (
 type conn struct {
 	server   *Server
 	listener Listener
-	accepted net.Conn // below TLS
-	socket   net.Conn
+	accepted net.Conn // below TLS; for any goroutine
+	socket   net.Conn // the connection's own goroutines'; TLS, once it is spoken
 	in       *bufio.Reader
 	address  string // of the client, without the port
 	sni      string // the name that the client sent with TLS
@@ -37,7 +37,11 @@ type conn struct {
 
 	auth auth // the reader's
 
-	waiting *list.Element // among the server's strangers; Server.mu guards it
+	// Among the server's strangers, and those of its address, and since when;
+	// Server.mu guards it.
+	waiting, beside *list.Element
+	since           time.Time
+
 	fetches *fetchSession // the writer's; nil for none
 	muted   atomic.Int64  // until when nothing is read, nanoseconds since the epoch
 }
@@ -136,7 +140,7 @@ func (c *conn) handshake(ctx context.Context) error {
 // answered.
 func (c *conn) drain() {
 	c.closing.Store(true)
-	_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+	_ = c.accepted.SetReadDeadline(time.Unix(1, 0))
 }
 
 // read takes requests until the connection ends.

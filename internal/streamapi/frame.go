@@ -25,6 +25,9 @@ func (c *conn) readFrame(ctx context.Context, limit int, patience time.Duration)
 	if err := c.socket.SetReadDeadline(ends); err != nil {
 		return nil, held, err
 	}
+	if c.closing.Load() { // before this deadline replaced that of drain
+		return nil, held, io.EOF
+	}
 	var head [4]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
 		return nil, held, err
