@@ -89,8 +89,10 @@ type server struct {
 }
 
 // Run serves until the context ends, then stops in good order. read reads the
-// configuration again, which SIGHUP asks for.
-func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer) error {
+// configuration again, which SIGHUP asks for. The first screen goes to out; exports are
+// variables that a shell needs, besides the data directory, before the commands on it
+// find this server.
+func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer, exports []string) error {
 	started := time.Now()
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before anybody can know that the server is ready
@@ -127,7 +129,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		}
 		return errors.Join(err, s.close())
 	}
-	s.announce(out, time.Since(started), s.plane.Health())
+	s.announce(out, exports, time.Since(started), s.plane.Health())
 	err = s.wait(ctx, hangUps, read)
 	return errors.Join(err, s.close())
 }
