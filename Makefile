@@ -36,6 +36,10 @@ build: ## Build bin/freshet
 run: build ## Build and start a server with its data in ./freshet-data
 	@exec bin/freshet serve --data-dir ./freshet-data
 
+.PHONY: quick-start
+quick-start: build ## Paste the README's first five minutes into a shell, with a person's pauses, and time each step
+	FRESHET_PAUSE=3s FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -timeout 10m -v -run TestQuickStart ./test/e2e/howto
+
 ##@ Check
 
 # Clients that others wrote are modules of their own, so that nothing of them
