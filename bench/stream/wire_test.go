@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"freshet/bench/process"
+	"freshet/test/testserver"
 )
 
 // wire is a connection without a client around it: thousands of them cost little.
@@ -97,20 +99,32 @@ func (t *turn) dialMany(n int) ([]*wire, error) {
 	})
 }
 
-// idleRow opens connections, which then do nothing for a while.
+// idleRow opens connections to a fresh server, which then do nothing for a while.
 func idleRow(name string, n int) row {
-	return everywhere(name, func(t *turn) (outcome, error) {
-		before, err := process.Resident(t.k.pid)
-		if err != nil {
-			return outcome{}, err
-		}
-		if err := t.prepare(func() error { _, err := t.dialMany(n); return err }); err != nil {
-			return outcome{}, err
-		}
-		time.Sleep(5 * time.Second)
-		after, err := process.Resident(t.k.pid)
-		return outcome{records: n, note: fmt.Sprintf("%d MB resident, %d before", after>>20, before>>20)}, err
-	})
+	return row{name, func(brokers []*broker) []side {
+		return []side{{brokers[0].name, brokers[0], func(t *turn) (outcome, error) {
+			dir, err := os.MkdirTemp("", "freshet-idle-")
+			if err != nil {
+				return outcome{}, err
+			}
+			defer func() { _ = os.RemoveAll(dir) }()
+			s, err := testserver.Start(t.ctx, freshet, dir, testserver.Options{Stream: true})
+			if err != nil {
+				return outcome{}, err
+			}
+			defer s.Kill()
+			before, err := process.Resident(s.PID())
+			if err != nil {
+				return outcome{}, err
+			}
+			t.k = &broker{pid: s.PID(), address: s.Stream, token: s.Token}
+			if _, err = t.dialMany(n); err != nil {
+				return outcome{}, err
+			}
+			after, err := process.Resident(s.PID())
+			return outcome{records: n, note: fmt.Sprintf("%d MB resident, %d MB before", after>>20, before>>20)}, err
+		}}}
+	}}
 }
 
 // heartbeatRow has members of classic groups show that they live, as clients do when
