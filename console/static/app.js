@@ -104,6 +104,7 @@ const identity = () => html`
     <dl class="facts tight"><div><dt>Role</dt><dd>${roleWord()}</dd></div><div><dt>Organization</dt><dd>${session.who?.users?.[0]?.organization ?? '–'}</dd></div>
       <div><dt>Token</dt><dd>${left()}${session.ends !== Infinity ? html` <span class="muted">left, renewed by itself</span>` : nothing}</dd></div><div><dt>Kept</dt><dd>${session.kept ? 'for this tab' : 'in memory only'}</dd></div></dl>
     <label class="check"><input type="checkbox" .checked=${taste.get('utc', false)} @change=${e => { taste.set('utc', e.target.checked); emit('times'); update() }}> Times in UTC</label>
+    ${session.kind === 'person' ? html`<a class="button wide" href="/oauth/account">${icon('keys', 16)}Your account</a>` : nothing}
     <button class="wide" @click=${() => { chip = false; signOut() }}>${icon('out', 16)}Sign out</button></div>` : nothing}</div>`
 
 const topbar = () => html`

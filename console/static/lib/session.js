@@ -194,10 +194,17 @@ export async function resume() {
   // Whoever has signed in on the server's pages need not do it again here. Only at an
   // address that the server knows as its own: elsewhere it sends nobody back.
   const found = await peopleSignIn()
-  if (found && isSecureContext && new URL(found.authorization_endpoint).origin === location.origin && !sessionStorage.getItem(tried)) {
+  if (found && isSecureContext && ours(found.authorization_endpoint) && !sessionStorage.getItem(tried)) {
     sessionStorage.setItem(tried, '1')
     return withServer(true)
   }
+}
+
+const own = host => /^(localhost|127\.0\.0\.1|\[::1\])$/.test(host)
+/** Whether an address of the server is where we are, by whatever name of the own machine. */
+function ours(address) {
+  const u = new URL(address)
+  return u.origin === location.origin || own(u.hostname) && own(location.hostname) && u.port === location.port && u.protocol === location.protocol
 }
 
 /** Forgets everything, and has the server forget what can be renewed. */
