@@ -23,12 +23,12 @@ func (b *tab) device() webauthn.AuthenticatorID {
 // signInPage opens the server's own page.
 func (b *tab) signInPage() {
 	b.t.Helper()
-	do(b, chromedp.Navigate(named()+"/oauth/signin?again=true&next=%2Foauth%2Faccount"))
+	do(b, chromedp.Navigate(byName()+"/oauth/signin?again=true&next=%2Foauth%2Faccount"))
 	b.until(`document.querySelector('#organization')`)
 }
 
-// named is the site at a name: browsers have no passkeys at numbers.
-func named() string { return strings.Replace(site, "127.0.0.1", "localhost", 1) }
+// byName is the site at a name: browsers have no passkeys at numbers.
+func byName() string { return strings.Replace(site, "127.0.0.1", "localhost", 1) }
 
 // A person sets a passkey by invitation, is in the console, signs in with it again with
 // and without a name, adds another, removes one, and cannot remove the last.
