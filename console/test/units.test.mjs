@@ -8,6 +8,7 @@ import { execFileSync } from 'node:child_process'
 globalThis.crypto ??= webcrypto
 const { absolute, bytes, fromBase64, hexdump, quantity, relative, short, span, toBase64URL, withoutBookkeeping } = await import('../static/lib/format.js')
 const { curl, freshet, kubectl, parseResource } = await import('../static/lib/snippets.js')
+const { mergePatch, put } = await import('../static/lib/patch.js')
 const { newKeyPair, openJWE, privateKeyOf } = await import('../static/lib/jose.js')
 
 test('spans and times', () => {
@@ -105,4 +106,20 @@ test('keys that do not open are told why', async () => {
   assert.throws(() => privateKeyOf(mine.publicPEM), /public half/)
   assert.throws(() => privateKeyOf('-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA\n-----END ENCRYPTED PRIVATE KEY-----'), /password/)
   assert.throws(() => privateKeyOf('-----BEGIN EC PRIVATE KEY-----\nAA\n-----END EC PRIVATE KEY-----'), /RSA/)
+})
+
+test('what a form changes is a merge patch', () => {
+  const a = { metadata: { name: 'a', labels: { x: '1', y: '2' } }, spec: { list: [1, 2], auth: { apikey: {} }, name: 'n' } }
+  assert.equal(mergePatch(a, structuredClone(a)), undefined)
+  const b = structuredClone(a)
+  b.spec.list = [2]
+  delete b.metadata.labels.y
+  delete b.spec.auth.apikey
+  b.spec.auth.oauth2 = {}
+  assert.deepEqual(mergePatch(a, b), { metadata: { labels: { y: null } }, spec: { list: [2], auth: { apikey: null, oauth2: {} } } })
+  put(b, ['metadata', 'labels', 'x'], undefined)
+  put(b, ['spec', 'name'], '')
+  put(b, ['spec', 'config', 'custom', 'k'], 'v')
+  assert.deepEqual(b, { metadata: { name: 'a' }, spec: { list: [2], auth: { oauth2: {} }, config: { custom: { k: 'v' } } } })
+  assert.deepEqual(mergePatch(a, b).metadata, { labels: null })
 })
