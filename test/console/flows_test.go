@@ -372,6 +372,14 @@ func TestSnippetsRun(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "Shop, production") {
 		t.Errorf("%s\n%v %.300s", snippet, err, out)
 	}
+	b.click("Python")
+	b.until(`document.querySelector('dialog pre')?.innerText.startsWith('import')`)
+	snippet = eval[string](b, `document.querySelector('dialog pre').innerText`)
+	run = exec.CommandContext(t.Context(), "python3", "-c", snippet)
+	run.Env = append(os.Environ(), "TOKEN="+server.Token, "BASE_URL="+server.URL)
+	if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "Shop, production") {
+		t.Errorf("%s\n%v %.300s", snippet, err, out)
+	}
 	if kubectl := os.Getenv("KUBECTL"); kubectl != "" {
 		b.click("kubectl")
 		b.until(`document.querySelector('dialog pre')?.innerText.startsWith('kubectl')`)
