@@ -161,8 +161,22 @@ function draw() {
   render(html`${session.expired && session.who ? signInAgain() : nothing}
     <div class="toasts" role="status" aria-live="polite">${toasts.map(t => html`<div class="toast ${t.kind}">${icon({ ok: 'check' }[t.kind] ?? 'warn', 16)}<span>${t.text}</span></div>`)}</div>`, document.getElementById('overlays'))
   root.inert = session.expired
+  showTab()
   emit('drawn')
 }
+
+// Tabs that do not fit are scrolled to the one that is open, and fade where there are more.
+let tab = null
+function showTab() {
+  const list = document.querySelector('.tabs'), now = list?.querySelector('[aria-current]')
+  if (!list) return
+  if (now && now !== tab) list.scrollLeft = now.offsetLeft - list.offsetLeft - (list.clientWidth - now.offsetWidth) / 2
+  tab = now
+  list.classList.toggle('before', list.scrollLeft > 4)
+  list.classList.toggle('after', list.scrollLeft + list.clientWidth < list.scrollWidth - 4)
+}
+addEventListener('scroll', e => { if (e.target.classList?.contains('tabs')) showTab() }, { capture: true, passive: true })
+addEventListener('resize', showTab)
 
 // --- keys ---
 

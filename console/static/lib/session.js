@@ -105,7 +105,12 @@ async function renew() {
 /** Another token for a request that was answered 401, or false when there is none. */
 export async function replaced(token, audience) {
   if (!current) return false
-  if (current.kind === 'token') { if (token === current.token) expire(); return current?.token !== token && !session.expired }
+  if (current.kind === 'token') {
+    // A cluster's services do not take every token that the resource API takes: it is
+    // that one's word that ends the session.
+    if (token === current.token && !audience) expire()
+    return current?.token !== token && !session.expired
+  }
   if (current.kind === 'person') audience = ''
   if (tokens.get(audience)?.token === token) tokens.delete(audience)
   try {
