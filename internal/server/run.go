@@ -55,6 +55,7 @@ type server struct {
 	room      *diskRoom
 	restored  *restored
 	files     files
+	sockets   connectionLimit // for the connections of all listeners
 	ports     *listeners
 	member    *etcd.Member
 	store     etcd.Store // how full etcd is
@@ -204,7 +205,8 @@ func (s *server) openDirectory(context.Context) (err error) {
 
 func (s *server) openPorts(ctx context.Context) (err error) {
 	s.files = divideOpenFiles(s.cfg, s.log)
-	if s.ports, err = listen(ctx, s.cfg, make(connectionLimit, s.files.connections)); err != nil {
+	s.sockets = make(connectionLimit, s.files.connections)
+	if s.ports, err = listen(ctx, s.cfg, s.sockets); err != nil {
 		return err
 	}
 	s.plan.BaseURL = s.cfg.PublicURL() // with the ports that are open

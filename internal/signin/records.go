@@ -22,6 +22,7 @@ type Subject struct {
 type person struct {
 	Subject    Subject    `json:"subject"`
 	Password   string     `json:"password,omitempty"` // as hasher makes it
+	Passkeys   []Passkey  `json:"passkeys,omitempty"`
 	Invitation invitation `json:"invitation,omitzero"`
 	Begun      time.Time  `json:"begun"` // when it was written
 }

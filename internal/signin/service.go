@@ -216,6 +216,7 @@ type held struct {
 	ends    time.Time
 
 	password bool // of people
+	passkeys int
 	invited  time.Time
 }
 

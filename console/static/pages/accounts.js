@@ -95,7 +95,7 @@ function detail(ctx) {
     return html`
       ${heading({
         title: name, crumbs, badge: html`${state(a)}${isAdmin(a) ? badge('info', 'Administrator') : nothing}`,
-        actions: usualActions(a, plural, 'accounts', { noEdit: true, removal: { text: `Its tokens and ${keys.items.length ? `${keys.items.length} API keys` : 'API keys'} end at once. Role bindings that name it stay; delete them too.` } }),
+        actions: usualActions(a, plural, 'accounts', { removal: { text: `Its tokens and ${keys.items.length ? `${keys.items.length} API keys` : 'API keys'} end at once. Role bindings that name it stay; delete them too.` } }),
       })}
       ${tabs(views)}
       ${tabOf(views) === 'yaml' ? yamlView(a) : html`<div class="grid">

@@ -28,7 +28,6 @@ export function detail(ctx) {
   const parts = { tail: tailTab(page), produce: produceTab(page), subscriptions: subscriptions(page), playground: playground(page), schema: schemaTab(page), settings: settings(page) }
   const crumbs = [['Topics', link(org, 'topics', [at.name])], [`${tenant}/${namespace}`, link(org, 'topics', [at.name], { ns: `${tenant}/${namespace}` })]]
   const views = () => [['tail', 'Tail'], ['produce', 'Produce'], ['subscriptions', 'Subscriptions', stats.data ? Object.keys(stats.data.subscriptions).length : null], ['playground', 'Playground'], ['schema', 'Schema'], ['settings', 'Settings']]
-  let seen = ''
   const remove = () => {
     let force = false
     confirm({
@@ -45,7 +44,6 @@ export function detail(ctx) {
     if (stats.state === 'gone') return html`${heading({ title: topic, crumbs })}${empty({ icon: 'topics', title: 'There is no such topic', text: 'It may have been deleted.', href: link(org, 'topics', [at.name]), more: 'All topics' })}`
     const s = stats.data
     const now = tabOf(views())
-    if (now !== seen) { seen = now; requestAnimationFrame(() => document.querySelector('.tabs [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' })) }
     return html`${heading({
       title: topic, crumbs, badge: html`${t.partitions ? badge('info', `${t.partitions} partitions`) : nothing}`, sub: copyText(t.full),
       actions: button('Delete', { icon: 'trash', kind: 'danger', permission: 'messaging.topics.delete', onclick: remove }),

@@ -48,13 +48,13 @@ async function invite(org) {
   if (await peopleSignIn()) invitationLink(org, made.metadata.name)
 }
 
-/** A one-time link with which a person sets a password. Whoever has it is that person. */
+/** A one-time link with which a person sets a passkey or a password. Whoever has it is that person. */
 function invitationLink(org, name) {
   const v = { life: '604800' }
   let busy = false, error = null, made = null
   return modal(ctl => frame(ctl, `Invitation of ${name}`, html`<div class="stack">${failure(error)}
-    ${made ? html`<p class="callout ok">Send this link to the person, and to nobody else: whoever opens it first sets the password. It is good once, until ${absolute(made.expirationTime)}.</p>${codeBlock(made.url, 'Invitation link', 'wrap')}`
-      : html`<p>The link lets ${name} set a password. An earlier link is not good any more; a password that there is works until the new one is set.</p>${field('Good for', select(v, 'life', ctl, [['3600', 'an hour'], ['86400', 'a day'], ['604800', 'a week'], ['2592000', '30 days']]))}`}</div>`,
+    ${made ? html`<p class="callout ok">Send this link to the person, and to nobody else: whoever opens it first sets the passkey or password. It is good once, until ${absolute(made.expirationTime)}.</p>${codeBlock(made.url, 'Invitation link', 'wrap')}`
+      : html`<p>The link lets ${name} set a passkey or a password. An earlier link is not good any more. What the person has works until the link is used, and is replaced then.</p>${field('Good for', select(v, 'life', ctl, [['3600', 'an hour'], ['86400', 'a day'], ['604800', 'a week'], ['2592000', '30 days']]))}`}</div>`,
   made ? html`<button type="button" class="primary" @click=${() => ctl.close()}>Done</button>` : html`<button type="button" @click=${() => ctl.close()}>Not now</button><button class="primary" ?disabled=${busy}>Make the link</button>`,
   { submit: async () => {
     if (made) return
