@@ -160,9 +160,25 @@ type Limits struct {
 	TokenRate  float64 `json:"tokenRate"`
 	TokenBurst int     `json:"tokenBurst"`
 	// DiskReserve is the free space below which no messages are taken, while
-	// consuming, acknowledging and deleting go on; 0 is a twentieth of the disk,
-	// between 64Mi and 1Gi.
+	// consuming, acknowledging and deleting go on; 0 is a share of the disk (Reserve).
 	DiskReserve Size `json:"diskReserve"`
+}
+
+// What the reserve is when the configuration leaves it open.
+const (
+	reserveShare = 20
+	largestShare = 4
+	leastReserve = 64 << 20
+	mostReserve  = 1 << 30
+)
+
+// Reserve is DiskReserve; when that is left open, a twentieth of a disk of so many
+// bytes, between 64Mi and 1Gi, and never more than a quarter of it.
+func (l *Limits) Reserve(disk int64) int64 {
+	if l.DiskReserve > 0 {
+		return int64(l.DiskReserve)
+	}
+	return min(max(disk/reserveShare, leastReserve), mostReserve, disk/largestShare)
 }
 
 // Timeouts bounds how long things may take.

@@ -309,6 +309,8 @@ func (r oneID) SubjectHasID(_ context.Context, _ string, id int32) (bool, error)
 	return id == int32(r), nil
 }
 
+func (oneID) RecordNames(context.Context, int32) ([]string, error) { return nil, nil }
+
 // TestSchemaIDsOfRecords: consumers are told the id, and null needs none.
 func TestSchemaIDsOfRecords(t *testing.T) {
 	t.Parallel()

@@ -65,6 +65,9 @@ var streamConfigs = map[string]streamConfig{
 	PropertyKeyValidation:   {"false", ConfigBoolean, oneOf("true", "false"), false},
 	PropertyValueValidation: {"false", ConfigBoolean, oneOf("true", "false"), false},
 
+	PropertyKeySubjects:   {subjectStrategies[0], ConfigString, oneOf(subjectStrategies...), false},
+	PropertyValueSubjects: {subjectStrategies[0], ConfigString, oneOf(subjectStrategies...), false},
+
 	// Kept and shown, without an effect.
 	"compression.type":                {"producer", ConfigString, oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"), false},
 	"compression.gzip.level":          {"-1", ConfigInt, atLeast(-1), false},

@@ -14,6 +14,9 @@ var streamConfigDocs = map[string]string{
 	PropertyKeyValidation:   "Whether every key must start with the id of a schema that is registered for the topic.",
 	PropertyValueValidation: "Whether every value must start with the id of a schema that is registered for the topic.",
 
+	PropertyKeySubjects:   "How the subject of a key's schema is called.",
+	PropertyValueSubjects: "How the subject of a value's schema is called.",
+
 	"compression.type":                "Kept and shown. Batches are stored as producers compress them.",
 	"compression.gzip.level":          "Kept and shown. Batches are stored as producers compress them.",
 	"compression.lz4.level":           "Kept and shown. Batches are stored as producers compress them.",

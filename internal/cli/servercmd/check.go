@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,7 @@ means; docs/howto/damage.md says what to do then.`,
 }
 
 func check(ctx context.Context, server Server, cfg *config.Config, out, progress io.Writer) error {
-	p := &checkPrinter{out: out, progress: output.NewProgress(progress)}
+	p := &checkPrinter{out: out, progress: output.NewProgress(progress, os.Getenv)}
 	if err := server.Check(ctx, cfg, p); err != nil {
 		return errors.Join(err, p.err)
 	}
