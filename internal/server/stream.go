@@ -172,6 +172,7 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
 		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator, Quota: found.Quota,
 		Serves: func() bool { return c.s.plane.ServesStream(found.UID) },
+		Disk:   func() (total, free int64, err error) { return diskBytes(c.s.cfg.DataDir) },
 	}, nil
 }
 

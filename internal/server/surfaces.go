@@ -118,9 +118,9 @@ func (s *server) opsMux() http.Handler {
 }
 
 func (s *server) planeOptions() dataplane.Options {
-	disk, err := diskSize(s.cfg.Path("clusters"))
+	disk, _, err := diskBytes(s.cfg.Path("clusters"))
 	if err != nil {
-		disk, _ = diskSize(s.cfg.DataDir) // before the first cluster; when nobody can say the engine chooses
+		disk, _, _ = diskBytes(s.cfg.DataDir) // before the first cluster; when nobody can say the engine chooses
 	}
 	opts := dataplane.Options{
 		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,

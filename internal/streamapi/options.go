@@ -26,6 +26,9 @@ type Cluster struct {
 	Broker       *messaging.Broker
 	Groups       *groups.Coordinator
 	Quota        *quota.Cluster // nil: no limits
+	// Disk returns the bytes of the disk that the cluster is on, and those of them that
+	// are free; nil: they are not told.
+	Disk func() (total, free int64, err error)
 	// Serves says whether the cluster still has the protocol; nil: always.
 	Serves func() bool
 }
