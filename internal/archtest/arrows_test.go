@@ -108,7 +108,7 @@ var rules = []rule{
 	{[]string{"internal/placement"}, []string{"api/..."}, join(apiserver, engines, cobra)},
 	{
 		[]string{"internal/resources/..."},
-		[]string{"api/...", "internal/access", "internal/audit", "internal/cleanclose", "internal/errs", "internal/identity", "internal/names", "internal/quota", "internal/resources/...", "internal/surface", "internal/web"},
+		[]string{"api/...", "internal/access", "internal/audit", "internal/cleanclose", "internal/errs", "internal/identity", "internal/names", "internal/quota", "internal/resources/...", "internal/surface", "internal/version", "internal/web"},
 		join(engines, surfaces, []string{"freshet/internal/kinds/...", "freshet/internal/reconcile/..."}),
 	},
 	{

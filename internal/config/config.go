@@ -160,7 +160,7 @@ type Limits struct {
 	TokenRate  float64 `json:"tokenRate"`
 	TokenBurst int     `json:"tokenBurst"`
 	// DiskReserve is the free space below which no messages are taken, while
-	// consuming, acknowledging and deleting go on; 0 is a share of the disk (Reserve).
+	// consuming, acknowledging and deleting go on; 0 is a share of the disk (ReserveOf).
 	DiskReserve Size `json:"diskReserve"`
 }
 
@@ -172,11 +172,11 @@ const (
 	mostReserve  = 1 << 30
 )
 
-// Reserve is DiskReserve; when that is left open, a twentieth of a disk of so many
-// bytes, between 64Mi and 1Gi, and never more than a quarter of it.
-func (l *Limits) Reserve(disk int64) int64 {
-	if l.DiskReserve > 0 {
-		return int64(l.DiskReserve)
+// ReserveOf is what of a disk of so many bytes is kept free, as DiskReserve says; when
+// that is left open, a twentieth, between 64Mi and 1Gi, and never more than a quarter.
+func ReserveOf(disk int64, configured Size) int64 {
+	if configured > 0 {
+		return int64(configured)
 	}
 	return min(max(disk/reserveShare, leastReserve), mostReserve, disk/largestShare)
 }

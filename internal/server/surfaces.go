@@ -124,7 +124,7 @@ func (s *server) planeOptions() dataplane.Options {
 	}
 	opts := dataplane.Options{
 		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
-		DiskReserve: s.cfg.Limits.Reserve(disk), OpenTables: s.files.tables,
+		DiskReserve: config.ReserveOf(disk, s.cfg.Limits.DiskReserve), OpenTables: s.files.tables,
 		Quotas: s.quotas,
 		Limits: messaging.Limits{
 			MessageBytes: int(s.cfg.Limits.MessageBody),

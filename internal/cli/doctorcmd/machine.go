@@ -140,7 +140,7 @@ func (d *doctor) running(ctx context.Context) {
 // disk compares the free space with what is kept free.
 func (d *doctor) disk() {
 	dir := d.config.Path("clusters") // where the messages are
-	for { // before the first start it is the disk of the folder above
+	for {                            // before the first start it is the disk of the folder above
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
 			break
 		}
@@ -153,7 +153,7 @@ func (d *doctor) disk() {
 	}
 	free := int64(fs.Bavail) * fs.Bsize  //nolint:gosec // sizes of disks
 	total := int64(fs.Blocks) * fs.Bsize //nolint:gosec // sizes of disks
-	reserve := d.config.Limits.Reserve(total)
+	reserve := config.ReserveOf(total, d.config.Limits.DiskReserve)
 	text := fmt.Sprintf("%s free of %s, messages are taken down to %s", size(free), size(total), size(reserve))
 	const next = "Free some space, shorten retention, or lower limits.diskReserve; consuming and deleting go on meanwhile."
 	switch {
