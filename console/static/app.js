@@ -130,7 +130,7 @@ const activityDrawer = () => drawer ? html`
     <header><h2>Requests</h2><label class="check"><input type="checkbox" .checked=${background} @change=${e => { background = e.target.checked; update() }}> in the background too</label>
       <button class="ghost square" aria-label="Close" @click=${() => { drawer = false; update() }}>${icon('x')}</button></header>
     <ul>${activity.filter(e => background || !e.background).slice(0, 80).map(e => html`<li><details>
-      <summary><span class="verb">${e.method}</span><span class="path">${e.url}</span><span class="badge ${e.status >= 400 || e.error ? 'bad' : 'ok'}">${e.status || (e.ms == null ? '…' : 'failed')}</span><span class="muted small">${e.ms == null ? '' : `${Math.round(e.ms)} ms`}</span></summary>
+      <summary><span class="verb">${e.method}</span><span class="path" title=${e.url}>${e.url.replace(/^\/apis\/[^/]+\/v1alpha1\/(namespaces\/)?/, '…/')}</span><span class="badge ${e.status >= 400 || e.error ? 'bad' : 'ok'}">${e.status || (e.ms == null ? '…' : 'failed')}</span><span class="muted small">${e.ms == null ? '' : `${Math.round(e.ms)} ms`}</span></summary>
       <p class="muted small">${ago(e.at)} · request ${copyText(e.requestId ?? e.id)}</p>${e.error ? html`<p class="small">${e.error}</p>` : nothing}${showAs(e)}</details></li>`)}</ul></aside>` : nothing
 
 const view = () => {
@@ -176,7 +176,7 @@ function showTab() {
   list.classList.toggle('after', list.scrollLeft + list.clientWidth < list.scrollWidth - 4)
 }
 addEventListener('scroll', e => { if (e.target.classList?.contains('tabs')) showTab() }, { capture: true, passive: true })
-addEventListener('resize', showTab)
+addEventListener('resize', () => { tab = null; showTab() })
 
 // --- keys ---
 

@@ -53,11 +53,11 @@ func TestPasskeys(t *testing.T) {
 	b.says("open this page at localhost") // the address is a number
 	b.accessible(checker)
 	b.click("open this page at localhost")
-	b.until(`location.hostname === 'localhost' && ` + button + `('Create a passkey and sign in')`)
+	b.until(`location.hostname === 'localhost' && ` + button + `('Create a passkey')`)
 	laptop := b.device()
 	b.looks("people-invite", checker)
 	b.fill("label", "Laptop")
-	b.click("Create a passkey and sign in")
+	b.click("Create a passkey")
 	b.until(`location.pathname === '/console/acme/overview'`)
 	b.settled()
 	b.until(`document.querySelector('.chip').innerText.includes('emmy@acme.example')`)

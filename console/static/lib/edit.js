@@ -58,7 +58,7 @@ export async function edit(org, plural, name) {
   })
   let begun = false
   return modal(ctl => {
-    ctl.focus = () => document.querySelector('dialog[open] .modal-body [autofocus]')?.focus()
+    ctl.focus = () => document.querySelector('dialog[open] .modal-body :is(input, select, textarea)')?.focus()
     if (!begun) { begun = true; load(ctl) }
     const reviewing = step === 'review' || step === 'saving'
     return frame(ctl, reviewing ? `Review the change of ${name}` : `Edit ${name}`, html`<div class="stack">

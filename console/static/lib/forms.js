@@ -98,4 +98,5 @@ export function writeLabels(text, o) {
   if (Object.keys(labels).length) o.metadata.labels = labels
   else delete o.metadata.labels
 }
-export const labelsField = (v, open) => html`<details class="more" ?open=${open}><summary class="muted small">Labels</summary>${field('Labels', html`<textarea name="labels" rows="3" spellcheck="false" .value=${v.labels} @input=${e => { v.labels = e.target.value }}></textarea>`, 'One a line, as name=value.')}</details>`
+const labelsText = v => html`<textarea name="labels" aria-label="Labels" rows="3" spellcheck="false" placeholder="name=value, one a line" .value=${v.labels} @input=${e => { v.labels = e.target.value }}></textarea>`
+export const labelsField = (v, alone) => alone ? field('Labels', labelsText(v)) : html`<details class="more" ?open=${v.labels !== ''}><summary class="muted small">Labels</summary>${labelsText(v)}</details>`

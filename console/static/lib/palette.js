@@ -71,7 +71,7 @@ export async function palette(pages) {
       if (e.key === 'ArrowDown' || e.key === 'ArrowUp') { e.preventDefault(); at = (at + (e.key === 'ArrowDown' ? 1 : hits.length - 1)) % Math.max(1, hits.length); ctl.update() }
       if (e.key === 'Enter') { e.preventDefault(); choose(hits[at]) }
     }}>
-      <label class="filter">${icon('search')}<input autofocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${`p${at}`} aria-label="Jump to" placeholder="Jump to a page, an object, a topic or a subject" autocomplete="off" spellcheck="false" @input=${e => { q = e.target.value; at = 0; ctl.update() }}></label>
+      <label class="filter">${icon('search')}<input autofocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${`p${at}`} aria-label="Jump to" placeholder="Page, object, topic or subject" autocomplete="off" spellcheck="false" @input=${e => { q = e.target.value; at = 0; ctl.update() }}></label>
       <ul id="palette-list" role="listbox" aria-label="Results">${hits.map((i, n) => html`<li id=${`p${n}`} role="option" aria-selected=${n === at} @click=${() => choose(i)} @mousemove=${() => { if (at !== n) { at = n; ctl.update() } }}>${icon(i.icon, 16)}<span>${i.label}</span><small>${i.kind}</small></li>`)}
       ${hits.length ? '' : html`<li class="none">${looking ? 'Looking…' : `Nothing is called “${q}”.`}</li>`}</ul></div>`
   }, { className: 'palette-box' })

@@ -8,7 +8,7 @@ import { update } from '../lib/store.js'
 import { LiveList } from '../lib/watch.js'
 import { go, link } from '../lib/router.js'
 import { table } from '../lib/table.js'
-import { ago, badge, button, codeBlock, copyText, denied, empty, facts, failure, field, heading, listed, liveMark, loading, state, stateOf, timeline } from '../lib/widgets.js'
+import { ago, badge, button, codeBlock, copyId, copyText, denied, empty, facts, failure, field, heading, listed, liveMark, loading, state, stateOf, timeline } from '../lib/widgets.js'
 import { create, eventsOf, input, select, usualActions } from '../lib/objects.js'
 import { grantsOf, newBinding } from './roles.js'
 
@@ -30,7 +30,7 @@ function list(ctx) {
         { title: 'E-mail', text: u => u.spec.email },
         { title: 'State', text: u => stateOf(u)[1], cell: state, width: '160px' },
         { title: 'Name', text: full, width: 'minmax(0,.8fr)' },
-        { title: 'Roles', text: roles, cell: u => roles(u) || html`<span class="muted">none</span>`, width: 'minmax(0,1fr)' },
+        { title: 'Roles', text: roles, cell: u => roles(u) || html`<span class="muted">no role</span>`, width: 'minmax(0,1fr)' },
         { title: 'Age', text: u => u.metadata.creationTimestamp, cell: u => ago(u.metadata.creationTimestamp), width: '96px', wide: true },
       ],
     }) : empty({ icon: 'users', title: 'Nobody yet', text: 'Invite a person by e-mail address, and give them a role.', action: make(), command: `kubectl get users -n ${ctx.org}` }))}`
@@ -86,7 +86,7 @@ function detail(ctx) {
       <div class="grid"><div class="c7 stack">
         <section class="card"><header><h2>Roles</h2><span class="actions">${button('Give a role', { icon: 'plus', permission: 'cloud.rolebindings.create', onclick: () => newBinding(ctx.org, { kind: 'User', name }) })}</span></header>
           ${mine.length ? html`<div class="rows-list">${mine.map(b => html`<div><a href=${link(ctx.org, 'roles', [b.metadata.name])}>${b.spec.roleRef.name}</a><span class="muted small">by ${b.metadata.name}</span><span class="spacer"></span>${state(b)}</div>`)}</div>` : html`<p class="muted">None: they may do nothing.</p>`}</section>
-        <section class="card"><h2>User</h2>${facts([['E-mail', copyText(u.spec.email)], ['Name', full(u) || '–'], u.spec.invitation && ['Invitation', badge(/accepted/i.test(u.spec.invitation.decision) ? 'ok' : 'warn', u.spec.invitation.decision)], u.spec.invitation?.expiration && ['Good until', ago(u.spec.invitation.expiration)], ['Created', ago(u.metadata.creationTimestamp)], ['UID', copyText(u.metadata.uid)]])}</section></div>
+        <section class="card"><h2>User</h2>${facts([['E-mail', copyText(u.spec.email)], ['Name', full(u) || '–'], u.spec.invitation && ['Invitation', badge(/accepted/i.test(u.spec.invitation.decision) ? 'ok' : 'warn', u.spec.invitation.decision)], u.spec.invitation?.expiration && ['Good until', ago(u.spec.invitation.expiration)], ['Created', ago(u.metadata.creationTimestamp)], ['UID', copyId(u.metadata.uid)]])}</section></div>
         <section class="card c5"><h2>Timeline</h2>${timeline(u, events(u))}</section></div>`
   }
 }
