@@ -53,6 +53,7 @@ type Options struct {
 	// there: after a restore, one that was made during the backup. nil: of none.
 	MayLack func(uid string) bool
 	Quotas  *quota.Book // nil: organizations may have what they like
+	Group   Group       // nil: the server is alone
 	Logger  *slog.Logger
 }
 
@@ -152,6 +153,16 @@ func Open(opts Options) (*Plane, error) {
 // nothing. report is called while no other cluster can be opened, so it should
 // be short.
 func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
+	if err := p.provision(ctx, spec, report); err != nil {
+		return err
+	}
+	if c, ok := p.running.Load().byUID[spec.UID]; ok {
+		return c.awaitOwners(ctx)
+	}
+	return nil
+}
+
+func (p *Plane) provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -217,6 +228,11 @@ func (p *Plane) Destroy(ctx context.Context, uid string) error {
 		if err := c.close(); err != nil {
 			// The data is to go anyway; what matters is that it goes.
 			p.log.WarnContext(ctx, "a cluster that is being deleted could not be closed; its data is removed all the same", slog.String("error", err.Error()))
+		}
+	}
+	if p.opts.Group != nil {
+		if err := p.opts.Group.Destroy(ctx, uid); err != nil {
+			return fmt.Errorf("removing what the members share of a cluster: %w", err)
 		}
 	}
 	return p.removeFolder(uid)

@@ -48,7 +48,7 @@ type Broker struct {
 	catalogue *replica.Machine[*catalogue]
 	parsed    schemaCache
 	pool      *workpool.Pool
-	shards    int // 0: all topics are here
+	shards    int                        // 0: all topics are here
 	granted   atomic.Pointer[grantIndex] // of the newest catalogue that was asked
 
 	live       sync.Map // engine.TopicID → *liveTopic, for topics that were used
