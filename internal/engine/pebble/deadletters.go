@@ -196,6 +196,9 @@ func origin(id engine.MessageID) string {
 // redeliver hands out again a message that could not be moved: it is never lost.
 func (m *deadLetterMover) redeliver(it *item, why error) {
 	s := it.cur.sub
+	if m.e.stopCause() != nil {
+		return
+	}
 	m.e.log.Warn("message could not be moved to the dead letter topic and is delivered again; create the topic or change the subscription",
 		"topic", uint64(s.topic.id), "subscription", s.name, "partition", it.cur.part.index, "entry", it.entry, "error", why)
 	s.mu.Lock()

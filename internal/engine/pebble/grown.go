@@ -83,8 +83,8 @@ func (e *Engine) Grown(ctx context.Context, marks []engine.Mark) error {
 			return ctx.Err()
 		case <-e.closing:
 			return engine.ErrClosed
-		case <-e.failed:
-			return engine.ErrFailed
+		case <-e.stopped:
+			return e.stopCause()
 		}
 	}
 }

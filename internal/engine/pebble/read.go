@@ -232,8 +232,8 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 		return false, ctx.Err()
 	case <-e.closing:
 		return false, engine.ErrClosed
-	case <-e.failed:
-		return false, engine.ErrFailed
+	case <-e.stopped:
+		return false, e.stopCause()
 	}
 }
 
