@@ -14,10 +14,9 @@ import (
 
 // Client calls engines at other members.
 type Client struct {
-	// HTTP speaks HTTP/2 to members, with this member's certificate.
-	HTTP *http.Client
-	// URL is where the internal listener of a member is, without a path.
-	URL func(member string) (string, error)
+	// Member returns what speaks HTTP/2 to a member, with this member's certificate,
+	// and the URL of its internal listener without a path.
+	Member func(name string) (via *http.Client, url string, err error)
 }
 
 // Shard is a shard of a cluster at the member that is believed to own it. It is an
@@ -44,7 +43,7 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		r.Timeout = time.Until(deadline)
 	}
-	url, err := s.client.URL(s.owner.Member)
+	via, url, err := s.client.Member(s.owner.Member)
 	if err != nil {
 		return nil, notReached(err)
 	}
@@ -61,7 +60,7 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 	if err != nil {
 		return nil, notReached(err)
 	}
-	response, err := s.client.HTTP.Do(req)
+	response, err := via.Do(req)
 	if err != nil {
 		return nil, broken(ctx, err)
 	}

@@ -45,7 +45,7 @@ func serve(t *testing.T, m *member) (*httptest.Server, *remote.Client) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return server, &remote.Client{HTTP: server.Client(), URL: func(string) (string, error) { return server.URL, nil }}
+	return server, &remote.Client{Member: func(string) (*http.Client, string, error) { return server.Client(), server.URL, nil }}
 }
 
 func TestErrorsKeepTheirIdentity(t *testing.T) {
@@ -108,7 +108,7 @@ func TestAConnectionThatBreaksLeavesTheOutcomeOpen(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	client := &remote.Client{HTTP: server.Client(), URL: func(string) (string, error) { return server.URL, nil }}
+	client := &remote.Client{Member: func(string) (*http.Client, string, error) { return server.Client(), server.URL, nil }}
 	err := client.Shard("c", 0, engine.Owner{Member: "a"}).DeleteTopic(t.Context(), 1)
 	if _, refused := remote.Refused(err); refused || !errors.Is(err, remote.ErrUnreachable) || errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("got error %v of kind %v, want %v", err, errs.KindOf(err), remote.ErrUnreachable)

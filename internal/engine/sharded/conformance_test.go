@@ -89,7 +89,7 @@ func (s *store) Open(t testing.TB) engine.Engine {
 		transport.Protocols.SetUnencryptedHTTP2(true)
 		opened.client = &http.Client{Transport: transport}
 		opts.Member = "b"
-		opts.Remote = &remote.Client{HTTP: opened.client, URL: func(string) (string, error) { return "http://a", nil }}
+		opts.Remote = &remote.Client{Member: func(string) (*http.Client, string, error) { return opened.client, "http://a", nil }}
 	}
 	cluster = sharded.New(opts)
 	opened.Engine = cluster
