@@ -121,5 +121,9 @@ func (c *Cluster) Health() error {
 func (c *Cluster) close() error {
 	c.Broker.Drain()
 	c.Quota.Close()
-	return errors.Join(c.groups.close(), c.Broker.Close(), c.Registry.Close(), c.Engine.Close())
+	err := errors.Join(c.groups.close(), c.Broker.Close(), c.Registry.Close(), c.Engine.Close())
+	if c.shared != nil {
+		c.shared.journals.Close()
+	}
+	return err
 }

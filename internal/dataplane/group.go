@@ -38,13 +38,12 @@ type Group interface {
 	OpenShard(ctx context.Context, o ShardOptions) (GroupShard, error)
 	// Journals opens the journals of a cluster that all members share.
 	Journals(ctx context.Context, uid string) (Journals, error)
-	// Destroy removes what all members share of a cluster.
-	Destroy(ctx context.Context, uid string) error
 }
 
 // Journals opens journals by name.
 type Journals interface {
 	Journal(ctx context.Context, name string) (engine.Journal, error)
+	Close()
 }
 
 // ShardOptions say how a shard is to be opened.
@@ -80,8 +79,9 @@ const (
 
 // shared is the part of a cluster that a group has.
 type shared struct {
-	engine *sharded.Engine
-	slots  []*slot
+	engine   *sharded.Engine
+	slots    []*slot
+	journals Journals
 }
 
 // slot is where a shard will be: the broker, which hears of ownership, is opened
@@ -190,6 +190,12 @@ func (s *slot) adopt(ctx context.Context, owned engine.Engine) {
 	}
 }
 
+// Open opens a cluster on this member, or brings an open one up to date. Unlike
+// Provision it does not wait for owners.
+func (p *Plane) Open(ctx context.Context, spec provision.Spec) error {
+	return p.provision(ctx, spec, func(provision.Part) {})
+}
+
 // openShared starts a cluster on this member of a group, bottom up.
 func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	g := p.opts.Group
@@ -207,7 +213,7 @@ func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func
 		return nil, fmt.Errorf("opening the cluster's journals: %w", err)
 	}
 	c := &Cluster{Quota: p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, quota.ClusterLimits(spec.Custom)), groups: &lazyGroups{}}
-	c.shared = &shared{}
+	c.shared = &shared{journals: journals}
 	opts := sharded.Options{Cluster: spec.UID, Member: g.Self(), Remote: g.Remote(), Journals: journals.Journal}
 	for i := range n {
 		s := &slot{cluster: c, number: i, log: log}
@@ -218,7 +224,9 @@ func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func
 	c.Engine = c.shared.engine
 	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
 		c.Quota.Close()
-		return nil, errors.Join(err, c.Engine.Close())
+		err = errors.Join(err, c.Engine.Close())
+		journals.Close()
+		return nil, err
 	}
 	if err := p.openShards(ctx, c, spec, log); err != nil {
 		return nil, errors.Join(err, c.close())

@@ -208,7 +208,10 @@ func (p *Plane) publishLocked(c *Cluster) {
 }
 
 // Destroy closes the cluster and removes its data; one that is not there is fine.
-func (p *Plane) Destroy(ctx context.Context, uid string) error {
+func (p *Plane) Destroy(ctx context.Context, uid string) error { return p.Release(ctx, uid) }
+
+// Release closes the cluster and removes what this server has of it.
+func (p *Plane) Release(ctx context.Context, uid string) error {
 	if uid == "" {
 		return errs.New(errs.Invalid, "a cluster without a UID has no data to remove")
 	}
@@ -228,11 +231,6 @@ func (p *Plane) Destroy(ctx context.Context, uid string) error {
 		if err := c.close(); err != nil {
 			// The data is to go anyway; what matters is that it goes.
 			p.log.WarnContext(ctx, "a cluster that is being deleted could not be closed; its data is removed all the same", slog.String("error", err.Error()))
-		}
-	}
-	if p.opts.Group != nil {
-		if err := p.opts.Group.Destroy(ctx, uid); err != nil {
-			return fmt.Errorf("removing what the members share of a cluster: %w", err)
 		}
 	}
 	return p.removeFolder(uid)

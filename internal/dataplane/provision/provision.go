@@ -66,12 +66,10 @@ type Shard struct {
 
 // Copy is what a member has of a shard.
 type Copy struct {
-	Member  string
-	Applied uint64 // up to which number of the log
+	Member string
+	Live   bool
+	Lag    uint64 // of the log that it had not applied when it last said so
 }
-
-// Lag is how much of the log a copy has not applied.
-func (s *Shard) Lag(c Copy) uint64 { return s.Log - min(c.Applied, s.Log) }
 
 // Part is a piece of a cluster that comes up by itself.
 type Part string

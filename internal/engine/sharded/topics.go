@@ -88,8 +88,8 @@ func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name 
 
 // Receive implements engine.Subscriptions.
 func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) (deliveries []engine.Delivery, err error) {
-	// What an owner leased that is gone now, nobody holds.
-	err = e.call(ctx, e.ShardOf(id), true, func(at place) (err error) {
+	// Who waits at an owner is told when that changes: the next call finds the new one.
+	err = e.call(ctx, e.ShardOf(id), false, func(at place) (err error) {
 		deliveries, err = at.Receive(ctx, id, name, req)
 		return err
 	})
