@@ -60,7 +60,7 @@ var rules = []rule{
 	{[]string{"internal/engine/enginetest"}, []string{"internal/engine", "internal/errs", "internal/names"}, join(kube, engines, cobra)},
 	{[]string{"internal/engine/pebble/..."}, []string{"internal/cleanclose", "internal/engine", "internal/engine/pebble/...", "internal/errs", "internal/lru", "internal/names"}, join(kube, cobra, []string{"github.com/nats-io/..."})},
 	{[]string{"internal/engine/jetstream/..."}, []string{"internal/engine", "internal/engine/jetstream/...", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
-	{[]string{"internal/engine/replicated/..."}, []string{"internal/engine", "internal/engine/pebble", "internal/engine/replicated/...", "internal/errs"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
+	{[]string{"internal/engine/replicated/..."}, []string{"internal/engine", "internal/engine/pebble", "internal/engine/replicated/...", "internal/errs"}, join(kube, cobra)},
 	{[]string{"internal/natsserver"}, []string{"internal/errs"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
 	{[]string{"internal/natsserver/natstest"}, []string{"internal/natsserver"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
 	{[]string{"internal/groups"}, []string{"internal/engine", "internal/errs", "internal/replica"}, join(http, kube, engines, cobra)},
@@ -173,7 +173,7 @@ var exclusive = []struct {
 	library string
 	holders []string
 }{
-	{"net/http", []string{
+	{"net/http", []string{"internal/engine/replicated", 
 		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/systemapi/...", "internal/resources/...",
 		"internal/telemetry", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},
