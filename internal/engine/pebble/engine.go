@@ -33,6 +33,7 @@ type Engine struct {
 	drained chan struct{} // signalled when ops reaches 0 while closing
 	closing chan struct{}
 	closed  atomic.Bool
+	resigns atomic.Bool // callers of the closed engine are told that it is not the owner
 	closeMu sync.Mutex
 	ended   bool
 
@@ -99,7 +100,7 @@ func (e *Engine) enter(ctx context.Context) error {
 	e.ops.Add(1)
 	if e.closed.Load() {
 		e.leave()
-		return engine.ErrClosed
+		return e.closedCause()
 	}
 	if e.why.Load() != nil {
 		e.leave()

@@ -82,7 +82,7 @@ func (e *Engine) Grown(ctx context.Context, marks []engine.Mark) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-e.closing:
-			return engine.ErrClosed
+			return e.closedCause()
 		case <-e.stopped:
 			return e.stopCause()
 		}

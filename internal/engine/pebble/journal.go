@@ -246,7 +246,7 @@ func (j *journal) Wait(ctx context.Context, after uint64) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-j.e.closing:
-			return engine.ErrClosed
+			return j.e.closedCause()
 		case <-j.e.stopped:
 			return j.e.stopCause()
 		}

@@ -164,6 +164,18 @@ func (e *Engine) live() error {
 	return nil
 }
 
+// Resign is called before Close when another member will take the log over: callers
+// hear ErrNotOwner from then on, and not that the engine is closed.
+func (e *Engine) Resign() { e.resigns.Store(true) }
+
+// closedCause is what callers of a closed engine are told.
+func (e *Engine) closedCause() error {
+	if e.resigns.Load() {
+		return engine.ErrNotOwner
+	}
+	return engine.ErrClosed
+}
+
 // takesMessages returns nil when there is room for messages.
 func (e *Engine) takesMessages() error {
 	if e.disk.full() {

@@ -231,7 +231,7 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case <-e.closing:
-		return false, engine.ErrClosed
+		return false, e.closedCause()
 	case <-e.stopped:
 		return false, e.stopCause()
 	}

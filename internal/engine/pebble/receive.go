@@ -188,7 +188,7 @@ func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration)
 	case <-ctx.Done():
 		why = ctx.Err()
 	case <-e.closing:
-		why = engine.ErrClosed
+		why = e.closedCause()
 	case <-e.stopped:
 		why = e.stopCause()
 	}
