@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	requestTimeout = 2 * time.Second // for one answer; leaders change meanwhile
-	minBackoff     = 5 * time.Millisecond
-	maxBackoff     = 200 * time.Millisecond
-	batchMessages  = 256
-	batchBytes     = 4 << 20
+	minAnswer     = 400 * time.Millisecond // what the first try has for its answers: a leader that changes gives none
+	maxAnswer     = 5 * time.Second        // what a later one has, since the servers may be slow
+	minBackoff    = 5 * time.Millisecond
+	maxBackoff    = 200 * time.Millisecond
+	batchMessages = 256
+	batchBytes    = 4 << 20
 )
 
 // errNoMessage says that there is no such message.
@@ -29,8 +30,6 @@ func (s *Journals) call(ctx context.Context, subject string, request, response a
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	msg, err := s.conn.RequestWithContext(ctx, "$JS.API."+subject, body)
 	if err != nil {
 		return err
@@ -122,8 +121,6 @@ func (s *Journals) direct(ctx context.Context, stream string, r getRequest) ([]s
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	inbox := s.conn.NewInbox()
 	answers, err := s.conn.SubscribeSync(inbox)
 	if err != nil {
@@ -163,8 +160,6 @@ func sequence(msg *nats.Msg) (uint64, error) {
 
 // put publishes a message and returns the sequence that it got.
 func (s *Journals) put(ctx context.Context, msg *nats.Msg) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	answer, err := s.conn.RequestMsgWithContext(ctx, msg)
 	if err != nil {
 		return 0, err
