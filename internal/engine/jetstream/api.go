@@ -103,7 +103,9 @@ func (s *Journals) get(ctx context.Context, stream string, r getRequest) (stored
 // may have none yet, and then the leader is asked for one; errNoMessage when there
 // is none.
 func (s *Journals) near(ctx context.Context, stream, subject string, from uint64) ([]stored, error) {
-	found, err := s.direct(ctx, stream, getRequest{Seq: from, NextFor: subject, Batch: batchMessages, MaxBytes: batchBytes})
+	part, cancel := context.WithTimeout(ctx, minAnswer/2)
+	found, err := s.direct(part, stream, getRequest{Seq: from, NextFor: subject, Batch: batchMessages, MaxBytes: batchBytes})
+	cancel()
 	if err == nil && len(found) > 0 {
 		return found, nil
 	}

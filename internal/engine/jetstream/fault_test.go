@@ -125,9 +125,9 @@ func TestFaultJournalServerRestarts(t *testing.T) {
 		i := rng.IntN(3)
 		at := h.now()
 		group.Stop(i)
-		h.recovered(at)
+		worst = max(worst, h.recovered(at))
 		group.Start(i)
-		worst = max(worst, h.recovered(h.now()))
+		group.Ready()
 	}
 	stop()
 	h.record("journal: one of three servers restarts", injected, worst, js[0])
@@ -173,6 +173,13 @@ func TestFaultJournalLeaderIsCutOff(t *testing.T) {
 		at := h.now()
 		group.Cut(leader)
 		h.recovered(at + time.Second)
+		// The others have written. Now ask the one that does not know.
+		behind := h.client(100+injected, js[leader])
+		for range 5 {
+			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			behind.last(ctx)
+			cancel()
+		}
 		group.Heal(leader)
 		worst = max(worst, h.recovered(h.now()))
 	}

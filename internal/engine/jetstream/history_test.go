@@ -33,6 +33,9 @@ type history struct {
 	success atomic.Int64 // the moment of the last acknowledged append, since began
 }
 
+// patience is how long a client waits for an answer.
+const patience = time.Second
+
 // call is an append or a look at the end.
 type call struct {
 	from, to time.Duration
@@ -90,20 +93,26 @@ func (h *history) client(n int, j engine.Journal) *client {
 // run makes calls until the context ends.
 func (c *client) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		switch n := c.rng.IntN(20); {
-		case n == 0:
-			c.snapshot(ctx)
-		case n < 8:
-			c.last(ctx)
-		default:
-			c.append(ctx)
-		}
+		c.step(ctx)
+	}
+}
+
+func (c *client) step(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	switch n := c.rng.IntN(20); {
+	case n == 0:
+		c.snapshot(ctx)
+	case n < 8:
+		c.last(ctx)
+	default:
+		c.append(ctx)
 	}
 }
 
 // tolerate says whether an error is an honest one; it counts it.
 func (c *client) tolerate(ctx context.Context, doing string, err error) {
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	c.h.failed.Add(1)
@@ -221,13 +230,16 @@ func (h *history) check(j engine.Journal) (checked, lost int) {
 	defer cancel()
 	for {
 		// From the snapshot on, as a member that starts.
-		if err := final.catchUp(ctx); err == nil {
-			if last, err := j.Last(ctx); err == nil && last == uint64(len(final.state)) {
-				break
-			}
+		err := final.catchUp(ctx)
+		var last uint64
+		if err == nil {
+			last, err = j.Last(ctx)
+		}
+		if err == nil && last == uint64(len(final.state)) {
+			break
 		}
 		if ctx.Err() != nil {
-			h.t.Fatalf("got no answer after the faults were over, want the journal")
+			h.t.Fatalf("after the faults were over: got %d of %d records and error %v, want the journal", len(final.state), last, err)
 		}
 	}
 	at := map[string]uint64{}
