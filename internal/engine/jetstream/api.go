@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	requestTimeout = 2 * time.Second // for one answer; leaders change meanwhile
-	minBackoff     = 5 * time.Millisecond
-	maxBackoff     = 200 * time.Millisecond
-	batchMessages  = 256
-	batchBytes     = 4 << 20
+	minAnswer     = 400 * time.Millisecond // what the first try has for its answers: a leader that changes gives none
+	maxAnswer     = 5 * time.Second        // what a later one has, since the servers may be slow
+	minBackoff    = 5 * time.Millisecond
+	maxBackoff    = 200 * time.Millisecond
+	batchMessages = 256
+	batchBytes    = 4 << 20
 )
 
 // errNoMessage says that there is no such message.
@@ -29,8 +30,6 @@ func (s *Journals) call(ctx context.Context, subject string, request, response a
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	msg, err := s.conn.RequestWithContext(ctx, "$JS.API."+subject, body)
 	if err != nil {
 		return err
@@ -104,7 +103,9 @@ func (s *Journals) get(ctx context.Context, stream string, r getRequest) (stored
 // may have none yet, and then the leader is asked for one; errNoMessage when there
 // is none.
 func (s *Journals) near(ctx context.Context, stream, subject string, from uint64) ([]stored, error) {
-	found, err := s.direct(ctx, stream, getRequest{Seq: from, NextFor: subject, Batch: batchMessages, MaxBytes: batchBytes})
+	part, cancel := context.WithTimeout(ctx, minAnswer/2)
+	found, err := s.direct(part, stream, getRequest{Seq: from, NextFor: subject, Batch: batchMessages, MaxBytes: batchBytes})
+	cancel()
 	if err == nil && len(found) > 0 {
 		return found, nil
 	}
@@ -122,8 +123,6 @@ func (s *Journals) direct(ctx context.Context, stream string, r getRequest) ([]s
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	inbox := s.conn.NewInbox()
 	answers, err := s.conn.SubscribeSync(inbox)
 	if err != nil {
@@ -163,8 +162,6 @@ func sequence(msg *nats.Msg) (uint64, error) {
 
 // put publishes a message and returns the sequence that it got.
 func (s *Journals) put(ctx context.Context, msg *nats.Msg) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	answer, err := s.conn.RequestMsgWithContext(ctx, msg)
 	if err != nil {
 		return 0, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -109,22 +110,21 @@ func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, t
 	msg.Header.Set(firstHeader, strconv.FormatUint(m.first, 10))
 	msg.Header.Set(lastHeader, strconv.FormatUint(m.last(), 10))
 	doubt := false // whether some publish got no answer
-	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
-		seq, err := j.s.put(ctx, msg)
+	for wait, answer := minBackoff, minAnswer; ; wait, answer = min(2*wait, maxBackoff), min(2*answer, maxAnswer) {
+		err := j.publish(ctx, msg, m, answer)
 		switch {
-		case err == nil && seq == tail.seq+1:
-			j.note(m.mark())
-			return true, nil
 		case err == nil:
-			return false, errs.Newf(errs.Internal, "a message for place %d of journal %q was put at %d", tail.seq+1, j.name, seq)
-		case refused(err, codeInsufficientResources, codeAccountResources, codeStorageResources, codeStoreFailed) && !doubt:
-			return false, fmt.Errorf("%w: %w", engine.ErrDiskFull, err)
+			return true, nil
+		case final(err) && !doubt:
+			return false, err
 		case !refused(err, codeWrongLastSequence, codeWrongLastConstant):
 			doubt = true
 		}
-		winner, lookErr := j.winner(ctx, tail.seq+1)
+		look, cancel := context.WithTimeout(ctx, answer)
+		winner, lookErr := j.winner(look, m.seq)
+		cancel()
 		switch {
-		case lookErr == nil && winner != nil:
+		case winner != nil:
 			return winner.id == id, nil
 		case errors.Is(lookErr, errNoMessage) && doubt:
 			return false, errPurged
@@ -133,10 +133,31 @@ func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, t
 		case lookErr != nil && final(lookErr):
 			return false, lookErr
 		}
-		if !pause(ctx, wait) {
-			return false, fmt.Errorf("it is not known whether it was taken: %w", errors.Join(context.Cause(ctx), err))
+		if pause(ctx, wait) {
+			continue
 		}
+		if doubt {
+			err = fmt.Errorf("it is not known whether the records were taken: %w", err)
+		}
+		return false, err
 	}
+}
+
+// publish makes one try to put a message at its place.
+func (j *journal) publish(ctx context.Context, msg *nats.Msg, m *message, answer time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	seq, err := j.s.put(ctx, msg)
+	switch {
+	case full(err):
+		return fmt.Errorf("%w: %w", engine.ErrDiskFull, err)
+	case err != nil:
+		return err
+	case seq != m.seq:
+		return errs.Newf(errs.Internal, "a message for place %d of journal %q was put at %d", m.seq, j.name, seq)
+	}
+	j.note(m.mark())
+	return nil
 }
 
 // winner reads who has a place: nil while nobody does, and errNoMessage when it is

@@ -61,11 +61,21 @@ const (
 	codeAccountResources      = 10002
 	codeStorageResources      = 10047
 	codeNoMessage             = 10037
-	codeStreamNotFound        = 10059
 	codeWrongLastSequence     = 10071
 	codeWrongLastConstant     = 10164
 	codeStoreFailed           = 10077
 )
+
+// full says whether a server has no room.
+func full(err error) bool {
+	return refused(err, codeInsufficientResources, codeAccountResources, codeStorageResources, codeStoreFailed)
+}
+
+// final says whether an error is an answer, and not the lack of one.
+func final(err error) bool {
+	var known *errs.Error
+	return errors.As(err, &known)
+}
 
 // refused says whether the server answered with one of the codes.
 func refused(err error, codes ...int) bool {

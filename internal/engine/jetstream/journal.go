@@ -75,7 +75,7 @@ func (j *journal) start(ctx context.Context) error {
 	if j.hints, err = j.s.conn.Subscribe(tailSubjects+j.subject+".*", j.hint); err != nil {
 		return err
 	}
-	err = j.retry(ctx, func() error {
+	err = retry(ctx, func(ctx context.Context) error {
 		if _, err := j.look(ctx); err != nil {
 			return err
 		}
@@ -88,23 +88,22 @@ func (j *journal) start(ctx context.Context) error {
 	return err
 }
 
-// retry repeats what cannot be answered while leaders change.
-func (j *journal) retry(ctx context.Context, try func() error) error {
-	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
-		err := try()
-		if err == nil || refused(err, codeStreamNotFound) || final(err) {
+// retry repeats what cannot be answered while leaders change. Each try has longer
+// than the one before.
+func retry(ctx context.Context, try func(ctx context.Context) error) error {
+	wait, answer := minBackoff, minAnswer
+	for {
+		attempt, cancel := context.WithTimeout(ctx, answer)
+		err := try(attempt)
+		cancel()
+		if err == nil || final(err) {
 			return err
 		}
 		if !pause(ctx, wait) {
 			return err
 		}
+		wait, answer = min(2*wait, maxBackoff), min(2*answer, maxAnswer)
 	}
-}
-
-// final says whether an error is an answer, and not the lack of one.
-func final(err error) bool {
-	return errors.Is(err, engine.ErrCorrupt) || errors.Is(err, engine.ErrNewerFormat) || errors.Is(err, engine.ErrCompacted) ||
-		errors.Is(err, engine.ErrConflict) || errors.Is(err, engine.ErrInvalid) || errors.Is(err, engine.ErrDiskFull)
 }
 
 // hint is told by the leader that a message is there.
@@ -213,7 +212,7 @@ func (j *journal) Last(ctx context.Context) (uint64, error) {
 // barrier returns when the tail is at least what anybody was acknowledged before
 // the call.
 func (j *journal) barrier(ctx context.Context) error {
-	return j.retry(ctx, func() error {
+	return retry(ctx, func(ctx context.Context) error {
 		began := time.Now()
 		if j.s.opts.Replicas > 1 {
 			nothing := purgeRequest{Filter: j.subject + ".nothing", Sequence: 1}

@@ -156,18 +156,16 @@ func (s *Journals) bucket() string { return "J_" + token(s.opts.Prefix) }
 // ensure makes a stream when there is none.
 func (s *Journals) ensure(ctx context.Context, c natsjs.StreamConfig) error {
 	c.Storage, c.Replicas, c.AllowDirect, c.Discard, c.DenyDelete = natsjs.FileStorage, s.opts.Replicas, true, natsjs.DiscardNew, true
-	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
+	return retry(ctx, func(ctx context.Context) error {
 		_, err := s.js.Stream(ctx, c.Name)
 		if errors.Is(err, natsjs.ErrStreamNotFound) {
 			_, err = s.js.CreateStream(ctx, c)
 		}
-		if err == nil || errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
+		if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
 			return nil
 		}
-		if !pause(ctx, wait) {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // poll looks at every journal now and then: what others write is told by a

@@ -20,8 +20,8 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 	}
 	defer leave()
 	var p pointer
-	err = j.retry(call, func() (err error) {
-		p, err = j.latest(call)
+	err = retry(call, func(ctx context.Context) (err error) {
+		p, err = j.latest(ctx)
 		return err
 	})
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *snapshotReader) load() error {
 			return err
 		}
 		defer leave()
-		err = r.j.retry(ctx, func() (err error) {
+		err = retry(ctx, func(ctx context.Context) (err error) {
 			r.ready, err = r.j.s.near(ctx, r.j.s.bucket(), r.j.chunkSubject(r.p.ID), r.next)
 			if errors.Is(err, errNoMessage) {
 				return r.missing(ctx)

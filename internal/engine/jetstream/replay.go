@@ -16,7 +16,7 @@ func (j *journal) Replay(ctx context.Context, after uint64, visit func(position 
 	if err != nil {
 		return after, err
 	}
-	err = j.retry(ctx, func() error {
+	err = retry(ctx, func(ctx context.Context) error {
 		_, err := j.look(ctx)
 		return err
 	})
@@ -58,7 +58,7 @@ func (j *journal) part(ctx context.Context, last *uint64, end uint64, visit func
 		return err
 	}
 	var found []stored
-	err = j.retry(ctx, func() error {
+	err = retry(ctx, func(ctx context.Context) error {
 		found, err = j.s.near(ctx, j.stream, j.recordSubject(), seq)
 		if errors.Is(err, errNoMessage) {
 			return j.explain(ctx, *last)
@@ -151,7 +151,7 @@ func (j *journal) search(ctx context.Context, position uint64) (uint64, error) {
 	for high := tail.seq; low <= high; {
 		middle := low + (high-low)/2
 		var found stored
-		err := j.retry(ctx, func() error {
+		err := retry(ctx, func(ctx context.Context) error {
 			var err error
 			found, err = j.s.get(ctx, j.stream, getRequest{Seq: middle, NextFor: j.recordSubject()})
 			if errors.Is(err, errNoMessage) {

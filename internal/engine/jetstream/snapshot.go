@@ -113,7 +113,7 @@ func (j *journal) mayFail(ctx context.Context, err error) error {
 
 // prepare finds the message with a position and the latest snapshot.
 func (j *journal) prepare(ctx context.Context, position uint64) (place uint64, current pointer, err error) {
-	err = j.retry(ctx, func() error {
+	err = retry(ctx, func(ctx context.Context) error {
 		if tail, _ := j.end(); position > tail.last {
 			if err := j.barrier(ctx); err != nil {
 				return err
@@ -155,7 +155,7 @@ func (j *journal) install(ctx context.Context, p pointer) error {
 	errLater := errors.New("there is a later snapshot")
 	seq, err := j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
 		var current pointer
-		err := j.retry(ctx, func() (err error) {
+		err := retry(ctx, func(ctx context.Context) (err error) {
 			current, err = j.latest(ctx)
 			return err
 		})
@@ -255,9 +255,9 @@ func (w *snapshotWriter) flush() error {
 	msg := nats.NewMsg(w.j.chunkSubject(w.p.ID))
 	msg.Data = w.buf
 	msg.Header.Set(nats.MsgIdHdr, w.p.ID+"/"+strconv.Itoa(w.p.Chunks))
-	err = w.j.retry(ctx, func() error {
+	err = retry(ctx, func(ctx context.Context) error {
 		_, err := w.j.s.put(ctx, msg)
-		if refused(err, codeInsufficientResources, codeAccountResources, codeStorageResources, codeStoreFailed) {
+		if full(err) {
 			return fmt.Errorf("%w: %w", engine.ErrDiskFull, err)
 		}
 		return err
