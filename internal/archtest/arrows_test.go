@@ -83,6 +83,10 @@ var rules = []rule{
 		join(kube, engines, cobra),
 	},
 
+	// Groups of servers: certificates, and who is there.
+	{[]string{"internal/members/bundle"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/members"}, []string{"internal/errs"}, join(kube, engines, cobra)},
+
 	// Running clusters: the one place that opens engines.
 	{
 		[]string{"internal/dataplane/..."},
@@ -148,6 +152,7 @@ var rules = []rule{
 		join(kube, engines),
 	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
+	{[]string{"internal/cli/clustercmd"}, []string{"client/...", "internal/cli/command", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/errs", "internal/identity", "internal/members/bundle"}, commandLine},
 	{[]string{"internal/cli/doctorcmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/output", "internal/config", "internal/version"}, join(kube, engines)},
 	{[]string{"internal/cli/opscmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output"}, join(kube, engines)},
 	{[]string{"internal/cli/generatecmd"}, []string{"internal/cli/command"}, join(kube, engines)},
