@@ -87,7 +87,7 @@ var rules = []rule{
 
 	// Groups of servers: certificates, and who is there.
 	{[]string{"internal/members/bundle"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
-	{[]string{"internal/members"}, []string{"internal/errs"}, join(kube, engines, cobra)},
+	{[]string{"internal/members"}, []string{"internal/errs", "internal/members/bundle"}, join(kube, engines, cobra)},
 
 	// Running clusters: the one place that opens engines.
 	{
@@ -179,7 +179,7 @@ var exclusive = []struct {
 }{
 	{"net/http", []string{
 		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/systemapi/...", "internal/resources/...",
-		"internal/telemetry", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
+		"internal/telemetry", "internal/members", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
