@@ -88,6 +88,10 @@ var rules = []rule{
 		join(kube, engines, cobra),
 	},
 
+	// Groups of servers: certificates, and who is there.
+	{[]string{"internal/members/bundle"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/members"}, []string{"internal/errs", "internal/members/bundle"}, join(kube, engines, cobra)},
+
 	// Running clusters: the one place that opens engines.
 	{
 		[]string{"internal/dataplane/..."},
@@ -153,6 +157,7 @@ var rules = []rule{
 		join(kube, engines),
 	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
+	{[]string{"internal/cli/clustercmd"}, []string{"client/...", "internal/cli/command", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/errs", "internal/identity", "internal/members/bundle"}, commandLine},
 	{[]string{"internal/cli/doctorcmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/output", "internal/config", "internal/version"}, join(kube, engines)},
 	{[]string{"internal/cli/opscmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output"}, join(kube, engines)},
 	{[]string{"internal/cli/generatecmd"}, []string{"internal/cli/command"}, join(kube, engines)},
@@ -177,7 +182,7 @@ var exclusive = []struct {
 }{
 	{"net/http", []string{"internal/engine/replicated", 
 		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/systemapi/...", "internal/resources/...",
-		"internal/telemetry", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
+		"internal/telemetry", "internal/members", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
