@@ -26,6 +26,7 @@ type Cluster struct {
 	Broker       *messaging.Broker
 	Groups       *groups.Coordinator
 	Quota        *quota.Cluster // nil: no limits
+	Members      Members        // nil: the server is alone
 	// Disk returns the bytes of the disk that the cluster is on, and those of them that
 	// are free; nil: they are not told.
 	Disk func() (total, free int64, err error)
