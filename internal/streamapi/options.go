@@ -87,7 +87,7 @@ const (
 	answersAtOnce        = 8
 	smallBeforeAuth      = 4 << 10
 	bufferBeforeAuth     = 1 << 10
-	buffer               = 4 << 10 // what is larger is read without one
+	buffer               = 4 << 10  // what is larger is read without one
 	memoryBeforeAuth     = 16 << 20 // of all clients together
 	slowestClient        = 64 << 10 // bytes a second of a large request or answer
 )
