@@ -32,7 +32,7 @@ func (s *server) openPeople() error {
 		Directory: s.identity.directory, Issuer: s.identity.issuer, Audience: s.identity.addresses[0],
 		TokenLifetime: s.cfg.SignIn.TokenLifetime.Std(), SessionLifetime: s.cfg.SignIn.SessionLifetime.Std(), DeviceLifetime: s.cfg.SignIn.DeviceLifetime.Std(),
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
-		Log: s.log,
+		Ended: s.endedSignIns(), Log: s.log,
 	}
 	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
 		var secret []byte
