@@ -295,10 +295,18 @@ func (s *server) openPlane(context.Context) (err error) {
 		return err
 	}
 	opts.MayLack = s.restored.mayLack
+	shared, err := s.openShared()
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		opts.Group = shared
+	}
 	if s.plane, err = dataplane.Open(opts); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.plane.Close)
+	s.sharePlane(shared)
 	return nil
 }
 
@@ -327,6 +335,7 @@ func (s *server) closeAll(ctx context.Context) error {
 	s.ending.Store(true)
 	led := s.stopLeading(ctx)
 	var problems []error
+	s.handOver(ctx)
 	if s.plane != nil {
 		s.plane.Drain()
 	}
