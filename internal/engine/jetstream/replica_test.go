@@ -209,13 +209,14 @@ func TestFaultReplicasUnderLeaderChanges(t *testing.T) {
 	injected, worst := 0, time.Duration(0)
 	for end := time.Now().Add(duration(4 * time.Second)); time.Now().Before(end); injected++ {
 		before, done := time.Now(), c.done.Load()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		if rng.IntN(3) > 0 {
 			_ = group.StepDown(ctx, conn, stream)
 		} else {
 			i := rng.IntN(3)
 			group.Stop(i)
 			group.Start(i)
+			group.Ready() // one fault at a time
 		}
 		for c.done.Load() < done+5 && ctx.Err() == nil {
 			pass(5 * time.Millisecond)
