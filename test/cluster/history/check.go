@@ -29,6 +29,10 @@ func Check(ops []Op, expect Expect) *Report {
 			r.Operations[o.Kind] = map[Outcome]int{}
 		}
 		r.Operations[o.Kind][o.Outcome]++
+		if o.Outcome == Absurd {
+			r.add(Wrong, "answers are right or honest errors", "%s", o)
+			o.Outcome = Unknown
+		}
 		switch o.Kind {
 		case Produce, Receive, Ack:
 			messages[o.Thing] = append(messages[o.Thing], o)

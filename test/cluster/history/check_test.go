@@ -151,6 +151,9 @@ func TestDoctored(t *testing.T) {
 		"good key refused": {history.Wrong, "a key works until it is revoked", add(history.Op{
 			Kind: history.Use, Outcome: history.Refused, Start: 3 * s, End: 4 * s, Thing: "key",
 		})},
+		"refused without a reason": {history.Wrong, "answers are right or honest errors", add(history.Op{
+			Kind: history.Produce, Outcome: history.Absurd, Start: 40 * s, End: 41 * s, Thing: "t", Value: "n", Note: "topic not found",
+		})},
 		"half made": {history.Wrong, "nothing is half made for ever", add(history.Op{
 			Kind: history.Finish, Outcome: history.Refused, Start: 40 * s, End: 41 * s, Thing: "topic/y", Note: "listed and not usable",
 		})},

@@ -45,7 +45,7 @@ const (
 // Outcome is what a client was told.
 type Outcome string
 
-// Outcomes. One that is none of these is not recorded.
+// Outcomes.
 const (
 	// OK: it was done.
 	OK Outcome = "ok"
@@ -53,6 +53,9 @@ const (
 	Refused Outcome = "refused"
 	// Unknown: nobody can tell, the connection broke or the server had an error.
 	Unknown Outcome = "unknown"
+	// Absurd: an answer that is neither right nor an honest error, such as that a
+	// topic is not there which is.
+	Absurd Outcome = "absurd"
 )
 
 // Op is one operation of a client.
