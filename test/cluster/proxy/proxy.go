@@ -1,6 +1,7 @@
 // Package proxy forwards TCP connections on loopback and breaks them on purpose:
 // the links between members of a group go through it. A link can be cut in both
-// directions, in one, or slowed down; what is cut neither closes nor refuses, it
+// directions, in one, or slowed down, for everybody or for one process that dials
+// (source.go finds out which one does); what is cut neither closes nor refuses, it
 // is silent, as a network is that loses every packet.
 //
 // The lock of a Link guards its state and its connections. It is never held while
@@ -32,22 +33,30 @@ var Cut = State{Forth: true, Back: true}
 type Link struct {
 	listener net.Listener
 	target   string
+	source   func(net.Conn) string
 	accepts  sync.WaitGroup
 
 	mu      sync.Mutex
-	state   State
-	changed chan struct{} // closed with every change of state
-	conns   map[net.Conn]struct{}
+	states  map[string]State // by source; "" is everybody without one
+	changed chan struct{}    // closed with every change of a state
+	conns   map[net.Conn]string
 	closed  bool
 }
 
-// Listen opens a link to target on a free port of loopback.
-func Listen(ctx context.Context, target string) (*Link, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+// Listen opens a link from an address of loopback to another. Source names who has
+// dialled a connection; nil when that does not matter.
+func Listen(ctx context.Context, address, target string, source func(net.Conn) string) (*Link, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for the proxy of %s: %w", target, err)
 	}
-	l := &Link{listener: listener, target: target, changed: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	if source == nil {
+		source = func(net.Conn) string { return "" }
+	}
+	l := &Link{
+		listener: listener, target: target, source: source,
+		states: map[string]State{}, changed: make(chan struct{}), conns: map[net.Conn]string{},
+	}
 	l.accepts.Go(l.accept)
 	return l, nil
 }
@@ -55,26 +64,34 @@ func Listen(ctx context.Context, target string) (*Link, error) {
 // Addr is where the link listens.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Set changes what the link does, for connections that are open too. A link that
-// is no longer cut loses the connections that it had: their ends have given them
-// up, or shall.
-func (l *Link) Set(state State) {
+// Set changes what the link does with connections of a source, "" for all that have
+// no state of their own; those that are open too. A link that is no longer cut loses
+// the connections that it had: their ends have given them up, or shall.
+func (l *Link) Set(source string, state State) {
 	l.mu.Lock()
-	healed := (l.state.Forth || l.state.Back) && !state.Forth && !state.Back
-	l.state = state
+	before := l.stateLocked(source)
+	healed := (before.Forth || before.Back) && !state.Forth && !state.Back
+	l.states[source] = state
 	close(l.changed)
 	l.changed = make(chan struct{})
 	var broken []net.Conn
-	if healed {
-		for c := range l.conns {
+	for c, from := range l.conns {
+		if healed && (from == source || source == "") {
 			broken = append(broken, c)
+			delete(l.conns, c) // what waited to pass never does
 		}
-		clear(l.conns) // what waited to pass never does
 	}
 	l.mu.Unlock()
 	for _, c := range broken {
 		_ = c.Close() // whoever copies sees it
 	}
+}
+
+func (l *Link) stateLocked(source string) State {
+	if state, ok := l.states[source]; ok {
+		return state
+	}
+	return l.states[""]
 }
 
 // Close ends the link and its connections.
@@ -104,7 +121,8 @@ func (l *Link) accept() {
 
 // forward connects the two ends and copies until one of them ends.
 func (l *Link) forward(from net.Conn) {
-	if !l.keep(from) {
+	source := l.source(from)
+	if !l.keep(from, source) {
 		return
 	}
 	defer l.drop(from)
@@ -113,7 +131,7 @@ func (l *Link) forward(from net.Conn) {
 		return
 	}
 	to, err := (&net.Dialer{Timeout: 5 * time.Second}).Dial("tcp", l.target)
-	if err != nil || !l.keep(to) {
+	if err != nil || !l.keep(to, source) {
 		return
 	}
 	defer l.drop(to)
@@ -124,14 +142,14 @@ func (l *Link) forward(from net.Conn) {
 }
 
 // keep remembers a connection, unless the link is closed.
-func (l *Link) keep(c net.Conn) bool {
+func (l *Link) keep(c net.Conn, source string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		_ = c.Close() // nobody uses it
 		return false
 	}
-	l.conns[c] = struct{}{}
+	l.conns[c] = source
 	return true
 }
 
@@ -147,8 +165,8 @@ func (l *Link) drop(c net.Conn) {
 func (l *Link) wait(c net.Conn, open func(State) bool) bool {
 	for {
 		l.mu.Lock()
-		_, alive := l.conns[c]
-		state, changed := l.state, l.changed
+		source, alive := l.conns[c]
+		state, changed := l.stateLocked(source), l.changed
 		if !alive || l.closed {
 			l.mu.Unlock()
 			return false
@@ -171,7 +189,7 @@ func (l *Link) copy(to, from net.Conn, open func(State) bool) {
 			if !l.wait(from, open) {
 				return
 			}
-			if delay := l.delay(); delay > 0 {
+			if delay := l.delay(from); delay > 0 {
 				<-time.After(delay)
 			}
 			if _, err := to.Write(buffer[:n]); err != nil {
@@ -184,8 +202,8 @@ func (l *Link) copy(to, from net.Conn, open func(State) bool) {
 	}
 }
 
-func (l *Link) delay() time.Duration {
+func (l *Link) delay(c net.Conn) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.state.Delay
+	return l.stateLocked(l.conns[c]).Delay
 }

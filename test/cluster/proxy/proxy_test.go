@@ -33,7 +33,7 @@ func echo(t *testing.T) string {
 
 func open(t *testing.T) (*proxy.Link, func() net.Conn) {
 	t.Helper()
-	link, err := proxy.Listen(t.Context(), echo(t))
+	link, err := proxy.Listen(t.Context(), "127.0.0.1:0", echo(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,14 +69,14 @@ func TestLink(t *testing.T) {
 		t.Fatalf("through an open link: got %v, want an answer", err)
 	}
 	for name, state := range map[string]proxy.State{"cut": proxy.Cut, "forth": {Forth: true}, "back": {Back: true}} {
-		link.Set(state)
+		link.Set("", state)
 		if err := say(c, short); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s, on a connection from before: got %v, want silence", name, err)
 		}
 		if err := say(dial(), short); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s, on a new connection: got %v, want silence", name, err)
 		}
-		link.Set(proxy.State{})
+		link.Set("", proxy.State{})
 		if err := say(c, long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s and healed, on a connection from before: got %v, want it closed", name, err)
 		}
@@ -85,7 +85,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("%s and healed: got %v, want an answer", name, err)
 		}
 	}
-	link.Set(proxy.State{Delay: 50 * time.Millisecond})
+	link.Set("", proxy.State{Delay: 50 * time.Millisecond})
 	began := time.Now()
 	if err := say(c, long); err != nil {
 		t.Errorf("through a slow link: got %v, want an answer", err)
@@ -98,5 +98,36 @@ func TestLink(t *testing.T) {
 	}
 	if err := say(c, long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("through a closed link: got %v, want it closed", err)
+	}
+}
+
+// TestSource: a link is cut for one process and open for another.
+func TestSource(t *testing.T) {
+	t.Parallel()
+	processes := proxy.Processes{"self": os.Getpid}
+	link, err := proxy.Listen(t.Context(), "127.0.0.1:0", echo(t), processes.Of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = link.Close() })
+	link.Set("another", proxy.Cut)
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", link.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	if err := say(dial(), 10*time.Second); err != nil {
+		t.Errorf("a link that is cut for another: got %v, want an answer", err)
+	}
+	link.Set("self", proxy.Cut)
+	if err := say(dial(), 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a link that is cut for this process: got %v, want silence", err)
+	}
+	stranger := proxy.Processes{"self": func() int { return 1 }}
+	if got := stranger.Of(dial()); got != "" {
+		t.Errorf("a connection of nobody who is known: got %q, want none", got)
 	}
 }
