@@ -17,10 +17,10 @@ var binary string
 
 func TestMain(m *testing.M) { testserver.Main(m, &binary) }
 
-// logs writes lines to a test's log.
-type logs struct{ t *testing.T }
+// testLog writes lines to a test's log.
+type testLog struct{ t *testing.T }
 
-func (l logs) Write(text []byte) (int, error) {
+func (l testLog) Write(text []byte) (int, error) {
 	l.t.Logf("%s", strings.TrimRight(string(text), "\n"))
 	return len(text), nil
 }
@@ -60,7 +60,7 @@ func TestFaultSingle(t *testing.T) {
 			Stop("SIGTERM", 100*time.Millisecond, all),
 			Kill("kill -9", 100*time.Millisecond, all),
 		},
-		Plan: Plan{Seed: seed(t), Quiet: time.Second}, Log: logs{t}, Patience: 30 * time.Second,
+		Plan: Plan{Seed: seed(t), Quiet: time.Second}, Log: testLog{t}, Patience: 30 * time.Second,
 		History: filepath.Join(os.TempDir(), "freshet-history-single.jsonl"),
 	}
 	if tally.Long() {
