@@ -60,6 +60,8 @@ var rules = []rule{
 	{[]string{"internal/engine/enginetest"}, []string{"internal/engine", "internal/errs", "internal/names"}, join(kube, engines, cobra)},
 	{[]string{"internal/engine/pebble/..."}, []string{"internal/cleanclose", "internal/engine", "internal/engine/pebble/...", "internal/errs", "internal/lru", "internal/names"}, join(kube, cobra, []string{"github.com/nats-io/..."})},
 	{[]string{"internal/engine/jetstream/..."}, []string{"internal/engine", "internal/engine/jetstream/...", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
+	{[]string{"internal/natsserver"}, []string{"internal/errs"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
+	{[]string{"internal/natsserver/natstest"}, []string{"internal/natsserver"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
 	{[]string{"internal/groups"}, []string{"internal/engine", "internal/errs", "internal/replica"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/replica"}, []string{"internal/engine", "internal/errs"}, join(http, kube, engines, cobra)},
 
@@ -82,6 +84,10 @@ var rules = []rule{
 		[]string{"internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/messaging/...", "internal/names", "internal/quota", "internal/records", "internal/replica", "internal/schemas/avro", "internal/workpool"},
 		join(kube, engines, cobra),
 	},
+
+	// Groups of servers: certificates, and who is there.
+	{[]string{"internal/members/bundle"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/members"}, []string{"internal/errs"}, join(kube, engines, cobra)},
 
 	// Running clusters: the one place that opens engines.
 	{
@@ -148,6 +154,7 @@ var rules = []rule{
 		join(kube, engines),
 	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
+	{[]string{"internal/cli/clustercmd"}, []string{"client/...", "internal/cli/command", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/errs", "internal/identity", "internal/members/bundle"}, commandLine},
 	{[]string{"internal/cli/doctorcmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/output", "internal/config", "internal/version"}, join(kube, engines)},
 	{[]string{"internal/cli/opscmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output"}, join(kube, engines)},
 	{[]string{"internal/cli/generatecmd"}, []string{"internal/cli/command"}, join(kube, engines)},
@@ -176,7 +183,7 @@ var exclusive = []struct {
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
-	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "test/..."}},
+	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "internal/engine/replicated/...", "internal/engine/sharded/...", "internal/natsserver/...", "test/..."}},
 	{"github.com/twmb/franz-go/pkg/kmsg", []string{"internal/streamapi/...", "test/..."}},
 	{"github.com/cockroachdb/pebble/...", []string{"internal/engine/pebble/...", "bench/...", "test/..."}},
 }
