@@ -144,6 +144,16 @@ func (m *Member) Log() string {
 	return m.server.Log()
 }
 
+// LogFile is where everything that the process wrote is.
+func (m *Member) LogFile() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.server == nil {
+		return ""
+	}
+	return m.server.LogFile()
+}
+
 // Token is the administrator's, as the member's data directory has it.
 func (m *Member) Token() string {
 	m.mu.Lock()

@@ -70,3 +70,25 @@ func (g *Group) Slice(name string, hold time.Duration) Fault {
 		}, nil
 	}}
 }
+
+// Faults are all that can be done to a group with proxies, in the order of a short
+// run. The lease of a member is 5 s: what holds for longer costs it its shards.
+func (g *Group) Faults() []Fault {
+	const s = time.Second
+	return []Fault{
+		Kill("kill -9 of one", 2*s, g.One),
+		Stop("SIGTERM of one", s, g.One),
+		Pause("SIGSTOP of one", 12*s, g.One),
+		g.Isolate("one cut off", 12*s, services...),
+		g.Isolate("one cut off from etcd", 10*s, store),
+		g.Isolate("one cut off from logs", 10*s, logs),
+		g.Isolate("one cut off from calls", 6*s, calls),
+		g.Mute("one is not heard", 10*s),
+		g.Deafen("one hears nobody", 10*s),
+		g.Slow("slow links of one", 8*s, 40*time.Millisecond),
+		g.Slice("one far too slow", 8*s),
+		Pause("SIGSTOP of all", 8*s, g.All),
+		Kill("kill -9 of all", s, g.All),
+		Stop("SIGTERM of all", s, g.All),
+	}
+}
