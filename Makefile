@@ -77,6 +77,15 @@ test-attack: build ## Attack a running system for some minutes: attempts and suc
 test-faults: build ## Break things under a running system for some minutes: lost, wrong, time to recover
 	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh fault
 
+.PHONY: test-cluster
+test-cluster: build ## Three members on loopback: every kind of fault once, failover, a rolling restart (about 5 minutes)
+	FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 10m -run '^TestGroup' ./test/cluster/chaos
+
+.PHONY: chaos
+CHAOS_TIME ?= 30m
+chaos: build ## The same for CHAOS_TIME (default 30m), faults in an order by chance; FRESHET_SEED= does a run again
+	FRESHET_TEST_CLUSTER=1 CHAOS_TIME=$(CHAOS_TIME) FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 24h -run '^TestGroupFaults$$' ./test/cluster/chaos
+
 .PHONY: fixture
 fixture: build ## Make a data directory of this version's formats for the tests of later ones: make fixture NAME=format-2
 	hack/fixture.sh $(NAME)

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"strconv"
 	"sync"
 	"syscall"
@@ -122,6 +123,26 @@ func (m *Member) signal(signal syscall.Signal, paused bool) error {
 	}
 	m.paused = paused
 	return nil
+}
+
+// ready says whether the member says that it is ready, within a time.
+func (m *Member) ready(ctx context.Context, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for m.Running() {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+"/readyz", http.NoBody)
+		if err != nil {
+			return false
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK {
+			return true
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return false
+		}
+	}
+	return false
 }
 
 // PID is the process's id, 0 when it does not run.

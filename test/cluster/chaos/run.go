@@ -63,11 +63,12 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 		return nil, fmt.Errorf("setting up the clients: %w", err)
 	}
 	clients.Start(ctx)
-	injected, err := r.inject(ctx, recorder)
+	injected, problems, err := r.inject(ctx, recorder)
 	r.logf(recorder, "faults are over; %d operations so far", recorder.Len())
 	clients.Finish(ctx, cmp.Or(r.Patience, time.Minute))
 	r.logf(recorder, "clients are done; %d operations", recorder.Len())
 	report := history.Check(recorder.Ops(), clients.Expect())
+	report.Violations = append(report.Violations, problems...)
 	if len(report.Violations) > 0 && r.History != "" {
 		err = errors.Join(err, r.dump(recorder))
 	}
@@ -75,27 +76,57 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 }
 
 // inject does what the plan says, one fault after another. Each is healed before
-// the next one.
-func (r *Run) inject(ctx context.Context, recorder *history.Recorder) (map[string]int, error) {
-	injected := map[string]int{}
+// the next one, and its members are there again.
+func (r *Run) inject(ctx context.Context, recorder *history.Recorder) (injected map[string]int, problems []history.Violation, err error) {
+	injected = map[string]int{}
 	for step := range r.Plan.steps(r.Faults) {
 		if !pause(ctx, step.quiet) {
 			break
 		}
-		r.logf(recorder, "%s", step.fault.Name)
+		name := step.fault.Name
 		heal, err := step.fault.Inject(ctx)
-		if err == nil {
-			injected[step.fault.Name]++
-			pause(ctx, step.hold)
-			err = heal(ctx)
-		}
 		if err != nil {
-			return injected, fmt.Errorf("%s: %w", step.fault.Name, err)
+			return injected, problems, fmt.Errorf("%s: %w", name, err)
 		}
-		r.logf(recorder, "%s is over", step.fault.Name)
+		injected[name]++
+		r.logf(recorder, "%s, for %s", name, step.hold.Round(time.Millisecond))
+		pause(ctx, step.hold)
+		if err := heal(ctx); err != nil {
+			return injected, problems, fmt.Errorf("%s: %w", name, err)
+		}
+		healed := time.Now()
+		found, err := r.await(ctx, name)
+		problems = append(problems, found...)
+		if err != nil {
+			return injected, problems, err
+		}
+		r.logf(recorder, "%s is over; members ready after %s", name, time.Since(healed).Round(time.Millisecond))
 	}
 	pause(ctx, r.Plan.Quiet)
-	return injected, ctx.Err()
+	return injected, problems, ctx.Err()
+}
+
+// readyAgain is how long members may take to be ready when a fault is over.
+const readyAgain = 60 * time.Second
+
+// await waits until every member is ready. One that has ended by itself, or does not
+// get ready, is a broken promise; it is started again.
+func (r *Run) await(ctx context.Context, fault string) (problems []history.Violation, err error) {
+	for _, m := range r.Members {
+		if m.Running() && m.ready(ctx, readyAgain) {
+			continue
+		}
+		rule, text := "a member gets ready again by itself", m.Name+" did not after: "+fault
+		if !m.Running() {
+			rule, text = "no member ends by itself", m.Name+" did after: "+fault
+		}
+		problems = append(problems, history.Violation{Class: history.Wrong, Rule: rule, Text: text + "\n" + m.Log()})
+		m.Kill()
+		if err := m.Start(ctx); err != nil {
+			return problems, err
+		}
+	}
+	return problems, nil
 }
 
 func (r *Run) logf(recorder *history.Recorder, format string, args ...any) {

@@ -56,11 +56,11 @@ func TestFaultSingle(t *testing.T) {
 		Members: all(), Load: load.Options{Token: m.Token(), Topics: 3},
 		Faults: []Fault{
 			Kill("kill -9", 100*time.Millisecond, all),
-			Pause("SIGSTOP", 2*time.Second, all),
+			Pause("SIGSTOP", time.Second, all),
 			Stop("SIGTERM", 100*time.Millisecond, all),
 			Kill("kill -9", 100*time.Millisecond, all),
 		},
-		Plan: Plan{Seed: seed(t), Quiet: time.Second}, Log: testLog{t}, Patience: 30 * time.Second,
+		Plan: Plan{Seed: seed(t), Quiet: 600 * time.Millisecond}, Log: testLog{t}, Patience: 30 * time.Second,
 		History: filepath.Join(os.TempDir(), "freshet-history-single.jsonl"),
 	}
 	if tally.Long() {

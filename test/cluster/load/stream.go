@@ -65,4 +65,6 @@ func (w *worker) readStream(ctx context.Context, topic string) {
 	}
 }
 
-func offsetID(record *kgo.Record) string { return fmt.Sprintf("0:%d:%d:0", record.Offset, record.Partition) }
+func offsetID(record *kgo.Record) string {
+	return fmt.Sprintf("0:%d:%d:0", record.Offset, record.Partition)
+}
