@@ -60,10 +60,29 @@ func keepLogs(t *testing.T, g *Group) {
 // once. With CHAOS_TIME faults come in an order by chance for as long as that.
 func TestGroupFaults(t *testing.T) {
 	n := seed(t)
-	g := newGroup(t, GroupOptions{Proxies: true}, n)
+	dir := t.TempDir()
+	disk, err := MountSmallDisk(filepath.Join(dir, "disk"), 768<<20)
+	if err != nil {
+		t.Logf("NOT TESTED: a full disk: %v", err)
+	} else {
+		t.Cleanup(func() {
+			if err := disk.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	o := GroupOptions{Dir: dir, Proxies: true}
+	if disk != nil {
+		o.Data = map[string]string{"c": filepath.Join(disk.Dir, "c")}
+	}
+	g := newGroup(t, o, n)
+	faults := g.Faults()
+	if disk != nil {
+		faults = append(faults, disk.Full("disk of one full", 6*time.Second))
+	}
 	run := &Run{
 		Members: g.Members, Load: load.Options{Token: g.Members[0].Token(), Pause: 60 * time.Millisecond},
-		Faults: g.Faults(), Plan: Plan{Seed: n, Quiet: 4 * time.Second}, Log: testLog{t}, Patience: 90 * time.Second,
+		Faults: faults, Plan: Plan{Seed: n, Quiet: 4 * time.Second}, Log: testLog{t}, Patience: 90 * time.Second,
 		History: filepath.Join(os.TempDir(), "freshet-history-group.jsonl"),
 	}
 	if text := os.Getenv("CHAOS_TIME"); text != "" {
