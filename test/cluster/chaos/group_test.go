@@ -10,12 +10,18 @@ import (
 	"freshet/test/cluster/load"
 )
 
-// newGroup starts a group; make test-cluster and make chaos do that.
-func newGroup(t *testing.T, o GroupOptions, seed uint64) *Group {
+// needGroup skips a test of a group where nobody asked for one.
+func needGroup(t *testing.T) {
 	t.Helper()
 	if os.Getenv("FRESHET_TEST_CLUSTER") == "" {
 		t.Skip("a group of three processes is tested by make test-cluster")
 	}
+}
+
+// newGroup starts a group; make test-cluster and make chaos do that.
+func newGroup(t *testing.T, o GroupOptions, seed uint64) *Group {
+	t.Helper()
+	needGroup(t)
 	o.Binary = binary
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
@@ -59,6 +65,7 @@ func keepLogs(t *testing.T, g *Group) {
 // TestGroupFaults: three members keep every promise while each kind of fault comes
 // once. With CHAOS_TIME faults come in an order by chance for as long as that.
 func TestGroupFaults(t *testing.T) {
+	needGroup(t)
 	n := seed(t)
 	dir := t.TempDir()
 	disk, err := MountSmallDisk(filepath.Join(dir, "disk"), 768<<20)

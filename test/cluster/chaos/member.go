@@ -84,6 +84,13 @@ func (m *Member) Running() bool {
 	return m.runningLocked()
 }
 
+// Paused says whether the process is stopped from running.
+func (m *Member) Paused() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.paused && m.runningLocked()
+}
+
 // Kill ends the process as a crash does.
 func (m *Member) Kill() {
 	m.mu.Lock()
