@@ -41,8 +41,8 @@ func (s *screen) live(ctx context.Context) error {
 		return fmt.Errorf("reading single keys: %w", err)
 	}
 	defer func() { _ = term.Restore(in, cooked) }() // the terminal may be gone
-	fmt.Print("\x1b[?1049h\x1b[?25l")       // another page, no cursor
-	defer fmt.Print("\x1b[?25h\x1b[?1049l") // as it was
+	fmt.Print("\x1b[?1049h\x1b[?25l")               // another page, no cursor
+	defer fmt.Print("\x1b[?25h\x1b[?1049l")         // as it was
 	keys := make(chan byte)
 	go func() {
 		for key := make([]byte, 1); ; {
@@ -102,7 +102,7 @@ func (s *screen) obey(ctx context.Context, key byte) {
 		}
 	case 'r':
 		s.said = m.Name + " was started"
-		_ = m.Resume()                    // if it was paused
+		_ = m.Resume()                   // if it was paused
 		go func() { _ = m.Start(ctx) }() // the table shows what became of it
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"freshet/test/cluster/chaos"
 )
 
+// maxSeen bounds how many messages are known to have been consumed.
+const maxSeen = 200_000
+
 // topics is how many there are: enough that every member owns some.
 const topics = 12
 
@@ -128,6 +131,9 @@ func (w *work) came(key string) {
 		return
 	}
 	w.consumed.Add(1)
+	if len(w.seen) > maxSeen {
+		clear(w.seen)
+	}
 	w.seen[key] = true
 	if w.waiting[key] {
 		delete(w.waiting, key)
