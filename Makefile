@@ -36,6 +36,10 @@ build: ## Build bin/freshet
 run: build ## Build and start a server with its data in ./freshet-data
 	@exec bin/freshet serve --data-dir ./freshet-data
 
+.PHONY: cluster-demo
+cluster-demo: build ## Show three members on loopback under load; keys kill, pause and revive them
+	@FRESHET_BIN=$(CURDIR)/bin/freshet go run ./test/cluster/demo
+
 ##@ Check
 
 # Clients that others wrote are modules of their own, so that nothing of them
