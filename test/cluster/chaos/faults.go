@@ -9,8 +9,6 @@ import (
 // stopTimeout is how long an orderly end may take.
 const stopTimeout = 30 * time.Second
 
-func nothing(context.Context) error { return nil }
-
 // Kill ends members as a crash does and starts them again.
 func Kill(name string, hold time.Duration, members func() []*Member) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {

@@ -22,7 +22,7 @@ func Check(ops []Op, expect Expect) *Report {
 	slices.SortStableFunc(ops, func(a, b Op) int { return cmp.Compare(a.End, b.End) })
 	r := &Report{Operations: map[Kind]map[Outcome]int{}}
 	messages := map[string][]*Op{} // by topic
-	var named, schemas, keys []*Op
+	var named, schemas, keys, positions []*Op
 	for i := range ops {
 		o := &ops[i]
 		if r.Operations[o.Kind] == nil {
@@ -42,6 +42,8 @@ func Check(ops []Op, expect Expect) *Report {
 			schemas = append(schemas, o)
 		case Issue, Use, Revoke:
 			keys = append(keys, o)
+		case Commit, Position:
+			positions = append(positions, o)
 		case Finish:
 			if o.Outcome != OK {
 				r.add(Wrong, "nothing is half made for ever", "%s", o)
@@ -59,6 +61,7 @@ func Check(ops []Op, expect Expect) *Report {
 	checkNames(r, named)
 	checkSchemas(r, schemas)
 	checkKeys(r, keys)
+	checkPositions(r, positions)
 	return r
 }
 

@@ -59,6 +59,11 @@ func good() []history.Op {
 		op(history.Use, history.OK, 6*s, 8*s, key), // at the same time
 		op(history.Use, history.Refused, 9*s, 10*s, key),
 
+		op(history.Commit, history.OK, 1*s, 2*s, history.Op{Thing: "group", Value: "1"}),
+		op(history.Commit, history.Unknown, 3*s, 4*s, history.Op{Thing: "group", Value: "2"}),
+		op(history.Position, history.OK, 5*s, 6*s, history.Op{Thing: "group", Value: "1"}),
+		op(history.Position, history.OK, 7*s, 8*s, history.Op{Thing: "group", Value: "2"}),
+
 		op(history.Finish, history.OK, 30*s, 31*s, name),
 	}
 }
@@ -153,6 +158,12 @@ func TestDoctored(t *testing.T) {
 		})},
 		"refused without a reason": {history.Wrong, "answers are right or honest errors", add(history.Op{
 			Kind: history.Produce, Outcome: history.Absurd, Start: 40 * s, End: 41 * s, Thing: "t", Value: "n", Note: "topic not found",
+		})},
+		"position lost": {history.Lost, "a group's position is the one committed last", add(history.Op{
+			Kind: history.Position, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "group", Value: "0",
+		})},
+		"position of nobody": {history.Wrong, "a group's position was committed by somebody", add(history.Op{
+			Kind: history.Position, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "group", Value: "3",
 		})},
 		"half made": {history.Wrong, "nothing is half made for ever", add(history.Op{
 			Kind: history.Finish, Outcome: history.Refused, Start: 40 * s, End: 41 * s, Thing: "topic/y", Note: "listed and not usable",

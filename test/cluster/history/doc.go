@@ -18,8 +18,8 @@
 //     before one that was acknowledged before it was sent; a single consumer that
 //     gets a partition's messages out of order; answers about topics and accounts
 //     that no order of the calls explains; a schema that is gone or another; a key
-//     that works after its revocation has returned, or is refused before; a refusal
-//     without a reason; anything that is half made when all is over.
+//     that works after its revocation has returned, or is refused before; a
+//     position of a group that is not the one committed last; a refusal without a reason; anything that is half made when all is over.
 //
 // A Recorder may be used by any number of goroutines; its lock guards the list of
 // operations and is held for no call.

@@ -37,6 +37,10 @@ const (
 	Issue  Kind = "issue"
 	Use    Kind = "use"
 	Revoke Kind = "revoke"
+	// Commit writes the number Value as the position of the group Thing, Position
+	// reads it. Of each group one client alone commits, ever higher numbers.
+	Commit   Kind = "commit"
+	Position Kind = "position"
 	// Finish looks at Thing when all is over: OK is whole and usable, all else is
 	// half made.
 	Finish Kind = "finish"

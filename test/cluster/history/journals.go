@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -124,4 +125,45 @@ func checkKeys(r *Report, ops []*Op) {
 			r.add(Wrong, "a key works until it is revoked", "%s, after %s", o, begin)
 		}
 	}
+}
+
+// checkPositions: a group's position is at least what was committed before it was
+// asked for, and at most what anybody had begun to commit.
+func checkPositions(r *Report, ops []*Op) {
+	commits := map[string][]*Op{}
+	for _, o := range ops {
+		if o.Kind == Commit {
+			commits[o.Thing] = append(commits[o.Thing], o)
+		}
+	}
+	for _, o := range ops {
+		if o.Kind != Position || o.Outcome != OK {
+			continue
+		}
+		lowest, highest := 0, 0
+		for _, c := range commits[o.Thing] {
+			value := number(c.Value)
+			if c.Outcome == OK && c.End < o.Start {
+				lowest = max(lowest, value)
+			}
+			if c.Start < o.End {
+				highest = max(highest, value)
+			}
+		}
+		switch got := number(o.Value); {
+		case got < lowest:
+			r.add(Lost, "a group's position is the one committed last", "%s, and %d was committed before", o, lowest)
+		case got > highest:
+			r.add(Wrong, "a group's position was committed by somebody", "%s, and %d is the highest that was", o, highest)
+		}
+	}
+}
+
+// number reads the value of a position; what is none is -1, below all of them.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
 }

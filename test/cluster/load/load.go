@@ -173,6 +173,10 @@ func (l *Load) Start(ctx context.Context) {
 		run(writing, &l.writing, topic+" producer", func(w *worker, ctx context.Context) { w.produceStream(ctx, reading, topic) })
 		run(reading, &l.reading, topic+" reader", func(w *worker, ctx context.Context) { w.readStream(ctx, topic) })
 	}
+	for i := range 4 * min(len(l.streams), 1) {
+		group := fmt.Sprintf("group-%d", i)
+		run(writing, &l.writing, group, func(w *worker, ctx context.Context) { w.commit(ctx, group, l.streams[0]) })
+	}
 	for i := range 3 {
 		run(writing, &l.writing, fmt.Sprintf("topics %d", i), (*worker).nameTopics)
 	}

@@ -2,8 +2,13 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
@@ -67,4 +72,58 @@ func (w *worker) readStream(ctx context.Context, topic string) {
 
 func offsetID(record *kgo.Record) string {
 	return fmt.Sprintf("0:%d:%d:0", record.Offset, record.Partition)
+}
+
+// commit commits the position of a group that nobody is a member of, higher each
+// time, and reads it.
+func (w *worker) commit(ctx context.Context, group, topic string) {
+	c, err := w.stream()
+	if err != nil {
+		panic(err) // options that cannot be
+	}
+	defer c.Close()
+	admin := kadm.NewClient(c)
+	for w.rest(ctx) {
+		op := history.Op{Kind: history.Commit, Client: w.name, Thing: group, Value: strconv.Itoa(w.next)}
+		start := w.recorder.Now()
+		var offsets kadm.Offsets
+		offsets.Add(kadm.Offset{Topic: topic, Partition: 0, At: int64(w.next)})
+		err := bounded(ctx, w.o.Timeout, func(ctx context.Context) error { return admin.CommitAllOffsets(ctx, group, offsets) })
+		op.Outcome, op.Note = streamOutcome(err)
+		w.recorder.Add(start, op)
+
+		op, start = history.Op{Kind: history.Position, Client: w.name, Thing: group, Value: "0"}, w.recorder.Now()
+		err = bounded(ctx, w.o.Timeout, func(ctx context.Context) error {
+			answer, err := admin.FetchOffsets(ctx, group)
+			if err != nil {
+				return err
+			}
+			if found, ok := answer.Lookup(topic, 0); ok {
+				op.Value, err = strconv.FormatInt(found.At, 10), found.Err
+			}
+			return err
+		})
+		op.Outcome, op.Note = streamOutcome(err)
+		w.recorder.Add(start, op)
+	}
+}
+
+func bounded(ctx context.Context, timeout time.Duration, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return call(ctx)
+}
+
+// streamOutcome is what an error of the stream protocol says: codes that clients are
+// not to repeat are none that these calls may get.
+func streamOutcome(err error) (history.Outcome, string) {
+	var code *kerr.Error
+	switch {
+	case err == nil:
+		return history.OK, ""
+	case errors.As(err, &code) && !code.Retriable:
+		return history.Absurd, err.Error()
+	default:
+		return history.Unknown, err.Error()
+	}
 }
