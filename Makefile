@@ -158,6 +158,10 @@ bench-stream: build ## Measure the stream protocol beside Apache Kafka (fetched;
 	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_BENCH_KAFKA=$$(test -d .cache/java/platform && echo $(CURDIR)/hack/kafka-peer.sh) \
 		go test -run '^$$' -bench Stream -benchtime 1x -timeout 60m ./bench/stream
 
+.PHONY: bench-group
+bench-group: build ## Measure three members beside one server: processor time for each message, memory at rest
+	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench Group -benchtime 1x -timeout 20m ./bench/group
+
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)
 	hack/bench-engine.sh .cache/bench-engine.txt
