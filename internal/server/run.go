@@ -54,6 +54,8 @@ type server struct {
 	lock      *lock
 	room      *diskRoom
 	restored  *restored
+	group     *group                 // nil for a server that is alone
+	waits     atomic.Pointer[string] // for what a server that starts waits
 	files     files
 	ports     *listeners
 	member    *etcd.Member
@@ -160,10 +162,14 @@ func (s *server) open(ctx context.Context) error {
 		open func(context.Context) error
 	}{
 		{"data directory", s.openDirectory},
+		{"group", s.openGroup},
 		{"ports", s.openPorts},
+		{"members' port", s.openInternal},
 		{"stream ports", s.openStreamPorts},
 		{"first answers", s.answer},
 		{"etcd", s.openEtcd},
+		{"members", s.openMembers},
+		{"log", s.openLog},
 		{"identity", s.openIdentity},
 		{"audit log", s.openAudit},
 		{"data plane", s.openPlane},
@@ -183,6 +189,7 @@ func (s *server) open(ctx context.Context) error {
 	s.metrics.Registry().MustRegister(newCollector(s))
 	s.front.serve(s.routes)
 	s.readiness.set()
+	s.tellReady(ctx, true)
 	return nil
 }
 
@@ -218,8 +225,12 @@ func (s *server) openEtcd(ctx context.Context) error {
 		if err := resourcesMissing(s.cfg); err != nil {
 			return err
 		}
+		peers, err := s.etcdGroup(ctx)
+		if err != nil {
+			return err
+		}
 		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{
-			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota),
+			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota), Group: peers,
 		})
 		if err != nil {
 			return err
@@ -266,6 +277,9 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 	if s.identity, err = openIdentities(ctx, s.cfg, s.etcd); err != nil {
 		return err
 	}
+	if s.group != nil {
+		s.identity.directory.AskCurrent(s.group.members.Alive)
+	}
 	if err := s.withdrawer().obey(ctx); err != nil {
 		return fmt.Errorf("withdrawing signing keys: %w", err)
 	}
@@ -311,6 +325,7 @@ func (s *server) close() error {
 func (s *server) closeAll(ctx context.Context) error {
 	s.readiness.unset()
 	s.ending.Store(true)
+	led := s.stopLeading(ctx)
 	var problems []error
 	if s.plane != nil {
 		s.plane.Drain()
@@ -327,6 +342,7 @@ func (s *server) closeAll(ctx context.Context) error {
 		<-streamed
 		cancel()
 	}
+	<-led
 	if s.background != nil {
 		s.background()
 		<-s.ended
@@ -342,11 +358,12 @@ func (s *server) closeAll(ctx context.Context) error {
 
 // checks are what /readyz asks besides the library's own.
 func (s *server) checks() []resources.Check {
-	return []resources.Check{
+	list := []resources.Check{
 		{Name: "startup", Healthy: s.readiness.check},
 		{Name: "clusters", Healthy: s.plane.Health},
 		{Name: "etcd-quota", Healthy: s.storeHealth},
 	}
+	return append(list, s.groupChecks()...)
 }
 
 // errStoreExhausted is about the service itself: what callers add is refused long

@@ -165,7 +165,7 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.
 	return &streamapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
 		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator, Quota: found.Quota,
-		Serves: func() bool { return c.s.plane.ServesStream(found.UID) },
+		Serves: func() bool { return c.s.plane.ServesStream(found.UID) && c.s.alive() },
 	}, nil
 }
 

@@ -30,8 +30,8 @@ func (s *server) openSurfaces(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.routes = newRouter(mounts(surfaces, s.cors()), s.cors())
-	s.front.serve(newRouter(mounts(startingHandlers(surfaces.health), s.cors()), s.cors()))
+	s.routes = s.whileAlive(newRouter(mounts(surfaces, s.cors()), s.cors()))
+	s.front.serve(newRouter(mounts(refusingHandlers(web.ErrStarting, surfaces.health), s.cors()), s.cors()))
 	s.ports.serveOps(s.cfg, s.opsMux(), s.log, s.failed)
 	return nil
 }

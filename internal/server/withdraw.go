@@ -28,7 +28,7 @@ type withdrawer struct {
 }
 
 func (s *server) withdrawer() *withdrawer {
-	return &withdrawer{keys: s.identity.keys, file: s.cfg.WithdrawnKeysFile(), shared: s.cfg.Etcd.External(), log: s.log}
+	return &withdrawer{keys: s.identity.keys, file: s.cfg.WithdrawnKeysFile(), shared: s.cfg.Etcd.External() || s.group != nil, log: s.log}
 }
 
 // run looks for the file, and for what other replicas have withdrawn, until ctx

@@ -26,6 +26,7 @@ type Cluster struct {
 	Broker       *messaging.Broker
 	Groups       *groups.Coordinator
 	Quota        *quota.Cluster // nil: no limits
+	Members      Members        // nil: the server is alone
 	// Serves says whether the cluster still has the protocol; nil: always.
 	Serves func() bool
 }

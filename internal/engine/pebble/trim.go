@@ -25,6 +25,9 @@ func (e *Engine) trim(id engine.TopicID) error {
 	t.admin.Lock()
 	defer t.admin.Unlock()
 	now := time.Now()
+	if !t.dueAt(now.UnixMilli()) {
+		return nil // was trimmed; the store hears of it later
+	}
 	if err := t.expireBacklogLocked(now); err != nil {
 		return err
 	}
@@ -48,6 +51,13 @@ func (e *Engine) trim(id engine.TopicID) error {
 		t.scheduleTrimLocked(g, max(plan.due, now.Add(e.opts.TrimDelay).UnixMilli()))
 	}
 	return nil
+}
+
+// dueAt says whether the topic has something to trim.
+func (t *topic) dueAt(now int64) bool {
+	t.e.commit.mu.Lock()
+	defer t.e.commit.mu.Unlock()
+	return t.trimDue != 0 && t.trimDue <= now
 }
 
 // expireBacklogLocked settles messages that are too old or too many.
