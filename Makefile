@@ -40,11 +40,15 @@ run: build ## Build and start a server with its data in ./freshet-data
 cluster-demo: build ## Show three members on loopback under load; keys kill, pause and revive them
 	@FRESHET_BIN=$(CURDIR)/bin/freshet go run ./test/cluster/demo
 
+.PHONY: quick-start
+quick-start: build ## Paste the README's first five minutes into a shell, with a person's pauses, and time each step
+	FRESHET_PAUSE=3s FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -timeout 10m -v -run TestQuickStart ./test/e2e/howto
+
 ##@ Check
 
 # Clients that others wrote are modules of their own, so that nothing of them
 # reaches the product. (The others are run by the tests that start their server.)
-CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod test/clients/dex/go.mod))
+CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod test/clients/dex/go.mod test/clients/operations/go.mod))
 
 # The contract and end-to-end tests drive the real binary, some of them with the
 # real kubectl; without these variables they would build both by themselves.
@@ -54,6 +58,8 @@ test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, 
 	@hack/need.sh node nodejs npm || echo "no Node.js: the registry and Kubernetes clients that need it are NOT TESTED" >&2
 	@hack/need.sh python3 python3 python3-venv || echo "no Python: the clients that need it are NOT TESTED" >&2
 	@hack/need.sh kcat kcat || echo "no kcat: it is NOT TESTED" >&2
+	@hack/need.sh promtool prometheus || echo "no Prometheus: the generated rules and dashboard are NOT TESTED with it" >&2
+	@hack/need.sh systemd-analyze systemd || echo "no systemd: the generated unit is NOT TESTED" >&2
 	FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
 	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
 	$(MAKE) test-console CONSOLE_TESTS=-short

@@ -18,6 +18,7 @@ import (
 	"freshet/internal/engine/remote"
 	"freshet/internal/engine/sharded"
 	"freshet/internal/errs"
+	"freshet/internal/groups"
 	"freshet/internal/messaging"
 	"freshet/internal/quota"
 )
@@ -366,6 +367,15 @@ func (t *told) CreateTopic(ctx context.Context, id engine.TopicID, _ engine.Topi
 // ConfigureTopic implements engine.Topics.
 func (t *told) ConfigureTopic(ctx context.Context, id engine.TopicID, _ engine.TopicConfig) error {
 	return t.broker.Tell(ctx, t.Engine, id)
+}
+
+// CoordinatorOf returns the member that coordinates a consumer group; nobody where
+// there are no members.
+func (c *Cluster) CoordinatorOf(group groups.Key) engine.Owner {
+	if c.shared == nil {
+		return engine.Owner{}
+	}
+	return c.shared.slots[groups.JournalOf(group)%len(c.shared.slots)].Owner()
 }
 
 // OwnerOf returns the owner of a topic in a group; ok is false where there are no

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"freshet/internal/config"
-	"freshet/internal/errs"
+	datagroup "freshet/internal/dataplane/group"
 	"freshet/internal/members"
 	"freshet/internal/members/bundle"
 	"freshet/internal/natsserver"
@@ -28,6 +28,8 @@ type group struct {
 	members     *members.Group
 	log         *natsserver.Server
 	leading     leading
+	plane       *datagroup.Plane
+	opened      chan struct{} // closed when this member has opened what should run
 }
 
 // openGroup reads the member's certificate.
@@ -163,7 +165,7 @@ func (s *server) openMembers(ctx context.Context) (err error) {
 		Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix + "/members", Log: s.log, CatchUp: s.catchUp,
 		Self: members.Record{
 			Name: own.Name, Node: place + 1, Internal: own.Internal,
-			HTTP: open(s.cfg.HTTP), HTTPS: open(s.cfg.HTTPS), Stream: open(s.cfg.Stream.Plain), StreamTLS: open(s.cfg.Stream.TLS),
+			HTTP: open(s.cfg.HTTP), HTTPS: open(s.cfg.HTTPS), Stream: advertised(s.cfg.Stream.Plain, s.cfg.Stream.Advertised), StreamTLS: advertised(s.cfg.Stream.TLS, s.cfg.Stream.AdvertisedTLS),
 			Version: version.Get().Version, Started: time.Now().UTC().Truncate(time.Second),
 		},
 	})
@@ -180,6 +182,19 @@ func open(address string) string {
 		return ""
 	}
 	return address
+}
+
+// advertised is where clients reach an address that is listened on: what is
+// configured, with the port of the listener where that names none.
+func advertised(address, configured string) string {
+	if open(address) == "" || configured == "" {
+		return open(address)
+	}
+	if _, _, err := net.SplitHostPort(configured); err == nil {
+		return configured
+	}
+	_, port, _ := net.SplitHostPort(address)
+	return net.JoinHostPort(configured, port)
 }
 
 // tellReady tells the other members whether this one serves clients.
@@ -230,6 +245,3 @@ func (s *server) memberNames() []string {
 	}
 	return names
 }
-
-// errNoMessages is why clusters are not opened in a group.
-var errNoMessages = errs.New(errs.Precondition, "a server that is a member of a group does not serve messages yet: run it alone, without members in its configuration, for clusters")

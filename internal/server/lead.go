@@ -3,13 +3,9 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
-
-	"freshet/internal/dataplane/provision"
-	"freshet/internal/kinds/messagingcluster"
 )
 
 // leading is the part of a member that one of the group has: controllers, garbage
@@ -143,32 +139,13 @@ func (s *server) awaitFirstStart(ctx context.Context) error {
 		}
 		s.log.Warn("waiting for the first start of the group", slog.String("error", err.Error()))
 	}
-	if !s.group.leading.now.Load() {
-		return nil
+	if s.group.leading.now.Load() {
+		select {
+		case <-s.group.leading.started:
+		case <-time.After(bootstrapTimeout): // it goes on in the background
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	select {
-	case <-s.group.leading.started:
-		return nil
-	case <-time.After(bootstrapTimeout):
-		return nil // it goes on in the background
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// clusterPlane is where clusters run.
-func (s *server) clusterPlane() messagingcluster.Plane {
-	if s.group != nil {
-		return groupPlane{s.plane}
-	}
-	return s.plane
-}
-
-// groupPlane says that clusters cannot run in a group, instead of running them on the
-// one member that happens to be elected.
-type groupPlane struct{ messagingcluster.Plane }
-
-// Provision implements messagingcluster.Plane.
-func (groupPlane) Provision(context.Context, provision.Spec, func(provision.Part)) error {
-	return fmt.Errorf("opening the cluster: %w", errNoMessages)
+	return s.awaitOpened(ctx)
 }

@@ -79,31 +79,6 @@ func Binary(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// Main runs the tests of a package that starts servers by itself, and ends the
-// process. binary is set before the first test.
-func Main(m interface{ Run() int }, binary *string) {
-	code, err := withBinary(binary, m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
-}
-
-func withBinary(binary *string, run func() int) (code int, err error) {
-	dir, err := os.MkdirTemp("", "freshet-test-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
-	if *binary, err = Binary(ctx, dir); err != nil {
-		return 0, err
-	}
-	return run(), nil
-}
-
 // Start runs `binary serve` in a folder under dir and returns once it is ready.
 // The caller has to stop it.
 func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
