@@ -51,9 +51,10 @@ export async function readHealth(o) {
 const what = { ping: 'The process answers', log: 'The log can be written', startup: 'Everything has started', clusters: 'The clusters are open and work', 'etcd-quota': 'The store of resources has room', etcd: 'The store of resources answers', 'etcd-readiness': 'The store of resources is ready', shutdown: 'It is not shutting down' }
 
 const health = s => html`<div class="grid"><section class="card c7"><h2>Checks</h2><div class="rows-list">${s.health.checks.map(c => html`<div>${badge(c.ok ? 'ok' : 'bad', c.ok ? 'OK' : 'Failed')}<span class="mono small">${c.name}</span><span class="spacer"></span><span class="muted small hide-narrow">${what[c.name] ?? ''}</span></div>`)}</div></section>
-  <section class="card c5"><h2>Server</h2>${facts([s.build && ['Version', s.build.version], s.build && ['Commit', copyText(s.build.commit.slice(0, 12))], ['API machinery', s.version?.gitVersion], ['Go', s.version?.goVersion], ['Platform', s.version?.platform]])}</section></div>`
+  <section class="card c5"><h2>Server</h2>${facts([s.build && ['Version', s.build.version], s.build && ['Commit', copyText(s.build.commit.slice(0, 12))], ['API machinery', s.version?.gitVersion], ['Go', s.version?.goVersion], ['Platform', s.version?.platform]])}
+    <p class="muted small lead">On the machine of the server, this finds what is wrong and says what to do:</p>${codeBlock('freshet doctor', 'Command')}</section></div>`
 
-const metrics = s => s.ready ? html`<div class="grid">
+const metrics = s => s.ready && s.times.length > 2 ? html`<div class="grid">
   ${[['Messages in', 'freshet_namespace_produced_messages_total', '/s'], ['Messages out', 'freshet_namespace_delivered_messages_total', '/s'], ['Acknowledged', 'freshet_namespace_acknowledgements_total', '/s'], ['Bytes in', 'freshet_namespace_produced_bytes_total', 'B/s'], ['Backlog', 'freshet_namespace_backlog_messages', ''], ['Stored', 'freshet_namespace_stored_bytes', 'B']]
     .map(([title, name, unit]) => html`<section class="card c6"><header><h2>${title}</h2><span class="muted small">${unit.endsWith('/s') ? 'per second, by cluster' : 'by cluster'}</span></header>${plotOf(s, name, unit)}</section>`)}</div>
   <p class="muted small lead">From <code>/system/v1alpha1/metrics</code>, in the format of Prometheus: have it scraped with a token that has <code>cloud.metrics.describe</code>.</p>` : loading(6)
@@ -69,7 +70,7 @@ function auditView(org, s, again) {
   if (!can(org, 'cloud.auditrecords.list') || s.errors.audit?.status === 403) return denied('the audit log', s.errors.audit, 'cloud.auditrecords.list')
   const choose = (key, list) => html`<select aria-label=${key} @change=${e => setQuery({ [key]: e.target.value, until: '' })}><option value="">any ${key}</option>${list.map(v => html`<option ?selected=${v === route.query.get(key)}>${v}</option>`)}</select>`
   const type = (key, word = key) => html`<input aria-label=${word} placeholder=${word} .value=${route.query.get(key) ?? ''} @change=${e => setQuery({ [key]: e.target.value, until: '' })}>`
-  return html`<div class="filters">${choose('surface', ['resources', 'messages', 'registry', 'stream', 'token', 'audit', 'system'])}${choose('decision', ['allow', 'deny'])}${type('principal')}${type('verb')}${type('resource')}${type('requestId', 'request id')}<button type="button" @click=${again}>Refresh</button></div>
+  return html`<div class="filters">${choose('surface', ['resources', 'messages', 'registry', 'stream', 'token', 'signin', 'audit', 'system', 'control'])}${choose('decision', ['allow', 'deny'])}${type('principal')}${type('verb')}${type('resource')}${type('requestId', 'request id')}<button type="button" @click=${again}>Refresh</button></div>
     ${failure(s.errors.audit)}
     ${!s.audit ? s.errors.audit ? nothing : loading(6) : s.audit.records.length ? html`${table({
       rows: s.audit.records, noun: 'records', label: 'Audit log',

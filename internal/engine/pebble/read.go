@@ -231,9 +231,9 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case <-e.closing:
-		return false, engine.ErrClosed
-	case <-e.failed:
-		return false, engine.ErrFailed
+		return false, e.closedCause()
+	case <-e.stopped:
+		return false, e.stopCause()
 	}
 }
 
