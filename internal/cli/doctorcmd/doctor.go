@@ -77,9 +77,9 @@ warn or FAIL, and what to do next. Nothing is changed.
 
 On the machine of a server it looks at the configuration, the data directory (format,
 permissions, lock), the disk, the addresses, etcd, and the other members of a group with
-their etcd and log (NATS). Of any server it checks the
-certificate, the clock, the health, the version, your token, your roles, and each
-surface: resources, messages, schemas, the stream protocol, the console.
+their etcd and log (NATS). Of any server it checks the certificate, the clock, the health,
+the version, your token, your roles, and each surface: resources, messages, schemas, the
+stream protocol, the console.
 
 The exit code is 0 when nothing failed, and 1 otherwise.`,
 		Example: `  # the server of ./freshet-data, or that of the current context
