@@ -61,6 +61,11 @@ var rules = []rule{
 	{[]string{"internal/engine/enginetest"}, []string{"internal/engine", "internal/errs", "internal/names"}, join(kube, engines, cobra)},
 	{[]string{"internal/engine/pebble/..."}, []string{"internal/cleanclose", "internal/engine", "internal/engine/pebble/...", "internal/errs", "internal/lru", "internal/names"}, join(kube, cobra, []string{"github.com/nats-io/..."})},
 	{[]string{"internal/engine/jetstream/..."}, []string{"internal/engine", "internal/engine/jetstream/...", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
+	{[]string{"internal/engine/remote"}, []string{"internal/engine", "internal/errs"}, join(kube, engines, cobra)},
+	{[]string{"internal/engine/sharded"}, []string{"internal/engine", "internal/engine/remote", "internal/errs"}, join(kube, engines, cobra)},
+	{[]string{"internal/engine/replicated/..."}, []string{"internal/engine", "internal/engine/pebble", "internal/engine/replicated/...", "internal/errs"}, join(kube, cobra)},
+	{[]string{"internal/natsserver"}, []string{"internal/errs"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
+	{[]string{"internal/natsserver/natstest"}, []string{"internal/natsserver"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
 	{[]string{"internal/groups"}, []string{"internal/engine", "internal/errs", "internal/replica"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/replica"}, []string{"internal/engine", "internal/errs"}, join(http, kube, engines, cobra)},
 
@@ -86,10 +91,14 @@ var rules = []rule{
 		join(kube, engines, cobra),
 	},
 
+	// Groups of servers: certificates, and who is there.
+	{[]string{"internal/members/bundle"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/members"}, []string{"internal/errs", "internal/members/bundle"}, join(kube, engines, cobra)},
+
 	// Running clusters: the one place that opens engines.
 	{
 		[]string{"internal/dataplane/..."},
-		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/jetstream", "internal/engine/pebble", "internal/errs", "internal/groups", "internal/identity", "internal/messaging", "internal/names", "internal/quota", "internal/replica", "internal/schemas", "internal/workpool"},
+		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/jetstream", "internal/engine/pebble", "internal/engine/remote", "internal/engine/replicated", "internal/engine/sharded", "internal/errs", "internal/groups", "internal/identity", "internal/messaging", "internal/names", "internal/quota", "internal/replica", "internal/schemas", "internal/workpool"},
 		join(apiserver, cobra),
 	},
 
@@ -125,7 +134,7 @@ var rules = []rule{
 	},
 	{ // the list
 		[]string{"internal/kinds"},
-		[]string{"api/...", "internal/access", "internal/identity", "internal/kinds/...", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/store"},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/kinds/...", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/store"},
 		join(engines, surfaces),
 	},
 	{[]string{"internal/kinds/kindstest"}, []string{"api/...", "internal/..."}, nil},
@@ -151,6 +160,7 @@ var rules = []rule{
 		join(kube, engines),
 	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
+	{[]string{"internal/cli/clustercmd"}, []string{"client/...", "internal/cli/command", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/errs", "internal/identity", "internal/members/bundle"}, commandLine},
 	{[]string{"internal/cli/doctorcmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/output", "internal/config", "internal/version"}, join(kube, engines)},
 	{[]string{"internal/cli/opscmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output"}, join(kube, engines)},
 	{[]string{"internal/cli/generatecmd"}, []string{"internal/cli/command"}, join(kube, engines)},
@@ -173,13 +183,13 @@ var exclusive = []struct {
 	library string
 	holders []string
 }{
-	{"net/http", []string{
+	{"net/http", []string{"internal/engine/replicated", 
 		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/systemapi/...", "internal/resources/...",
-		"internal/telemetry", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
+		"internal/telemetry", "internal/members", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
-	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "test/..."}},
+	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "internal/engine/replicated/...", "internal/dataplane/group", "internal/natsserver/...", "test/..."}},
 	{"github.com/twmb/franz-go/pkg/kmsg", []string{"internal/streamapi/...", "test/..."}},
 	{"github.com/cockroachdb/pebble/...", []string{"internal/engine/pebble/...", "bench/...", "test/..."}},
 }

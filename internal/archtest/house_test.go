@@ -156,6 +156,7 @@ func TestUnfinished(t *testing.T) {
 // sleepers may wait for real time to pass.
 var sleepers = map[string]string{
 	"internal/engine/enginetest/enginetest.go": "leases run out on the engine's own clock",
+	"internal/engine/pebble/logged_test.go":    "a log that takes a moment",
 	"internal/engine/pebble/crash_test.go":     "widens the moment in which a reader could see too much",
 	"internal/engine/pebble/bench_test.go":     "stands in for a disk that takes so long",
 }

@@ -54,6 +54,7 @@ type Config struct {
 	Backup        Backup        `json:"backup"`
 	Stream        Stream        `json:"stream"`
 	SignIn        SignIn        `json:"signIn"`
+	Members       Members       `json:"members"`
 
 	// origins says where a setting was read: "line 3", or the name of an
 	// environment variable. By path, for messages.

@@ -28,6 +28,7 @@ var (
 	ErrFailed             = errs.New(errs.Unavailable, "engine stopped after a failed write; see the server log")
 	ErrNotOpen            = errs.New(errs.Unavailable, "messaging cluster could not be opened; the server log says why")
 	ErrClosed             = errs.New(errs.Unavailable, "engine is closed")
+	ErrLogLost            = errs.New(errs.Unavailable, "shard's copy and its replicated log do not fit together; restore a backup, or accept the loss with the command that the server log names")
 	ErrNewerFormat        = errs.New(errs.Unavailable, "stored data was written by a newer version of the server; start that version, or restore a backup that this one made")
 )
 
@@ -46,7 +47,7 @@ func (d *DamagedMessage) Unwrap() error { return d.Cause }
 // PublicError is what a caller may know of why stored data cannot be used: which
 // files and keys are damaged is for the log. It is nil for other errors.
 func PublicError(err error) error {
-	for _, told := range []error{ErrNewerFormat, ErrCorrupt, ErrNotOpen} {
+	for _, told := range []error{ErrNewerFormat, ErrLogLost, ErrCorrupt, ErrNotOpen} {
 		if errors.Is(err, told) {
 			return told
 		}

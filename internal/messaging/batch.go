@@ -76,7 +76,7 @@ func (t *StreamTopic) Append(ctx context.Context, partition int32, batch []byte)
 		if err != nil {
 			return nil, err
 		}
-		duplicate, err := table.append(&head, placed, place)
+		duplicate, err := table.append(&head, placed, &t.live.left, place)
 		if err != nil || duplicate {
 			return placed, err
 		}

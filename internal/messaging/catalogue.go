@@ -39,7 +39,7 @@ type namespace struct {
 }
 
 type topic struct {
-	id         engine.TopicID // position of the record that created it
+	id         engine.TopicID // made from the position of the record that created it
 	name       names.Topic
 	created    int64 // epoch milliseconds
 	partitions int32 // 0 when the topic is not partitioned

@@ -54,6 +54,8 @@ type server struct {
 	lock      *lock
 	room      *diskRoom
 	restored  *restored
+	group     *group                 // nil for a server that is alone
+	waits     atomic.Pointer[string] // for what a server that starts waits
 	files     files
 	sockets   connectionLimit // for the connections of all listeners
 	ports     *listeners
@@ -163,10 +165,14 @@ func (s *server) open(ctx context.Context) error {
 		open func(context.Context) error
 	}{
 		{"data directory", s.openDirectory},
+		{"group", s.openGroup},
 		{"ports", s.openPorts},
+		{"members' port", s.openInternal},
 		{"stream ports", s.openStreamPorts},
 		{"first answers", s.answer},
 		{"etcd", s.openEtcd},
+		{"log", s.openLog},
+		{"members", s.openMembers},
 		{"identity", s.openIdentity},
 		{"audit log", s.openAudit},
 		{"data plane", s.openPlane},
@@ -186,6 +192,7 @@ func (s *server) open(ctx context.Context) error {
 	s.metrics.Registry().MustRegister(newCollector(s))
 	s.front.serve(s.routes)
 	s.readiness.set()
+	s.tellReady(ctx, true)
 	return nil
 }
 
@@ -222,8 +229,12 @@ func (s *server) openEtcd(ctx context.Context) error {
 		if err := resourcesMissing(s.cfg); err != nil {
 			return err
 		}
+		peers, err := s.etcdGroup(ctx)
+		if err != nil {
+			return err
+		}
 		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{
-			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota),
+			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota), Group: peers,
 		})
 		if err != nil {
 			return err
@@ -270,6 +281,9 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 	if s.identity, err = openIdentities(ctx, s.cfg, s.etcd); err != nil {
 		return err
 	}
+	if s.group != nil {
+		s.identity.directory.AskCurrent(s.group.members.Alive)
+	}
 	if err := s.withdrawer().obey(ctx); err != nil {
 		return fmt.Errorf("withdrawing signing keys: %w", err)
 	}
@@ -285,10 +299,18 @@ func (s *server) openPlane(context.Context) (err error) {
 		return err
 	}
 	opts.MayLack = s.restored.mayLack
+	shared, err := s.openShared()
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		opts.Group = shared
+	}
 	if s.plane, err = dataplane.Open(opts); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.plane.Close)
+	s.sharePlane(shared)
 	return nil
 }
 
@@ -315,7 +337,9 @@ func (s *server) close() error {
 func (s *server) closeAll(ctx context.Context) error {
 	s.readiness.unset()
 	s.ending.Store(true)
+	led := s.stopLeading(ctx)
 	var problems []error
+	s.handOver(ctx)
 	if s.plane != nil {
 		s.plane.Drain()
 	}
@@ -331,6 +355,7 @@ func (s *server) closeAll(ctx context.Context) error {
 		<-streamed
 		cancel()
 	}
+	<-led
 	if s.background != nil {
 		s.background()
 		<-s.ended
@@ -346,11 +371,12 @@ func (s *server) closeAll(ctx context.Context) error {
 
 // checks are what /readyz asks besides the library's own.
 func (s *server) checks() []resources.Check {
-	return []resources.Check{
+	list := []resources.Check{
 		{Name: "startup", Healthy: s.readiness.check},
 		{Name: "clusters", Healthy: s.plane.Health},
 		{Name: "etcd-quota", Healthy: s.storeHealth},
 	}
+	return append(list, s.groupChecks()...)
 }
 
 // errStoreExhausted is about the service itself: what callers add is refused long

@@ -171,7 +171,9 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.
 	return &streamapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
 		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator, Quota: found.Quota,
-		Serves: func() bool { return c.s.plane.ServesStream(found.UID) },
+		Members: c.s.streamMembers(found),
+		Serves:  func() bool { return c.s.plane.ServesStream(found.UID) && c.s.alive() },
+		Disk:    func() (total, free int64, err error) { return diskBytes(c.s.cfg.DataDir) },
 	}, nil
 }
 

@@ -78,14 +78,14 @@ func (s *journalWriter) replay(j engine.Journal) (state []string, last uint64) {
 	for {
 		position, r, err := j.LoadSnapshot(s.h.ctx)
 		if err != nil {
-			s.h.Errorf("load snapshot: got error %v, want none", err)
+			s.complain("load snapshot: got error %v, want none", err)
 			return nil, 0
 		}
 		state = nil
 		if r != nil {
 			text, err := io.ReadAll(r)
 			if err = errors.Join(err, r.Close()); err != nil {
-				s.h.Errorf("read snapshot: got error %v, want none", err)
+				s.complain("read snapshot: got error %v, want none", err)
 			}
 			for line := range bytes.Lines(text) {
 				state = append(state, strings.TrimSuffix(string(line), "\n"))
@@ -99,9 +99,17 @@ func (s *journalWriter) replay(j engine.Journal) (state []string, last uint64) {
 			continue
 		}
 		if err != nil || last != uint64(len(state)) {
-			s.h.Errorf("replay: got the end %d, error %v; want %d records and none", last, err, len(state))
+			s.complain("replay: got the end %d, error %v; want %d records and none", last, err, len(state))
 		}
 		return state, last
+	}
+}
+
+// complain fails the history, unless the power is off: then calls may fail.
+func (s *journalWriter) complain(format string, args ...any) {
+	s.h.Helper()
+	if s.h.alive() {
+		s.h.Errorf(format, args...)
 	}
 }
 

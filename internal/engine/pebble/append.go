@@ -20,8 +20,8 @@ func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 	if len(msgs) == 0 {
 		return nil, nil
 	}
-	if e.disk.full() {
-		return nil, engine.ErrDiskFull
+	if err := e.takesMessages(); err != nil {
+		return nil, err
 	}
 	t, err := e.topics.acquire(ctx, id)
 	if err != nil {

@@ -133,9 +133,9 @@ func BenchmarkBareSet(b *testing.B) {
 // openBare opens Pebble as the engine does, without the engine.
 func openBare(b *testing.B) *cdb.DB {
 	b.Helper()
-	e := &Engine{dir: b.TempDir(), opts: Options{FS: benchFS()}.withDefaults()}
+	e := &store{dir: b.TempDir(), opts: Options{FS: benchFS()}.withDefaults()}
 	e.fs, e.log = e.opts.FS, e.opts.Logger
-	db, err := e.openStore()
+	db, err := e.open()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -117,8 +117,8 @@ func readTable(ctx context.Context, fs vfs.FS, path string, use func(*sstable.Re
 
 // contents opens the store to read and checks every value in it.
 func (c *checker) contents(ctx context.Context) (err error) {
-	silent := &Engine{log: slog.New(slog.DiscardHandler), fs: c.fs, dir: c.dir, failed: make(chan struct{})}
-	silent.tables.e = silent
+	silent := &store{log: slog.New(slog.DiscardHandler), fs: c.fs, dir: c.dir, failed: make(chan struct{})}
+	silent.tables.s = silent
 	defer func() {
 		if r := recover(); r != nil {
 			c.problem("", fmt.Sprint("the store cannot be read: ", r))

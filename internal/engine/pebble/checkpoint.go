@@ -25,6 +25,9 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 		return err
 	}
 	defer e.leave()
+	if e.logged {
+		return e.store.checkpointFlushed(dir)
+	}
 	if e.db.Metrics().WAL.Size > flushWorthwhile {
 		if err := e.db.Flush(); err != nil {
 			return fmt.Errorf("flush before the checkpoint to %s: %w", dir, storeError(err))

@@ -26,6 +26,9 @@ const (
 	maxUnsynced = 32 << 20
 	// maxRoomWait bounds that wait when the store cannot keep up.
 	maxRoomWait = 10 * time.Second
+	// loggedInFlight bounds the groups that a log outside of the store has not
+	// acknowledged. It takes many messages in a group better than many groups.
+	loggedInFlight = 16
 )
 
 // group is a set of writes that become durable together, atomically.
@@ -39,6 +42,7 @@ type group struct {
 	topics   []*topic
 	journals []journalTouch
 	after    []func() // run in order once the group is durable
+	place    Place    // in the log, when that is not Pebble's own
 	done     chan struct{}
 	err      error // valid once done is closed
 }
@@ -88,7 +92,8 @@ func (g *group) deleteRange(start, end []byte) { _ = g.batch.DeleteRange(start, 
 
 // committer gathers writes into groups and makes them durable in order.
 type committer struct {
-	e *Engine
+	e   *Engine
+	log Log // nil when the write-ahead log is Pebble's own
 
 	mu       sync.Mutex
 	cur      *group
@@ -113,8 +118,12 @@ func (c *committer) start(e *Engine) {
 	c.synced.L = &c.mu
 	c.wakeup = make(chan struct{}, 1)
 	c.stop = make(chan struct{})
-	c.tokens = make(chan struct{}, groupsInFlight)
-	c.syncing = make(chan *group, groupsInFlight)
+	inFlight := groupsInFlight
+	if c.log != nil {
+		inFlight = loggedInFlight
+	}
+	c.tokens = make(chan struct{}, inFlight)
+	c.syncing = make(chan *group, inFlight)
 	c.cur = c.newGroup()
 	c.ended.Add(2)
 	go c.applyLoop()
@@ -132,7 +141,7 @@ func (c *committer) close() {
 	}()
 	select {
 	case <-ended:
-	case <-c.e.failed:
+	case <-c.e.store.failed:
 	}
 }
 
@@ -152,8 +161,8 @@ func (c *committer) lockWithRoom(ctx context.Context, need int) (*group, error) 
 	for {
 		c.mu.Lock()
 		if c.err != nil {
-			c.mu.Unlock()
-			return nil, engine.ErrFailed
+			defer c.mu.Unlock()
+			return nil, c.err
 		}
 		if c.cur.bytes == 0 || c.cur.bytes+need <= maxGroupBytes {
 			return c.cur, nil
@@ -181,8 +190,8 @@ func (c *committer) lockWithRoom(ctx context.Context, need int) (*group, error) 
 func (c *committer) lockGroup() (*group, error) {
 	c.mu.Lock()
 	if c.err != nil {
-		c.mu.Unlock()
-		return nil, engine.ErrFailed
+		defer c.mu.Unlock()
+		return nil, c.err
 	}
 	return c.cur, nil
 }
@@ -267,7 +276,9 @@ func (c *committer) applyLoop() {
 		c.unsynced += g.bytes
 		c.mu.Unlock()
 
-		if err := c.apply(g); err != nil {
+		if c.log != nil {
+			c.offer(g)
+		} else if err := c.apply(g); err != nil {
 			c.e.fail(err)
 			return
 		}
@@ -285,14 +296,20 @@ func (c *committer) apply(g *group) (err error) {
 	}()
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	for i := range g.slots {
-		g.slots[i].emit(g.batch)
-	}
-	g.emitSides()
+	g.emit()
 	if err := c.e.db.ApplyNoSyncWait(g.batch, cdb.Sync); err != nil {
 		return fmt.Errorf("apply a group of writes: %w", err)
 	}
 	return c.e.fault()
+}
+
+// emit writes into the batch what was gathered beside it; the group gathers no
+// more.
+func (g *group) emit() {
+	for i := range g.slots {
+		g.slots[i].emit(g.batch)
+	}
+	g.emitSides()
 }
 
 // whilePaused runs do while nothing is written to the store. Callers go on adding
@@ -332,12 +349,7 @@ func (s *slot) emit(b *cdb.Batch) {
 func (c *committer) syncLoop() {
 	defer c.ended.Done()
 	for g := range c.syncing {
-		if err := g.batch.SyncWait(); err != nil {
-			c.e.fail(fmt.Errorf("sync the write-ahead log: %w", err))
-			<-c.tokens
-			continue
-		}
-		if c.e.fault() != nil {
+		if !c.settled(g) {
 			<-c.tokens
 			continue
 		}
@@ -345,6 +357,19 @@ func (c *committer) syncLoop() {
 		<-c.tokens
 		_ = g.batch.Close()
 	}
+}
+
+// settled waits until the group is durable and readable. It returns false when the
+// engine has stopped.
+func (c *committer) settled(g *group) bool {
+	if c.log != nil {
+		return c.applyLogged(g)
+	}
+	if err := g.batch.SyncWait(); err != nil {
+		c.e.fail(fmt.Errorf("sync the write-ahead log: %w", err))
+		return false
+	}
+	return c.e.fault() == nil
 }
 
 // complete publishes a durable group: first the watermarks, then the callers,
@@ -383,19 +408,19 @@ func (c *committer) complete(g *group) {
 }
 
 // fail ends every group, now and for ever.
-func (c *committer) fail() {
+func (c *committer) fail(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return
 	}
-	c.err = engine.ErrFailed
+	c.err = why
 	c.synced.Broadcast()
 	if c.cur != nil { // not yet while the store is being opened
 		c.inFlight = append(c.inFlight, c.cur)
 	}
 	for _, g := range c.inFlight {
-		g.err = engine.ErrFailed
+		g.err = why
 		close(g.done)
 	}
 	c.inFlight = nil

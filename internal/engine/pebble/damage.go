@@ -120,21 +120,21 @@ func (e *Engine) DamagedMessages() (found, skipped int64) {
 
 // damagedStore notes damage that concerns more than single messages, and returns
 // the error as it was.
-func (e *Engine) damagedStore(err error) error {
+func (s *store) damagedStore(err error) error {
 	if err == nil || !errors.Is(err, engine.ErrCorrupt) {
 		return err
 	}
-	if e.damage.store.CompareAndSwap(nil, &err) {
-		e.log.Error("store is damaged: stop the server, run freshet check on its data directory, and restore the store from a backup",
-			"dir", e.dir, "error", err)
+	if s.damage.store.CompareAndSwap(nil, &err) {
+		s.log.Error("store is damaged: stop the server, run freshet check on its data directory, and restore the store from a backup",
+			"dir", s.dir, "error", err)
 	}
 	return err
 }
 
 // corruptTable is what Pebble reports when it reads damaged bytes of a table. When
 // the table opens, the damage is in one of its blocks, and readers hear of it.
-func (e *Engine) corruptTable(info cdb.DataCorruptionInfo) {
-	d := &e.damage
+func (s *store) corruptTable(info cdb.DataCorruptionInfo) {
+	d := &s.damage
 	d.mu.Lock()
 	_, known := d.tables[info.Path]
 	if d.tables == nil {
@@ -145,18 +145,18 @@ func (e *Engine) corruptTable(info cdb.DataCorruptionInfo) {
 	if known {
 		return
 	}
-	e.log.Error("store: a file is damaged", "detail", info.String())
-	if err := e.openTable(info.Path); err != nil {
-		_ = e.damagedStore(fmt.Errorf("%w: %s: %w", engine.ErrCorrupt, filepath.Base(info.Path), err)) // it is noted
+	s.log.Error("store: a file is damaged", "detail", info.String())
+	if err := s.openTable(info.Path); err != nil {
+		_ = s.damagedStore(fmt.Errorf("%w: %s: %w", engine.ErrCorrupt, filepath.Base(info.Path), err)) // it is noted
 	}
 }
 
 // openTable reads the footer, the properties and the index of a table.
-func (e *Engine) openTable(path string) error {
+func (s *store) openTable(path string) error {
 	if !strings.HasSuffix(path, ".sst") {
 		return nil
 	}
-	return readTable(context.Background(), e.fs, path, func(r *sstable.Reader) error {
+	return readTable(context.Background(), s.fs, path, func(r *sstable.Reader) error {
 		_, err := r.Layout()
 		return err
 	})

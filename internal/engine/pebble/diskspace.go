@@ -11,7 +11,7 @@ import (
 // frees space (deleting topics, moving cursors) still works when nothing else
 // does.
 type diskSpace struct {
-	e         *Engine
+	s         *store
 	noAppend  atomic.Bool
 	noJournal atomic.Bool
 	left      atomic.Int64 // what may be written before it is looked at again
@@ -33,8 +33,8 @@ const (
 )
 
 func (d *diskSpace) reserve(total uint64) uint64 {
-	if d.e.opts.MinFreeBytes > 0 {
-		return uint64(d.e.opts.MinFreeBytes)
+	if d.s.opts.MinFreeBytes > 0 {
+		return uint64(d.s.opts.MinFreeBytes)
 	}
 	return min(max(total/reserveShare, leastReserve), mostReserve, total/largestShare)
 }
@@ -43,7 +43,7 @@ func (d *diskSpace) start() {
 	d.left.Store(math.MaxInt64)
 	d.stop = make(chan struct{})
 	d.ended = make(chan struct{})
-	if d.e.opts.MinFreeBytes < 0 || !d.check() {
+	if d.s.opts.MinFreeBytes < 0 || !d.check() {
 		close(d.ended) // switched off, or the file system cannot say
 		return
 	}
@@ -95,12 +95,12 @@ func (d *diskSpace) report(full bool, available, reserve uint64) {
 	if full {
 		text = "disk is nearly full; messages are refused until space is freed"
 	}
-	d.e.log.Warn(text, "dir", d.e.dir, "available", available, "reserve", reserve)
+	d.s.log.Warn(text, "dir", d.s.dir, "available", available, "reserve", reserve)
 }
 
 // check asks for the free space and reports whether there was an answer.
 func (d *diskSpace) check() bool {
-	usage, err := d.e.fs.GetDiskUsage(d.e.dir)
+	usage, err := d.s.fs.GetDiskUsage(d.s.dir)
 	if err != nil {
 		return false
 	}

@@ -98,7 +98,7 @@ func TestReserve(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := diskSpace{e: &Engine{opts: Options{MinFreeBytes: tc.set}}}
+			d := diskSpace{s: &store{opts: Options{MinFreeBytes: tc.set}}}
 			if got := d.reserve(tc.disk); got != tc.want {
 				t.Errorf("%d bytes, want %d", got, tc.want)
 			}

@@ -26,6 +26,8 @@
 //   - intact.go, logscan.go: what is missing from a store is found before it is
 //     opened; damage.go: what cannot be read of an open one.
 //   - failstop.go: a failed write of the log stops the engine for good.
+//   - store.go, log.go: the store under the engine; with a log outside of it, the
+//     store follows that log, and engines come and go on it.
 //
 // # The commit pipeline
 //
@@ -63,6 +65,31 @@
 //     nothing that is not durable.
 //  9. Memory is bounded: cur by maxGroupBytes (appends wait for room, small
 //     writes do not), groups in flight by groupsInFlight and maxUnsynced.
+//
+// # A log outside of the store
+//
+// With a Log, which members of a group share, Pebble has no log of its own:
+//
+//	callers ── add to ──► cur ── applyLoop ──► Log ── copies on other members
+//	                                            │ acknowledged, in order
+//	callers ◄── done ── complete ◄── syncLoop ──┴──► Pebble's memtable
+//
+// syncLoop waits until the log has a group, then applies its batch to the store
+// together with the log's mark, then completes it. Everything above holds, since
+// nobody could tell before how long a group takes from cur to done; and:
+//
+//  10. The store is never ahead of its log: what is in it is the log up to the mark,
+//     at any moment, and after a crash up to an earlier mark.
+//  11. What is in a group that has not completed cannot be read from the store, and
+//     nobody tries: topics stay loaded (8), new topics, subscriptions and journals
+//     are known by the group that created them, messages with a deduplication key
+//     by dedup.pending, cursors and blocks of acknowledgements by what is in memory
+//     (a subscription is loaded before it is first written to), topics due for
+//     trimming by trimmer.soon and topic.trimDue, sides by the partition's group,
+//     which is waited for, a journal's snapshot by journal.saving, likewise.
+//  12. An error of the log stops the engine with ErrNotOwner, as a failure does with
+//     ErrFailed (7); but all its goroutines end, and after Close the store can follow
+//     the log again, or have another engine.
 //
 // # Locks
 //

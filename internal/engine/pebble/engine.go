@@ -4,28 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	cdb "github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/engine"
 	"freshet/internal/lru"
 )
 
-// Engine is an open store.
+// Engine is an open engine: a store, and what serves it.
 type Engine struct {
-	db       *cdb.DB
-	dir      string
-	fs       vfs.FS
-	failStop *failStopFS
-	health   io.Closer // watches for slow writes; nil in memory
-	log      *slog.Logger
-	opts     Options
+	*store
+	keeps bool // the store is closed with the engine
 
 	commit      committer
 	eras        eraCounter
@@ -35,116 +25,71 @@ type Engine struct {
 	trimmer     trimmer
 	deadLetters deadLetterMover
 	reclaim     reclaimer
-	disk        diskSpace
 	journal     journalTable
 	splits      *lru.Cache[splitKey, *splitRun]
-	damage      damage
-	tables      tableRetry
 
 	opened  time.Time
 	ops     atomic.Int64  // calls inside
 	drained chan struct{} // signalled when ops reaches 0 while closing
 	closing chan struct{}
 	closed  atomic.Bool
+	resigns atomic.Bool // callers of the closed engine are told that it is not the owner
 	closeMu sync.Mutex
 	ended   bool
 
-	cause  atomic.Pointer[error] // what broke the engine
-	failed chan struct{}         // closed with it
+	why     atomic.Pointer[error] // what callers are told after the engine has stopped
+	stopped chan struct{}         // closed with it
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
-// Open opens the store in dir, creating it when it is new.
+// Open opens the store in dir, creating it when it is new, with an engine on it.
 func Open(dir string, opts Options) (*Engine, error) {
-	opts = opts.withDefaults()
-	e := &Engine{
-		dir:     dir,
-		fs:      opts.FS,
-		log:     opts.Logger,
-		opts:    opts,
-		opened:  time.Now(),
-		drained: make(chan struct{}, 1),
-		closing: make(chan struct{}),
-		failed:  make(chan struct{}),
-	}
-	if opts.Cache != nil {
-		e.splits = opts.Cache.splits
-	} else {
-		e.splits = lru.New[splitKey, *splitRun](splitCacheBytes)
-	}
-	e.tables.e, e.disk.e = e, e
-	db, err := e.openStore()
+	s, err := openStore(dir, opts, false)
 	if err != nil {
 		return nil, err
 	}
-	e.db = db
-	e.failStop.active.Store(true)
+	e := newEngine(s, nil)
+	e.keeps = true
+	if err := e.start(); err != nil {
+		e.commit.close()
+		return nil, errors.Join(err, s.close())
+	}
+	return e, nil
+}
+
+// newEngine makes an engine on an open store. Its writes go to the log, when there
+// is one, before they go to the store.
+func newEngine(s *store, log Log) *Engine {
+	e := &Engine{
+		store:   s,
+		opened:  time.Now(),
+		drained: make(chan struct{}, 1),
+		closing: make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	if s.opts.Cache != nil {
+		e.splits = s.opts.Cache.splits
+	} else {
+		e.splits = lru.New[splitKey, *splitRun](splitCacheBytes)
+	}
+	e.commit.log = log
+	return e
+}
+
+func (e *Engine) start() error {
 	e.commit.start(e)
+	e.store.serve(e)
 	if err := errors.Join(e.checkFormat(), e.eras.start(e)); err != nil {
-		return nil, errors.Join(err, e.closeStore())
+		return err
 	}
 	e.topics.start(e)
 	e.journal.start(e)
 	e.clock.start(e)
-	e.disk.start()
 	e.reclaim.start(e)
 	e.deadLetters.start(e)
 	e.trimmer.start(e)
-	return e, nil
-}
-
-// get reads a value and checks its checksum; cdb.ErrNotFound when there is none.
-func (e *Engine) get(key []byte) ([]byte, error) {
-	value, closer, err := e.db.Get(key)
-	if err != nil {
-		if errors.Is(err, cdb.ErrNotFound) {
-			return nil, cdb.ErrNotFound
-		}
-		return nil, e.damagedStore(storeError(err))
-	}
-	defer closer.Close()
-	body, err := checkChecksum(key, value)
-	if err != nil {
-		return nil, e.damagedStore(err)
-	}
-	return append([]byte(nil), body...), nil
-}
-
-// scan calls visit for every value with a checksum whose key starts with
-// prefix.
-func (e *Engine) scan(prefix []byte, visit func(key, body []byte) error) error {
-	return e.scanRange(prefix, after(prefix), visit)
-}
-
-func (e *Engine) scanRange(start, end []byte, visit func(key, body []byte) error) error {
-	iter, err := e.db.NewIter(&cdb.IterOptions{LowerBound: start, UpperBound: end})
-	if err != nil {
-		return e.damagedStore(storeError(err))
-	}
-	defer iter.Close()
-	for ok := iter.First(); ok; ok = iter.Next() {
-		value, err := iter.ValueAndErr()
-		if err != nil {
-			return e.damagedStore(storeError(err))
-		}
-		body, err := checkChecksum(iter.Key(), value)
-		if err != nil {
-			return e.damagedStore(err)
-		}
-		if err := visit(iter.Key(), body); err != nil {
-			return err
-		}
-	}
-	return e.damagedStore(storeError(iter.Error()))
-}
-
-// storeError says in the seam's words what Pebble found damaged.
-func storeError(err error) error {
-	if err != nil && cdb.IsCorruptionError(err) {
-		return fmt.Errorf("%w: %w", engine.ErrCorrupt, err)
-	}
-	return err
+	return nil
 }
 
 // enter counts a call in; every enter that returns nil needs a leave.
@@ -155,11 +100,15 @@ func (e *Engine) enter(ctx context.Context) error {
 	e.ops.Add(1)
 	if e.closed.Load() {
 		e.leave()
-		return engine.ErrClosed
+		return e.closedCause()
 	}
-	if e.cause.Load() != nil {
+	if e.why.Load() != nil {
 		e.leave()
-		return engine.ErrFailed
+		return e.stopCause()
+	}
+	if err := e.live(); err != nil {
+		e.leave()
+		return err
 	}
 	return nil
 }
@@ -173,19 +122,19 @@ func (e *Engine) leave() {
 	}
 }
 
-// fail stops the engine for good: nothing is acknowledged any more.
-func (e *Engine) fail(err error) {
-	if !e.cause.CompareAndSwap(nil, &err) {
+// stop ends the engine for good, and says to everybody why: nothing is
+// acknowledged any more.
+func (e *Engine) stop(why error) {
+	if !e.why.CompareAndSwap(nil, &why) {
 		return
 	}
-	close(e.failed)
-	e.log.Error("engine stopped after a failed write; repair the disk and restart the server", "dir", e.dir, "error", err)
-	e.commit.fail()
+	close(e.stopped)
+	e.commit.fail(why)
 }
 
-// fault returns what broke the engine, or nil.
-func (e *Engine) fault() error {
-	if p := e.cause.Load(); p != nil {
+// stopCause is what callers of an engine that has stopped are told.
+func (e *Engine) stopCause() error {
+	if p := e.why.Load(); p != nil {
 		return *p
 	}
 	return nil
@@ -198,6 +147,9 @@ func (e *Engine) Health() error {
 	}
 	if err := e.fault(); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrFailed, err)
+	}
+	if why := e.stopCause(); why != nil {
+		return why
 	}
 	if p := e.damage.store.Load(); p != nil {
 		return *p
@@ -215,62 +167,25 @@ func (e *Engine) Close() error {
 	e.ended = true
 	e.closed.Store(true)
 	close(e.closing)
+	if e.keeps {
+		e.store.end()
+	}
 	for e.ops.Load() > 0 {
 		<-e.drained
 	}
 	e.trimmer.close()
 	e.deadLetters.close()
-	e.disk.close()
 	e.clock.close()
 	e.reclaim.close()
-	if err := e.closeStore(); err != nil {
-		return fmt.Errorf("close %s: %w", e.dir, err)
-	}
-	return nil
-}
-
-// closeStore flushes the last group and closes Pebble. A store that has failed
-// is left alone: goroutines of Pebble wait inside it for ever, and its lock is
-// held until the process ends.
-func (e *Engine) closeStore() error {
 	if e.fault() == nil {
 		e.commit.close()
 	}
-	e.failStop.active.Store(false)
-	if e.fault() != nil {
-		return engine.ErrFailed
+	e.store.serve(nil)
+	if !e.keeps {
+		return e.failure()
 	}
-	if e.db.Metrics().MemTable.Size > replayWorthwhile && !e.disk.full() {
-		e.flushForClose()
+	if err := e.store.close(); err != nil {
+		return fmt.Errorf("close %s: %w", e.dir, err)
 	}
-	var err error
-	if err = errors.Join(err, e.db.Close()); err == nil {
-		if err := noteClose(e.fs, e.dir); err != nil { // a full disk, say; the store itself is whole
-			e.log.Warn("store is closed, and its files could not be noted", "dir", e.dir, "error", err)
-		}
-	}
-	if e.health != nil {
-		err = errors.Join(err, e.health.Close())
-	}
-	return err
-}
-
-// flushPatience bounds the flush before a store is closed: one that fails, as on a
-// full disk, is tried again for ever.
-const flushPatience = 2 * time.Second
-
-// flushForClose spares the next start the replay of the log. What is not flushed
-// by then is in the log.
-func (e *Engine) flushForClose() {
-	flushed, err := e.db.AsyncFlush()
-	if err != nil {
-		return
-	}
-	timer := time.NewTimer(flushPatience)
-	defer timer.Stop()
-	select {
-	case <-flushed:
-	case <-timer.C:
-		e.log.Warn("store is closed without a flush; the next start replays its log", "dir", e.dir)
-	}
+	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 // failStopFS is the file system as Pebble sees it, with the fail-stop model: when
 // the write-ahead log, the manifest or the directory cannot be written or synced,
-// it fails the engine, and the goroutine that tried never comes back.
+// it fails the store and the engine on it, and the goroutine that tried never comes back.
 //
 // Pebble would take the error too, but not well: it panics on some paths with
 // its own locks held or let go, which ends the process, and whoever retries an
@@ -22,7 +22,7 @@ import (
 // checkpoint only.
 type failStopFS struct {
 	vfs.FS
-	e      *Engine
+	s      *store
 	active atomic.Bool // while the store is open; before and after, errors are returned
 }
 
@@ -31,7 +31,7 @@ func (f *failStopFS) check(what, name string, err error) error {
 	if err == nil || !f.active.Load() {
 		return err
 	}
-	f.e.fail(fmt.Errorf("%s %s: %w", what, name, err))
+	f.s.fail(fmt.Errorf("%s %s: %w", what, name, err))
 	select {}
 }
 
@@ -40,7 +40,7 @@ const logSuffix = ".log"
 // mustNotFail says whether the engine fails with the file.
 func (f *failStopFS) mustNotFail(name string) bool {
 	base := f.PathBase(name)
-	if f.PathJoin(name) != f.PathJoin(f.e.dir, base) {
+	if f.PathJoin(name) != f.PathJoin(f.s.dir, base) {
 		return false // a checkpoint's
 	}
 	return strings.HasSuffix(base, logSuffix) || strings.HasPrefix(base, "MANIFEST") || strings.HasPrefix(base, "marker.")
@@ -52,7 +52,7 @@ func (f *failStopFS) Unwrap() vfs.FS { return f.FS }
 // Create implements vfs.FS.
 func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasSuffix(name, ".sst") {
-		f.e.tables.pause()
+		f.s.tables.pause()
 	}
 	file, err := f.FS.Create(name, category)
 	switch {
@@ -60,7 +60,7 @@ func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	case strings.HasSuffix(name, logSuffix):
 		file = &logFile{File: file}
 	case strings.HasSuffix(name, ".sst"):
-		file = &tableFile{File: file, disk: &f.e.disk}
+		file = &tableFile{File: file, disk: &f.s.disk}
 	}
 	return f.wrap("create", name, file, err)
 }
@@ -77,7 +77,7 @@ func (f *failStopFS) ReuseForWrite(oldname, newname string, category vfs.DiskWri
 // OpenDir implements vfs.FS.
 func (f *failStopFS) OpenDir(name string) (vfs.File, error) {
 	file, err := f.FS.OpenDir(name)
-	if err != nil || f.PathJoin(name) != f.PathJoin(f.e.dir) {
+	if err != nil || f.PathJoin(name) != f.PathJoin(f.s.dir) {
 		return file, err
 	}
 	return &failStopFile{file, f, name}, nil

@@ -82,9 +82,9 @@ func (e *Engine) Grown(ctx context.Context, marks []engine.Mark) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-e.closing:
-			return engine.ErrClosed
-		case <-e.failed:
-			return engine.ErrFailed
+			return e.closedCause()
+		case <-e.stopped:
+			return e.stopCause()
 		}
 	}
 }

@@ -161,8 +161,10 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 		return 0, err
 	}
 	defer e.leave()
-	if e.disk.critical() && !engine.Frees(ctx) {
-		return 0, engine.ErrDiskFull
+	if !engine.Frees(ctx) {
+		if err := e.takesRecords(); err != nil {
+			return 0, err
+		}
 	}
 	total := 0
 	for _, r := range records {
@@ -219,7 +221,7 @@ func (j *journal) Last(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	defer j.e.leave()
-	return j.end(), nil
+	return j.end(), j.e.live()
 }
 
 func (j *journal) end() uint64 {
@@ -244,9 +246,9 @@ func (j *journal) Wait(ctx context.Context, after uint64) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-j.e.closing:
-			return engine.ErrClosed
-		case <-j.e.failed:
-			return engine.ErrFailed
+			return j.e.closedCause()
+		case <-j.e.stopped:
+			return j.e.stopCause()
 		}
 	}
 }

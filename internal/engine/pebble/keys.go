@@ -11,6 +11,7 @@ import (
 const (
 	keyFormat   = 'F' // format version of the store
 	keyEraNow   = 'E' // the era that is being written
+	keyMark     = 'L' // how far a log outside of the store is applied
 	keyTopic    = 't' // topic kind ...: everything of a topic but its messages
 	keyMessage  = 'm' // era topic partition entry → record; of a run its last entry
 	keyDue      = 'x' // time topic → nothing: when the topic has something to trim

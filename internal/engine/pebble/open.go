@@ -58,6 +58,9 @@ type Options struct {
 	// DedupWindow is how long a topic that deduplicates keeps messages at least,
 	// whatever its retention says; 0 means 10 minutes.
 	DedupWindow time.Duration
+	// DeadLetters takes dead letters for topics that are not in this store, and
+	// returns when they are durable; nil: there are no others.
+	DeadLetters func(ctx context.Context, to engine.TopicID, letter engine.Message) error
 }
 
 // defaultCacheBytes is what a store that shares no cache keeps for blocks.
@@ -130,25 +133,25 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (e *Engine) openStore() (*cdb.DB, error) {
-	fs := e.fs
-	if err := intact(fs, e.dir, e.opts.MustExist); err != nil {
-		return nil, fmt.Errorf("open %s: %w", e.dir, err)
+func (s *store) open() (*cdb.DB, error) {
+	fs := s.fs
+	if err := intact(fs, s.dir, s.opts.MustExist); err != nil {
+		return nil, fmt.Errorf("open %s: %w", s.dir, err)
 	}
-	if err := cleanclose.Forget(folder{fs, e.dir}); err != nil {
-		return nil, fmt.Errorf("open %s: %w", e.dir, err)
+	if err := cleanclose.Forget(folder{fs, s.dir}); err != nil {
+		return nil, fmt.Errorf("open %s: %w", s.dir, err)
 	}
 	if fs == vfs.Default {
-		fs, e.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
-			e.log.Warn("store: the disk is slow", "detail", info.String())
+		fs, s.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
+			s.log.Warn("store: the disk is slow", "detail", info.String())
 		})
 	}
-	e.failStop = &failStopFS{FS: fs, e: e}
+	s.failStop = &failStopFS{FS: fs, s: s}
 	opts := &cdb.Options{
-		FS:                          e.failStop,
-		Logger:                      storeLogger{e},
+		FS:                          s.failStop,
+		Logger:                      storeLogger{s},
 		FormatMajorVersion:          cdb.FormatNewest,
-		MemTableSize:                uint64(e.opts.MemTableBytes),
+		MemTableSize:                uint64(s.opts.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold:       8,
 		L0StopWritesThreshold:       64,
@@ -157,11 +160,12 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 		BytesPerSync:                1 << 20,
 		FlushDelayDeleteRange:       30 * time.Second,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)/2) },
-		EventListener:               e.events(),
+		EventListener:               s.events(),
+		DisableWAL:                  s.logged,
 	}
 	// Tables of old eras sink to the lowest level as they are, so they should be
 	// large from the start, or there will be too many of them.
-	opts.TargetFileSizes[0] = max(256<<10, int64(e.opts.MemTableBytes)/8)
+	opts.TargetFileSizes[0] = max(256<<10, int64(s.opts.MemTableBytes)/8)
 	// And none of them holds other keys besides, which sort behind all messages:
 	// it would cover every era to come and be rewritten with each of them.
 	opts.Experimental.SpanPolicyFunc = cdb.MakeStaticSpanPolicyFunc(cdb.DefaultComparer.Compare,
@@ -169,23 +173,23 @@ func (e *Engine) openStore() (*cdb.DB, error) {
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
-	opts.CacheSize = defaultCacheBytes + writeBuffers(e.opts.MemTableBytes)
-	if e.opts.Cache != nil {
-		opts.Cache, opts.FileCache = e.opts.Cache.blocks, e.opts.Cache.tables
+	opts.CacheSize = defaultCacheBytes + writeBuffers(s.opts.MemTableBytes)
+	if s.opts.Cache != nil {
+		opts.Cache, opts.FileCache = s.opts.Cache.blocks, s.opts.Cache.tables
 	}
-	before := formatOf(e.fs, e.dir)
-	db, err := openPebble(e.dir, opts)
+	before := formatOf(s.fs, s.dir)
+	db, err := openPebble(s.dir, opts)
 	if err != nil {
 		if strings.Contains(err.Error(), "unknown format major version") {
-			return nil, fmt.Errorf("open %s: %w", e.dir, engine.ErrNewerFormat)
+			return nil, fmt.Errorf("open %s: %w", s.dir, engine.ErrNewerFormat)
 		}
-		return nil, fmt.Errorf("open %s: %w", e.dir, storeError(err))
+		return nil, fmt.Errorf("open %s: %w", s.dir, storeError(err))
 	}
 	if before < opts.FormatMajorVersion {
 		// Pebble has begun its log in an older format, whose damage cannot be
 		// told from a crash (logscan.go). A flush begins another.
 		if err := db.Flush(); err != nil {
-			return nil, errors.Join(fmt.Errorf("open %s: %w", e.dir, storeError(err)), db.Close())
+			return nil, errors.Join(fmt.Errorf("open %s: %w", s.dir, storeError(err)), db.Close())
 		}
 	}
 	return db, nil

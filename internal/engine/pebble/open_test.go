@@ -23,7 +23,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := cdb.Open("store", &cdb.Options{FS: fs, FormatMajorVersion: cdb.FormatNewest, Logger: storeLogger{e}})
+	db, err := cdb.Open("store", &cdb.Options{FS: fs, FormatMajorVersion: cdb.FormatNewest, Logger: storeLogger{e.store}})
 	if err != nil {
 		t.Fatal(err)
 	}

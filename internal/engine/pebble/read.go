@@ -231,9 +231,9 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case <-e.closing:
-		return false, engine.ErrClosed
-	case <-e.failed:
-		return false, engine.ErrFailed
+		return false, e.closedCause()
+	case <-e.stopped:
+		return false, e.stopCause()
 	}
 }
 
@@ -277,7 +277,7 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, r
 			m.err = err
 			break
 		}
-		if total += len(r.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
+		if total += r.Weight(); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
 			break
 		}
 		out = append(out, r)

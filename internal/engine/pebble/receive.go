@@ -127,7 +127,11 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, re
 		if len(out) == 0 { // trimmed meanwhile; look again
 			continue
 		}
-		if err := ctx.Err(); err != nil {
+		err = ctx.Err()
+		if err == nil {
+			err = e.live()
+		}
+		if err != nil {
 			s.returnLeases(got)
 			return nil, err
 		}
@@ -184,9 +188,9 @@ func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration)
 	case <-ctx.Done():
 		why = ctx.Err()
 	case <-e.closing:
-		why = engine.ErrClosed
-	case <-e.failed:
-		why = engine.ErrFailed
+		why = e.closedCause()
+	case <-e.stopped:
+		why = e.stopCause()
 	}
 	s.mu.Lock()
 	if w.queued {
@@ -336,7 +340,7 @@ func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engin
 			return nil, err
 		}
 		l.size.Store(size)
-		if total += len(record.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
+		if total += record.Weight(); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
 			s.returnLeases(leaseBatch{at: got.at, leases: got.leases[i:]})
 			break
 		}

@@ -65,8 +65,8 @@ func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int
 	if err := checkRun(&run); err != nil {
 		return nil, err
 	}
-	if e.disk.full() {
-		return nil, engine.ErrDiskFull
+	if err := e.takesMessages(); err != nil {
+		return nil, err
 	}
 	t, err := e.topics.acquire(ctx, id)
 	if err != nil {

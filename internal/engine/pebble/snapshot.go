@@ -78,8 +78,8 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 		return err
 	}
 	defer j.e.leave()
-	if j.e.disk.critical() {
-		return engine.ErrDiskFull
+	if err := j.e.takesRecords(); err != nil {
+		return err
 	}
 	j.saveMu.Lock()
 	defer j.saveMu.Unlock()

@@ -9,35 +9,35 @@ import (
 // storeLogger is what Pebble logs to. Its Fatalf must not end the process: it
 // fails the engine and returns, and every group checks for that before it is
 // called durable.
-type storeLogger struct{ e *Engine }
+type storeLogger struct{ s *store }
 
 func (l storeLogger) Infof(format string, args ...any) {}
 
 func (l storeLogger) Errorf(format string, args ...any) {
-	l.e.log.Error("store: " + fmt.Sprintf(format, args...))
+	l.s.log.Error("store: " + fmt.Sprintf(format, args...))
 }
 
 func (l storeLogger) Fatalf(format string, args ...any) {
-	l.e.fail(fmt.Errorf("store: "+format, args...))
+	l.s.fail(fmt.Errorf("store: "+format, args...))
 }
 
 // events are the happenings inside Pebble that an operator should know.
-func (e *Engine) events() *cdb.EventListener {
+func (s *store) events() *cdb.EventListener {
 	return &cdb.EventListener{
-		BackgroundError: e.tables.failed,
+		BackgroundError: s.tables.failed,
 		FlushEnd: func(info cdb.FlushInfo) {
 			if info.Err == nil {
-				e.tables.worked()
+				s.tables.worked()
 			}
 		},
 		CompactionEnd: func(info cdb.CompactionInfo) {
 			if info.Err == nil {
-				e.tables.worked()
+				s.tables.worked()
 			}
 		},
-		DataCorruption: e.corruptTable,
+		DataCorruption: s.corruptTable,
 		WriteStallBegin: func(info cdb.WriteStallBeginInfo) {
-			e.log.Warn("store: writes wait until flushes and compactions catch up", "detail", info.String())
+			s.log.Warn("store: writes wait until flushes and compactions catch up", "detail", info.String())
 		},
 	}
 }

@@ -40,10 +40,10 @@ func (f *tableFile) Write(p []byte) (int, error) {
 // takesTable says whether tables may grow by so many bytes. A file system that
 // cannot say how much room it has takes them.
 func (d *diskSpace) takesTable(size int64) bool {
-	if d.e.opts.MinFreeBytes < 0 {
+	if d.s.opts.MinFreeBytes < 0 {
 		return true
 	}
-	usage, err := d.e.fs.GetDiskUsage(d.e.dir)
+	usage, err := d.s.fs.GetDiskUsage(d.s.dir)
 	if err != nil {
 		return true
 	}

@@ -9,7 +9,7 @@ import (
 // do on a full disk: Pebble tries them anew at once, without end. The pause is
 // taken where a table is made, since nothing is locked there.
 type tableRetry struct {
-	e *Engine
+	s *store
 
 	mu       sync.Mutex // guards what follows; a leaf
 	failures int
@@ -33,9 +33,9 @@ func (r *tableRetry) failed(err error) {
 	}
 	r.mu.Unlock()
 	if first {
-		r.e.log.Error("store: a flush or compaction failed; it is tried again, less and less often, and this is not logged again until one works", "dir", r.e.dir, "error", err)
+		r.s.log.Error("store: a flush or compaction failed; it is tried again, less and less often, and this is not logged again until one works", "dir", r.s.dir, "error", err)
 	}
-	_ = r.e.damagedStore(storeError(err)) // a compaction that reads damage makes the store unhealthy
+	_ = r.s.damagedStore(storeError(err)) // a compaction that reads damage makes the store unhealthy
 }
 
 // worked notes that one was done.
@@ -45,11 +45,11 @@ func (r *tableRetry) worked() {
 	r.failures = 0
 	r.mu.Unlock()
 	if failures > 0 {
-		r.e.log.Info("store: flushes and compactions work again", "dir", r.e.dir, "failures", failures, "after", time.Since(since).Round(time.Millisecond))
+		r.s.log.Info("store: flushes and compactions work again", "dir", r.s.dir, "failures", failures, "after", time.Since(since).Round(time.Millisecond))
 	}
 }
 
-// pause waits as long as the failures so far ask for, unless the engine closes.
+// pause waits as long as the failures so far ask for, unless the store closes.
 func (r *tableRetry) pause() {
 	r.mu.Lock()
 	failures := r.failures
@@ -61,7 +61,7 @@ func (r *tableRetry) pause() {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-r.e.closing:
-	case <-r.e.failed:
+	case <-r.s.ending:
+	case <-r.s.failed:
 	}
 }

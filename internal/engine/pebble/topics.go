@@ -33,8 +33,8 @@ func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engi
 	if err := checkTopicConfig(config); err != nil {
 		return err
 	}
-	if e.disk.full() {
-		return engine.ErrDiskFull
+	if err := e.takesMessages(); err != nil {
+		return err
 	}
 	t, created, err := e.topics.open(ctx, id, &config)
 	if err != nil {

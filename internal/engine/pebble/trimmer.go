@@ -169,7 +169,7 @@ func (tr *trimmer) round(now time.Time) int64 {
 			return 0
 		default:
 		}
-		if err := tr.e.trim(id); err != nil && tr.e.fault() == nil {
+		if err := tr.e.trim(id); err != nil && tr.e.stopCause() == nil {
 			tr.e.log.Error("topic could not be trimmed; it is tried again later", "topic", uint64(id), "error", err)
 		}
 	}

@@ -244,10 +244,7 @@ func (e *Engine) Disk() engine.Disk {
 		return d
 	}
 	defer e.leave()
-	d.Used = int64(e.db.Metrics().DiskSpaceUsage())
-	if usage, err := e.fs.GetDiskUsage(e.dir); err == nil {
-		d.Available = int64(usage.AvailBytes)
-	}
+	d = e.store.room()
 	e.topics.mu.RLock()
 	defer e.topics.mu.RUnlock()
 	d.Loaded = len(e.topics.m)

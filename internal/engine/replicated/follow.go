@@ -1,0 +1,174 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/engine"
+	"freshet/internal/engine/pebble"
+)
+
+const (
+	// pullBytes and pullMessages are what a standby asks the log for ahead.
+	pullBytes    = 32 << 20
+	pullMessages = 256
+	// readSingly is how many messages are rather read one by one than with a
+	// consumer.
+	readSingly = 64
+)
+
+// follower applies the log to a store. One goroutine uses it.
+type follower struct {
+	st    *stream
+	store *pebble.Store
+	at    mark     // of the store
+	seq   uint64   // last message taken
+	sum   uint32   // of the log up to it
+	parts [][]byte // of a batch that is not complete yet
+
+	end     *atomic.Uint64 // last sequence of the log that was heard of
+	applied *atomic.Uint64
+	bytes   *atomic.Int64 // applied, ever
+}
+
+// resume reads from the store where to go on.
+func (f *follower) resume() error {
+	stored, err := f.store.Mark()
+	if err != nil {
+		return err
+	}
+	if f.at, err = decodeMark(stored); err != nil {
+		return fmt.Errorf("%w: %w", engine.ErrCorrupt, err)
+	}
+	f.seq, f.sum, f.parts = f.at.position, f.at.sum, nil
+	f.applied.Store(f.at.position)
+	return nil
+}
+
+// take applies the next message of the log.
+func (f *follower) take(r record) error {
+	if r.seq != f.seq+1 {
+		return fmt.Errorf("%w: message %d comes after message %d", errBehind, r.seq, f.seq)
+	}
+	sum := r.sumAfter(f.sum)
+	switch {
+	case sum != r.sum:
+		return fmt.Errorf("%w: message %d of the log does not continue what the store has, or is damaged", engine.ErrLogLost, r.seq)
+	case r.begins() && r.log != f.st.id.String():
+		return fmt.Errorf("%w: message %d is of log %s, the shard's log is %s", engine.ErrLogLost, r.seq, r.log, f.st.id)
+	case r.epoch < f.at.epoch, r.epoch > f.at.epoch && !r.begins():
+		return fmt.Errorf("%w: message %d is of epoch %d in epoch %d", engine.ErrLogLost, r.seq, r.epoch, f.at.epoch)
+	}
+	f.seq, f.sum = r.seq, sum
+	at := mark{log: f.st.id, position: r.seq, epoch: r.epoch, sum: sum}
+	if r.begins() {
+		f.parts = nil // of an owner that did not come to the end
+		return f.apply(nil, at)
+	}
+	if r.part != len(f.parts)+1 {
+		return fmt.Errorf("%w: message %d is part %d of a batch after part %d", engine.ErrLogLost, r.seq, r.part, len(f.parts))
+	}
+	if r.parts == 1 {
+		return f.apply(r.data, at)
+	}
+	f.parts = append(f.parts, r.data)
+	if r.part < r.parts {
+		return nil
+	}
+	var batch []byte
+	for _, p := range f.parts {
+		batch = append(batch, p...)
+	}
+	f.parts = nil
+	return f.apply(batch, at)
+}
+
+func (f *follower) apply(batch []byte, at mark) error {
+	size := len(batch)
+	if err := f.store.Apply(batch, at.encode()); err != nil {
+		return fmt.Errorf("applying message %d of the log: %w", at.position, err)
+	}
+	f.at = at
+	f.applied.Store(at.position)
+	f.bytes.Add(int64(size))
+	return nil
+}
+
+// tail applies the log as it grows, up to a message when until is not 0. It returns
+// nil only in that case.
+func (f *follower) tail(ctx context.Context, until uint64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	begin, beginCancel := context.WithTimeout(ctx, callPatience)
+	defer beginCancel()
+	consumer, err := f.st.handle.OrderedConsumer(begin, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:   f.seq + 1,
+	})
+	if err != nil {
+		return fmt.Errorf("following the log: %w", err)
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(pullMessages, pullBytes), jetstream.PullHeartbeat(time.Second))
+	if err != nil {
+		return fmt.Errorf("following the log: %w", err)
+	}
+	stop := context.AfterFunc(ctx, messages.Stop)
+	defer func() {
+		stop()
+		messages.Stop()
+	}()
+	for until == 0 || f.seq < until {
+		msg, err := messages.Next()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("following the log: %w", err)
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("following the log: %w", err)
+		}
+		f.end.Store(max(f.end.Load(), meta.Sequence.Stream+meta.NumPending))
+		r, err := parseRecord(meta.Sequence.Stream, msg.Headers(), msg.Data())
+		if err != nil {
+			return fmt.Errorf("%w: %w", engine.ErrLogLost, err)
+		}
+		if err := f.take(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catchUp applies everything that is in the log now.
+func (f *follower) catchUp(ctx context.Context) error {
+	state, err := f.st.state(ctx)
+	if err != nil {
+		return err
+	}
+	f.end.Store(state.LastSeq)
+	if state.LastSeq > f.seq+readSingly {
+		if err := f.tail(ctx, state.LastSeq); err != nil {
+			return err
+		}
+	}
+	for f.seq < state.LastSeq {
+		r, err := f.st.read(ctx, f.seq+1)
+		if errors.Is(err, errNoMessage) {
+			return errBehind
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.take(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

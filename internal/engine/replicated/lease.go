@@ -1,0 +1,61 @@
+package replicated
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+// marginShare is the part of a lease that is left out of account at its end, for
+// clocks that do not run equally fast.
+const marginShare = 5
+
+// WatchLease returns a function that says whether the member's lease surely holds by
+// this machine's steady clock: counted from before the last request that renewed it,
+// less a margin. One serves all shards of a member. It ends with ctx.
+func WatchLease(ctx context.Context, client *clientv3.Client, session func() *concurrency.Session) (live func() bool) {
+	begin := time.Now()
+	var until atomic.Int64 // since begin; 0 for never
+	go func() {
+		timer := time.NewTimer(0)
+		defer timer.Stop()
+		for {
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				until.Store(0)
+				return
+			}
+			ttl := renew(ctx, client, session(), begin, &until)
+			timer.Reset(max(ttl/4, 100*time.Millisecond))
+		}
+	}()
+	return func() bool { return int64(time.Since(begin)) < until.Load() }
+}
+
+// renew renews a lease and notes until when it holds. It returns how long a lease
+// is.
+func renew(ctx context.Context, client *clientv3.Client, s *concurrency.Session, begin time.Time, until *atomic.Int64) time.Duration {
+	if s == nil {
+		return 0
+	}
+	select {
+	case <-s.Done():
+		until.Store(0)
+		return 0
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	sent := time.Since(begin)
+	answer, err := client.KeepAliveOnce(ctx, s.Lease())
+	if err != nil || answer.TTL <= 0 {
+		return 0
+	}
+	ttl := time.Duration(answer.TTL) * time.Second
+	until.Store(int64(sent + ttl - ttl/marginShare))
+	return ttl
+}

@@ -1,0 +1,273 @@
+package replicated
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"freshet/internal/engine"
+)
+
+// turn is how much longer each member waits than the one before it, from the
+// preferred owner on, before it campaigns for a shard that is free.
+const turn = 100 * time.Millisecond
+
+// keys are those of a shard in etcd.
+type keys struct{ base, owner, log, copies string }
+
+func (o *Options) keys() keys {
+	base := strings.TrimSuffix(o.Prefix, "/") + "/" + o.Cluster + "/" + strconv.Itoa(o.Number) + "/"
+	return keys{base: base, owner: base + "owner", log: base + "log", copies: base + "copies/"}
+}
+
+// ownerValue is what the owner's key holds. Epoch is 0 until the owner serves.
+type ownerValue struct {
+	Member   string `json:"member"`
+	Instance string `json:"instance"`
+	Epoch    uint64 `json:"epoch"`
+}
+
+// copyValue is what a member says of its copy.
+type copyValue struct {
+	Applied uint64 `json:"applied"`
+	Flushed uint64 `json:"flushed"`
+}
+
+// view is what etcd says of the shard. Guarded by Shard.mu.
+type view struct {
+	known  bool // it was read
+	owner  ownerValue
+	rev    int64     // at which the owner's key was created, 0 when there is none
+	free   time.Time // since when there is none
+	copies map[string]copyValue
+	bytes  int64 // of the log, when this member last looked
+}
+
+// serving is the owner, once it serves.
+func (v *view) serving() engine.Owner {
+	if v.rev == 0 || v.owner.Epoch == 0 {
+		return engine.Owner{}
+	}
+	return engine.Owner{Member: v.owner.Member, Epoch: v.owner.Epoch}
+}
+
+// watch keeps the view up to date.
+func (s *Shard) watch() {
+	for s.ctx.Err() == nil {
+		err := s.watchOnce()
+		if s.ctx.Err() == nil {
+			s.log.Warn("owner of the shard cannot be watched in etcd; it is tried again", "error", err)
+			s.sleep(s.ctx, 200*time.Millisecond)
+		}
+	}
+}
+
+func (s *Shard) watchOnce() error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(s.ctx))
+	defer cancel()
+	get, getCancel := context.WithTimeout(ctx, callPatience)
+	defer getCancel()
+	all, err := s.o.Etcd.Get(get, s.keys.base, clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.view.copies = make(map[string]copyValue)
+	owned := false
+	for _, kv := range all.Kvs {
+		owned = owned || string(kv.Key) == s.keys.owner
+		s.seeLocked(string(kv.Key), kv.Value, kv.CreateRevision)
+	}
+	if !owned {
+		s.unownedLocked()
+	}
+	s.view.known = true
+	s.changeLocked()
+	s.mu.Unlock()
+	for answer := range s.o.Etcd.Watch(ctx, s.keys.base, clientv3.WithPrefix(), clientv3.WithRev(all.Header.Revision+1)) {
+		if err := answer.Err(); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		for _, e := range answer.Events {
+			if e.Type == clientv3.EventTypeDelete {
+				s.goneLocked(string(e.Kv.Key))
+			} else {
+				s.seeLocked(string(e.Kv.Key), e.Kv.Value, e.Kv.CreateRevision)
+			}
+		}
+		s.changeLocked()
+		s.mu.Unlock()
+	}
+	return errors.New("watch has ended")
+}
+
+func (s *Shard) seeLocked(key string, value []byte, created int64) {
+	if key == s.keys.owner {
+		s.view.owner, s.view.rev = ownerValue{}, created
+		_ = json.Unmarshal(value, &s.view.owner) // who wrote anything else owns it in vain
+		return
+	}
+	if member, ok := strings.CutPrefix(key, s.keys.copies); ok {
+		var c copyValue
+		if json.Unmarshal(value, &c) == nil {
+			s.view.copies[member] = c
+		}
+	}
+}
+
+func (s *Shard) goneLocked(key string) {
+	if key == s.keys.owner {
+		s.unownedLocked()
+	} else if member, ok := strings.CutPrefix(key, s.keys.copies); ok {
+		delete(s.view.copies, member)
+	}
+}
+
+func (s *Shard) unownedLocked() {
+	if s.view.rev != 0 || s.view.free.IsZero() {
+		s.view.free = time.Now()
+	}
+	s.view.owner, s.view.rev = ownerValue{}, 0
+}
+
+// preferred is the member that should own the shard, of those that are live.
+func (s *Shard) preferred(live []string) string {
+	if len(live) == 0 {
+		return ""
+	}
+	return live[s.o.Number%len(live)]
+}
+
+// rank is how many members are preferred to this one.
+func (s *Shard) rank() int {
+	live := s.o.Members()
+	at := slices.Index(live, s.o.Member)
+	if at < 0 {
+		return len(live)
+	}
+	return (at - s.o.Number%len(live) + len(live)) % len(live)
+}
+
+// claim is the owner's key while this member has it.
+type claim struct {
+	rev     int64
+	session *concurrency.Session
+}
+
+// campaign waits until the owner's key is free and this member's turn has come, and
+// takes it.
+func (s *Shard) campaign(ctx context.Context) (*claim, error) {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		v, changed := s.view, s.changed
+		idle := s.resigns || !v.known || time.Now().Before(s.yields)
+		s.mu.Unlock()
+		switch {
+		case idle:
+		case v.rev != 0:
+			if v.owner.Member == s.o.Member && v.owner.Instance != s.instance {
+				s.deleteOwner(ctx, v.rev) // of this member before it was started anew
+			}
+		default:
+			if wait := time.Until(v.free.Add(time.Duration(s.rank()) * turn)); wait > 0 {
+				s.await(ctx, changed, wait)
+				continue
+			}
+			c, err := s.take(ctx)
+			if c != nil || ctx.Err() != nil {
+				return c, ctx.Err()
+			}
+			if err != nil {
+				s.log.Warn("campaign for the shard failed; it is tried again", "error", err)
+			}
+			s.await(ctx, changed, turn)
+			continue
+		}
+		s.await(ctx, changed, time.Second)
+	}
+	return nil, ctx.Err()
+}
+
+// await waits for a change, or a while.
+func (s *Shard) await(ctx context.Context, changed <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (s *Shard) sleep(ctx context.Context, d time.Duration) { s.await(ctx, nil, d) }
+
+// take takes the owner's key if it is free; nil when it is not.
+func (s *Shard) take(ctx context.Context) (*claim, error) {
+	session := s.o.Session()
+	if session == nil {
+		return nil, errors.New("member has no lease at the moment")
+	}
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	answer, err := s.o.Etcd.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", 0)).
+		Then(clientv3.OpPut(s.keys.owner, s.ownerValue(0), clientv3.WithLease(session.Lease()))).Commit()
+	if err != nil || !answer.Succeeded {
+		return nil, err
+	}
+	return &claim{rev: answer.Header.Revision, session: session}, nil
+}
+
+func (s *Shard) ownerValue(epoch uint64) string {
+	text, _ := json.Marshal(ownerValue{Member: s.o.Member, Instance: s.instance, Epoch: epoch})
+	return string(text)
+}
+
+// announce says that this member serves the shard.
+func (s *Shard) announce(ctx context.Context, c *claim, epoch uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	answer, err := s.o.Etcd.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", c.rev)).
+		Then(clientv3.OpPut(s.keys.owner, s.ownerValue(epoch), clientv3.WithLease(c.session.Lease()))).Commit()
+	if err != nil {
+		return fmt.Errorf("saying that this member owns the shard: %w", err)
+	}
+	if !answer.Succeeded {
+		return errNoClaim
+	}
+	return nil
+}
+
+var errNoClaim = errors.New("owner's key in etcd is no longer this member's")
+
+// release gives the key up, if this member still has it.
+func (s *Shard) release(c *claim) {
+	s.deleteOwner(context.WithoutCancel(s.ctx), c.rev)
+	s.mu.Lock()
+	if s.view.rev == c.rev {
+		s.unownedLocked()
+		s.changeLocked()
+	}
+	s.mu.Unlock()
+}
+
+func (s *Shard) deleteOwner(ctx context.Context, rev int64) {
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	_, err := s.o.Etcd.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", rev)).
+		Then(clientv3.OpDelete(s.keys.owner)).Commit()
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("owner's key could not be removed; it ends with the member's lease", "error", err)
+	}
+}

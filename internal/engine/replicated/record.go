@@ -1,0 +1,137 @@
+package replicated
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// The headers of a message of the log.
+const (
+	headEpoch = "Freshet-Epoch"
+	headOwner = "Freshet-Owner" // member and instance that wrote it
+	headSum   = "Freshet-Sum"   // checksum of the log up to and with the message
+	headPart  = "Freshet-Part"  // "2/3" of a batch that takes several messages
+	headLog   = "Freshet-Log"   // identity of the log; only on epoch records
+)
+
+// identity tells a log from any other of the same name.
+type identity [16]byte
+
+func (id identity) String() string { return hex.EncodeToString(id[:]) }
+
+func parseIdentity(s string) (id identity, err error) {
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(id) {
+		return id, fmt.Errorf("identity of a log has %d hexadecimal digits, not %q", 2*len(id), s)
+	}
+	return identity(b), nil
+}
+
+// mark is how far a store has a log. A store keeps it beside its contents.
+type mark struct {
+	log      identity
+	position uint64 // sequence of the last message applied
+	epoch    uint64
+	sum      uint32
+}
+
+const markLen = len(identity{}) + 8 + 8 + 4
+
+func (m mark) encode() []byte {
+	b := append(make([]byte, 0, markLen), m.log[:]...)
+	b = binary.BigEndian.AppendUint64(b, m.position)
+	b = binary.BigEndian.AppendUint64(b, m.epoch)
+	return binary.BigEndian.AppendUint32(b, m.sum)
+}
+
+func decodeMark(b []byte) (m mark, err error) {
+	if b == nil {
+		return mark{}, nil // a new store
+	}
+	if len(b) != markLen {
+		return mark{}, fmt.Errorf("mark of the store has %d bytes, want %d", len(b), markLen)
+	}
+	n := copy(m.log[:], b)
+	m.position = binary.BigEndian.Uint64(b[n:])
+	m.epoch = binary.BigEndian.Uint64(b[n+8:])
+	m.sum = binary.BigEndian.Uint32(b[n+16:])
+	return m, nil
+}
+
+// record is a message of the log.
+type record struct {
+	seq         uint64
+	epoch       uint64
+	owner       string
+	sum         uint32
+	part, parts int    // from 1
+	log         string // not empty for an epoch record
+	data        []byte
+}
+
+// begins says whether the record begins an ownership.
+func (r *record) begins() bool { return r.log != "" }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sumAfter is the checksum of the log with the record, when it was before without.
+func (r *record) sumAfter(before uint32) uint32 {
+	var head [8 + 8 + 4 + 4]byte
+	binary.BigEndian.PutUint64(head[:], r.seq)
+	binary.BigEndian.PutUint64(head[8:], r.epoch)
+	binary.BigEndian.PutUint32(head[16:], uint32(r.part))
+	binary.BigEndian.PutUint32(head[20:], uint32(r.parts))
+	sum := crc32.Update(before, castagnoli, head[:])
+	sum = crc32.Update(sum, castagnoli, []byte(r.log))
+	return crc32.Update(sum, castagnoli, r.data)
+}
+
+// message is the record as it is published, if the log ends right before it.
+func (r *record) message(subject, reply string) *nats.Msg {
+	h := nats.Header{
+		nats.ExpectedLastSeqHdr: {strconv.FormatUint(r.seq-1, 10)},
+		headEpoch:               {strconv.FormatUint(r.epoch, 10)},
+		headOwner:               {r.owner},
+		headSum:                 {strconv.FormatUint(uint64(r.sum), 16)},
+	}
+	if r.parts > 1 {
+		h[headPart] = []string{strconv.Itoa(r.part) + "/" + strconv.Itoa(r.parts)}
+	}
+	if r.begins() {
+		h[headLog] = []string{r.log}
+	}
+	return &nats.Msg{Subject: subject, Reply: reply, Header: h, Data: r.data}
+}
+
+var errForeign = errors.New("message is not of a shard's log")
+
+// parseRecord reads a message of the log.
+func parseRecord(seq uint64, h nats.Header, data []byte) (r record, err error) {
+	r = record{seq: seq, owner: h.Get(headOwner), log: h.Get(headLog), part: 1, parts: 1, data: data}
+	if r.epoch, err = strconv.ParseUint(h.Get(headEpoch), 10, 64); err != nil {
+		return r, fmt.Errorf("%w: message %d has the epoch %q", errForeign, seq, h.Get(headEpoch))
+	}
+	sum, err := strconv.ParseUint(h.Get(headSum), 16, 32)
+	if err != nil {
+		return r, fmt.Errorf("%w: message %d has the checksum %q", errForeign, seq, h.Get(headSum))
+	}
+	r.sum = uint32(sum)
+	if text := h.Get(headPart); text != "" {
+		part, parts, _ := strings.Cut(text, "/")
+		r.part, err = strconv.Atoi(part)
+		if err == nil {
+			r.parts, err = strconv.Atoi(parts)
+		}
+		if err != nil || r.part < 1 || r.part > r.parts {
+			return r, fmt.Errorf("%w: message %d is part %q", errForeign, seq, text)
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,275 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"freshet/internal/engine"
+	"freshet/internal/engine/pebble"
+)
+
+const (
+	// lostPatience is how long a log that seems to have lost something is asked
+	// again: its leader may have just come up.
+	lostPatience = 10 * time.Second
+	// retirePatience is how long an owner that hands over waits for its last appends.
+	retirePatience = 2 * time.Second
+	retryPause     = 200 * time.Millisecond
+	lostPause      = 5 * time.Second
+)
+
+// run follows the log, and owns the shard when it may, until the shard is closed.
+func (s *Shard) run() {
+	for s.ctx.Err() == nil {
+		err := s.term(s.ctx)
+		if s.ctx.Err() != nil {
+			break
+		}
+		s.note(Starting, err)
+		if errors.Is(err, engine.ErrFailed) {
+			return // a failed store cannot be used again
+		}
+		pause := retryPause
+		if errors.Is(err, engine.ErrLogLost) {
+			pause = lostPause
+			s.log.Error("copy of the shard cannot follow its log; restore a backup, or give up what one of them has", "error", err)
+		} else {
+			s.log.Warn("copy of the shard does not follow its log; it is tried again", "error", err)
+		}
+		s.sleep(s.ctx, pause)
+	}
+	s.note(Starting, engine.ErrClosed)
+}
+
+// term follows the log until something goes wrong.
+func (s *Shard) term(ctx context.Context) error {
+	st, err := openStream(ctx, &s.o, s.keys.log)
+	if err != nil {
+		return err
+	}
+	f := &follower{st: st, store: s.store, end: &s.end, applied: &s.applied, bytes: &s.bytes}
+	if err := f.resume(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	flushed := s.flushed
+	s.mu.Unlock()
+	if err := s.report(ctx, copyValue{Applied: f.at.position, Flushed: flushed}); err != nil {
+		return err
+	}
+	if err := s.fit(ctx, f); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.stream = st
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.stream = nil
+		s.mu.Unlock()
+	}()
+	for {
+		s.note(Standby, nil)
+		c, err := s.follow(ctx, f)
+		if err != nil {
+			return err
+		}
+		err = s.own(ctx, f, c)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.resume(); err != nil {
+			return err
+		}
+	}
+}
+
+// fit sees to it that the store can follow the log.
+func (s *Shard) fit(ctx context.Context, f *follower) error {
+	deadline := time.Now().Add(lostPatience)
+	for {
+		err := f.st.fits(ctx, f.at)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case errors.Is(err, errBehind):
+			return s.bootstrap(ctx, f)
+		case errors.Is(err, engine.ErrLogLost) && time.Now().After(deadline):
+			return err
+		case !errors.Is(err, engine.ErrLogLost):
+			return err
+		}
+		s.sleep(ctx, retryPause)
+	}
+}
+
+// follow applies the log until this member has won the owner's key.
+func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	won := make(chan *claim, 1)
+	go func() {
+		c, err := s.campaign(ctx)
+		if err != nil {
+			c = nil
+		}
+		won <- c
+		cancel()
+	}()
+	var err error
+	for ctx.Err() == nil {
+		err = f.tail(ctx, 0)
+		if ctx.Err() != nil {
+			err = nil
+			break
+		}
+		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
+			break
+		}
+		s.log.Info("log of the shard cannot be followed at the moment; it is tried again", "error", err)
+		err = nil
+		if again := f.resume(); again != nil {
+			err = again
+			break
+		}
+		s.sleep(ctx, retryPause)
+	}
+	cancel()
+	c := <-won
+	if c == nil && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil && c != nil {
+		s.release(c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// own serves the shard until it is lost or handed over.
+func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
+	defer s.release(c)
+	w, err := s.begin(ctx, f)
+	if err != nil {
+		s.yield(turn)
+		return fmt.Errorf("taking the shard over: %w", err)
+	}
+	e, err := f.store.Open(w)
+	if err != nil {
+		s.yield(lostPause) // others may be able to
+		w.close(err)
+		return fmt.Errorf("opening the shard: %w", err)
+	}
+	if err := s.announce(ctx, c, w.epoch); err != nil {
+		s.retire(e, w, true)
+		return err
+	}
+	s.mu.Lock()
+	s.engine, s.writer, s.role = e, w, Leading
+	s.changeLocked()
+	s.mu.Unlock()
+	s.log.Info("this member owns the shard", "epoch", w.epoch, "message", f.at.position)
+	if s.o.OnOwner != nil {
+		s.o.OnOwner(e)
+	}
+	graceful, why := s.serve(ctx, f.store, c, w)
+	s.log.Info("this member gives the shard up", "epoch", w.epoch, "reason", why)
+	s.mu.Lock()
+	s.engine, s.writer, s.role = nil, nil, Standby
+	s.changeLocked()
+	s.mu.Unlock()
+	if s.o.OnLost != nil {
+		s.o.OnLost()
+	}
+	return s.retire(e, w, graceful)
+}
+
+// yield keeps this member from campaigning for a while.
+func (s *Shard) yield(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.yields = time.Now().Add(d)
+}
+
+// begin reads the log to its end and appends the record that begins this ownership.
+func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
+	for {
+		if err := f.catchUp(ctx); err != nil {
+			return nil, err
+		}
+		// A batch whose end is missing will never have one.
+		at := mark{log: f.st.id, position: f.seq, epoch: f.at.epoch, sum: f.sum}
+		w, err := newWriter(f.st, at, s.instance, s.o.Live, s.o.LogBytes)
+		if err != nil {
+			return nil, err
+		}
+		after, err := w.begin()
+		if err == nil {
+			err = f.apply(nil, after)
+		}
+		if err == nil {
+			return w, nil
+		}
+		w.close(err)
+		if !errors.Is(err, errRival) {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// serve waits until the shard is lost or handed over, and says whether there is time
+// to finish what was begun.
+func (s *Shard) serve(ctx context.Context, store *pebble.Store, c *claim, w *writer) (graceful bool, why string) {
+	seen := false // the key, in what this member watches
+	for {
+		s.mu.Lock()
+		rev, changed, resigns := s.view.rev, s.changed, s.resigns
+		s.mu.Unlock()
+		seen = seen || rev == c.rev
+		if rev > c.rev || seen && rev != c.rev {
+			return false, "the owner's key is gone"
+		}
+		if resigns {
+			return true, "the member ends"
+		}
+		select {
+		case <-w.lost:
+			return false, "the log has refused an append"
+		case <-c.session.Done():
+			return false, "the member's lease is over"
+		case <-store.Failed():
+			return false, "the store has failed"
+		case <-s.giveUp:
+			return true, "it is handed over"
+		case <-ctx.Done():
+			return true, "the shard is closed"
+		case <-changed:
+		}
+	}
+}
+
+// retire closes an engine that is no longer the owner's. A graceful end lets appends
+// that are on their way arrive.
+func (s *Shard) retire(e *pebble.Engine, w *writer, graceful bool) error {
+	e.Resign()
+	ended := errors.New("this member has given the shard up")
+	if graceful {
+		timer := time.AfterFunc(retirePatience, func() { w.lose(ended) })
+		defer timer.Stop()
+	} else {
+		w.lose(ended)
+	}
+	err := e.Close()
+	w.close(ended)
+	return err
+}

@@ -1,0 +1,227 @@
+package replicated
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/engine"
+)
+
+const (
+	upkeepEvery = time.Second
+	// flushBytes of the log are applied before a store is flushed, at most.
+	flushBytes = 32 << 20
+	// reportEvery is how often a member says how far its copy is, while it moves.
+	reportEvery = 3 * time.Second
+	// caughtUp is how many messages the preferred owner may be behind to be handed
+	// the shard.
+	caughtUp = 256
+)
+
+// upkeeper is what upkeep remembers between two looks.
+type upkeeper struct {
+	s         *Shard
+	flushedAt time.Time
+	bytes     int64 // applied when it last flushed
+	said      copyValue
+	saidAt    time.Time
+	gone      map[string]time.Time // since when members with a copy are not live
+	caught    time.Time            // since when the preferred owner has caught up
+	purged    uint64
+}
+
+// upkeep flushes the store, says in etcd how far it is, and, for the owner, keeps the
+// log short and the shard with its preferred member.
+func (s *Shard) upkeep() {
+	u := &upkeeper{s: s, flushedAt: time.Now(), gone: make(map[string]time.Time)}
+	ticker := time.NewTicker(upkeepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-s.ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		st, w := s.stream, s.writer
+		s.mu.Unlock()
+		if st == nil {
+			continue
+		}
+		if err := u.look(s.ctx, st, w); err != nil && s.ctx.Err() == nil {
+			s.log.Warn("upkeep of the shard failed; it is tried again", "error", err)
+		}
+	}
+}
+
+func (u *upkeeper) look(ctx context.Context, st *stream, w *writer) error {
+	s := u.s
+	at, err := s.mark()
+	if err != nil {
+		return err
+	}
+	if w != nil {
+		s.applied.Store(max(s.applied.Load(), at.position))
+	}
+	if err := u.flush(at); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	now := copyValue{Applied: at.position, Flushed: s.flushed}
+	s.mu.Unlock()
+	if now != u.said && (now.Flushed != u.said.Flushed || time.Since(u.saidAt) > reportEvery) {
+		if err := s.report(ctx, now); err != nil {
+			return err
+		}
+		u.said, u.saidAt = now, time.Now()
+	}
+	if w == nil {
+		return nil
+	}
+	return u.lead(ctx, st, w)
+}
+
+// flush makes the store durable when much was applied since, or it was long ago.
+func (u *upkeeper) flush(at mark) error {
+	s := u.s
+	s.mu.Lock()
+	flushed := s.flushed
+	writer := s.writer
+	s.mu.Unlock()
+	bytes := s.bytes.Load()
+	if writer != nil {
+		bytes = writer.appended.Load()
+	}
+	if at.position == flushed || bytes-u.bytes < flushBytes && bytes >= u.bytes && time.Since(u.flushedAt) < s.o.FlushEvery {
+		return nil
+	}
+	s.storeMu.RLock()
+	defer s.storeMu.RUnlock()
+	if s.store == nil {
+		return engine.ErrClosed
+	}
+	if err := s.store.Flush(); err != nil {
+		return err
+	}
+	u.bytes, u.flushedAt = bytes, time.Now()
+	s.mu.Lock()
+	s.flushed = max(s.flushed, at.position)
+	s.mu.Unlock()
+	return nil
+}
+
+// report says in etcd how far this member's copy is.
+func (s *Shard) report(ctx context.Context, c copyValue) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	if _, err := s.o.Etcd.Put(ctx, s.keys.copies+s.o.Member, string(text)); err != nil {
+		return fmt.Errorf("saying how far the copy is: %w", err)
+	}
+	return nil
+}
+
+// lead does what only the owner does.
+func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
+	s := u.s
+	state, err := st.state(ctx)
+	if err != nil {
+		return err
+	}
+	s.end.Store(max(s.end.Load(), state.LastSeq))
+	w.bytes.Store(int64(state.Bytes))
+	live := s.o.Members()
+	least, copies := u.copies(live)
+	if err := u.dropGone(ctx, copies, live); err != nil {
+		return err
+	}
+	// The message that the copies have flushed last stays: a store finds its place
+	// by it.
+	if least > state.FirstSeq && least > u.purged {
+		ctx, cancel := context.WithTimeout(ctx, callPatience)
+		defer cancel()
+		if err := st.handle.Purge(ctx, jetstream.WithPurgeSequence(least)); err != nil {
+			return fmt.Errorf("purging the log up to message %d: %w", least, err)
+		}
+		u.purged = least
+	}
+	u.prefer(live, copies, state.LastSeq)
+	return nil
+}
+
+// copies returns the copies, and up to where all of them are flushed.
+func (u *upkeeper) copies(live []string) (least uint64, copies map[string]copyValue) {
+	s := u.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	least, copies = s.flushed, make(map[string]copyValue, len(s.view.copies))
+	for name, c := range s.view.copies {
+		copies[name] = c
+		if name != s.o.Member {
+			least = min(least, c.Flushed)
+		}
+	}
+	for _, name := range live {
+		if _, ok := copies[name]; !ok {
+			least = 0 // a live member that has not said anything yet
+		}
+	}
+	return least, copies
+}
+
+// dropGone forgets the copies of members that are gone for long.
+func (u *upkeeper) dropGone(ctx context.Context, copies map[string]copyValue, live []string) error {
+	s := u.s
+	for name := range copies {
+		if slices.Contains(live, name) || name == s.o.Member {
+			delete(u.gone, name)
+			continue
+		}
+		since, ok := u.gone[name]
+		if !ok {
+			u.gone[name] = time.Now()
+			continue
+		}
+		if time.Since(since) < s.o.GoneAfter {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, callPatience)
+		_, err := s.o.Etcd.Delete(ctx, s.keys.copies+name)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("removing the copy of member %s, which is gone: %w", name, err)
+		}
+		s.log.Warn("the log is no longer kept for a member that is gone; its copy starts anew when it returns", "member", name, "gone", time.Since(since).Round(time.Second))
+		delete(u.gone, name)
+	}
+	return nil
+}
+
+// prefer hands the shard to its preferred member once that has been there, with a
+// copy that has caught up, for a while.
+func (u *upkeeper) prefer(live []string, copies map[string]copyValue, end uint64) {
+	s := u.s
+	name := s.preferred(live)
+	c, ok := copies[name]
+	if name == s.o.Member || name == "" || !ok || c.Applied+caughtUp < end {
+		u.caught = time.Time{}
+		return
+	}
+	if u.caught.IsZero() {
+		u.caught = time.Now()
+	}
+	if time.Since(u.caught) < s.o.Settle {
+		return
+	}
+	u.caught = time.Time{}
+	s.yield(s.o.Settle)
+	s.askToGiveUp()
+}

@@ -1,0 +1,94 @@
+package natsserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
+
+// Connect makes a connection inside the process. It ends with the server.
+func (s *Server) Connect(name string) (*nats.Conn, error) {
+	conn, err := connect(name, nats.InProcessServer(s))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the embedded replicated log: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, conn)
+	return conn, nil
+}
+
+// connect makes a connection that never gives up and never keeps a publish for
+// later: who gets an error, or none in time, finds out by reading what became of it.
+func connect(name string, opts ...nats.Option) (*nats.Conn, error) {
+	opts = append([]nats.Option{
+		nats.Name(name),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(50*time.Millisecond, 100*time.Millisecond),
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
+	}, opts...)
+	return nats.Connect("", opts...)
+}
+
+// Ready waits until streams can be written and this server counts: JetStream runs,
+// with peers there is a leader that a majority follows, and what this server keeps
+// of each stream has caught up. In a rolling restart it is the moment to go on with
+// the next server.
+func (s *Server) Ready(ctx context.Context) error {
+	conn, err := connect("ready", nats.InProcessServer(s))
+	if err != nil {
+		return fmt.Errorf("connecting to the embedded replicated log: %w", err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return fmt.Errorf("connecting to the embedded replicated log: %w", err)
+	}
+	for {
+		try, cancel := context.WithTimeout(ctx, time.Second)
+		_, err := js.AccountInfo(try)
+		cancel()
+		if err == nil {
+			err = s.current()
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(readyInterval):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrNotReady, err)
+		}
+	}
+}
+
+// current returns nil when this server's streams have caught up.
+func (s *Server) current() error {
+	if status := s.nats.Healthz(&server.HealthzOptions{}); status.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", status.Status, status.Error)
+	}
+	return nil
+}
+
+// Health returns nil while streams can be served from here: it does not ask the
+// other servers.
+func (s *Server) Health() error {
+	switch {
+	case !s.nats.Running() || !s.nats.JetStreamEnabled():
+		return fmt.Errorf("%w: the embedded server in %s has stopped its streams, see its lines in the log", ErrNotReady, s.dir)
+	case !s.nats.JetStreamIsCurrent():
+		return ErrNotReady
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package natsserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// bridge hands the server's lines to slog. What the server calls a notice is
+// debugging to us: that it starts, listens and stops is told by who starts it.
+type bridge struct {
+	log    *slog.Logger
+	fatal  chan error // the first thing that would have ended a process of its own
+	failed atomic.Bool
+}
+
+var _ server.Logger = (*bridge)(nil)
+
+func newBridge(log *slog.Logger) *bridge {
+	return &bridge{log: cmp.Or(log, slog.Default()).With(slog.String("component", "nats")), fatal: make(chan error, 1)}
+}
+
+func (b *bridge) say(level slog.Level, format string, args []any) {
+	ctx := context.Background()
+	if b.log.Enabled(ctx, level) {
+		b.log.LogAttrs(ctx, level, fmt.Sprintf(format, args...))
+	}
+}
+
+// Noticef implements server.Logger.
+func (b *bridge) Noticef(format string, args ...any) { b.say(slog.LevelDebug, format, args) }
+
+// Warnf implements server.Logger.
+func (b *bridge) Warnf(format string, args ...any) { b.say(slog.LevelWarn, format, args) }
+
+// Errorf implements server.Logger.
+func (b *bridge) Errorf(format string, args ...any) { b.say(slog.LevelError, format, args) }
+
+// Debugf implements server.Logger.
+func (b *bridge) Debugf(format string, args ...any) { b.say(slog.LevelDebug, format, args) }
+
+// Tracef implements server.Logger.
+func (b *bridge) Tracef(format string, args ...any) { b.say(slog.LevelDebug, format, args) }
+
+// Fatalf implements server.Logger. It does not end the process: Start returns it.
+func (b *bridge) Fatalf(format string, args ...any) {
+	b.say(slog.LevelError, format, args)
+	b.failed.Store(true)
+	select {
+	case b.fatal <- fmt.Errorf(format, args...):
+	default:
+	}
+}

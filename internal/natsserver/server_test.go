@@ -1,0 +1,172 @@
+package natsserver_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/errs"
+	"freshet/internal/natsserver"
+	"freshet/internal/natsserver/natstest"
+)
+
+func open(t *testing.T, c *natstest.Cluster, i int) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(c.Connect(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func streamConfig(replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: replicas}
+}
+
+func limit(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
+	for _, servers := range []int{1, 3} {
+		c := natstest.New(t, servers)
+		ctx := limit(t, time.Minute)
+		js := open(t, c, 0)
+		if _, err := js.CreateStream(ctx, streamConfig(servers)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.Publish(ctx, "s", make([]byte, natsserver.MinMaxPayload)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range servers {
+			c.Stop(i)
+		}
+		for i := range servers {
+			c.Start(i)
+		}
+		c.Ready()
+		var msg *jetstream.RawStreamMsg
+		for {
+			s, err := js.Stream(ctx, "S")
+			if err == nil {
+				msg, err = s.GetMsg(ctx, 1)
+			}
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%d servers: got error %v, want the message", servers, err)
+			}
+		}
+		if len(msg.Data) != natsserver.MinMaxPayload {
+			t.Errorf("%d servers: got %d bytes, want %d", servers, len(msg.Data), natsserver.MinMaxPayload)
+		}
+	}
+}
+
+func TestAServerAloneListensNowhere(t *testing.T) {
+	c := natstest.New(t, 1)
+	if addr := c.Server(0).RouteAddr(); addr != nil {
+		t.Errorf("got a listener on %v, want none", addr)
+	}
+	if err := c.Server(0).Health(); err != nil {
+		t.Errorf("health: got %v, want none", err)
+	}
+	c.Server(0).Close()
+	if err := c.Server(0).Health(); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("health of a closed server: got %v, want unavailable", err)
+	}
+}
+
+// Whoever reaches the address for routes and is not of the group gets nothing.
+func TestRoutesNeedACertificateOfTheGroup(t *testing.T) {
+	c := natstest.New(t, 3)
+	addr := c.Server(0).RouteAddr().String()
+	conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is a stranger
+	if err == nil {
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		n, err := conn.Read(make([]byte, 1))
+		if err == nil {
+			t.Errorf("without a certificate: got %d bytes, want the connection closed", n)
+		}
+		conn.Close()
+	}
+	raw, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	_ = raw.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := raw.Write([]byte("CONNECT {}\r\nPING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 512)
+	n, _ := raw.Read(buf)
+	if strings.Contains(string(buf[:n]), "INFO") || strings.Contains(string(buf[:n]), "PONG") {
+		t.Errorf("without TLS: got %q, want nothing that a route says", buf[:n])
+	}
+}
+
+func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+	pool := x509.NewCertPool()
+	good := &tls.Config{RootCAs: pool, ClientCAs: pool, Certificates: []tls.Certificate{{}}}
+	routes := []string{"127.0.0.1:1"}
+	for name, o := range map[string]natsserver.Options{
+		"no name":                {Dir: t.TempDir()},
+		"no directory":           {Name: "a"},
+		"small messages":         {Name: "a", Dir: t.TempDir(), MaxPayload: 1 << 20},
+		"routes without address": {Name: "a", Dir: t.TempDir(), Routes: routes},
+		"no cluster name":        {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", Routes: routes, TLS: good},
+		"no routes":              {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", TLS: good},
+		"no TLS":                 {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes},
+		"no authority":           {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes, TLS: &tls.Config{}},
+		"no port":                {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1", ClusterName: "c", Routes: routes, TLS: good},
+	} {
+		o.Logger = slog.New(slog.DiscardHandler)
+		s, err := natsserver.Start(t.Context(), o)
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: got a server, want an error", name)
+		}
+	}
+}
+
+func TestAnAddressInUseIsAnError(t *testing.T) {
+	c := natstest.New(t, 3)
+	_, err := natsserver.Start(t.Context(), natsserver.Options{
+		Name: "x", Dir: t.TempDir(), Listen: c.Server(0).RouteAddr().String(), ClusterName: "x", Routes: []string{"127.0.0.1:9"},
+		TLS:    c.TLS("x"),
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("got error %v, want one that says that the address is in use", err)
+	}
+}
+
+func TestAMinorityIsNotReady(t *testing.T) {
+	c := natstest.New(t, 3)
+	c.Stop(0)
+	c.Stop(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		once, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+		err := c.Server(2).Ready(once)
+		stop()
+		if errors.Is(err, natsserver.ErrNotReady) {
+			return
+		}
+	}
+	t.Error("got a server that is ready without the other two, want ErrNotReady")
+}
