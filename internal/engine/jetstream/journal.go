@@ -98,7 +98,7 @@ func retry(ctx context.Context, try func(ctx context.Context) error) error {
 		attempt, cancel := context.WithTimeout(ctx, answer)
 		err := try(attempt)
 		cancel()
-		if err == nil || final(err) {
+		if err == nil || final(err) || errors.Is(err, nats.ErrConnectionClosed) {
 			return err
 		}
 		if !pause(ctx, wait) {
