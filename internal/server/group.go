@@ -237,6 +237,7 @@ func (s *server) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.metrics.Registry().MustRegister(s.group.log)
 	s.closers = append(s.closers, func() error { s.group.log.Close(); return nil })
 	text := "a majority of its group: the log of messages has no leader yet"
 	s.waits.Store(&text)
