@@ -57,7 +57,16 @@ func (c *call) serve() error {
 	}
 	c.route = r
 	web.RecordOf(c.R.Context()).SetRoute(brokerhttp.Surface, r.Pattern)
-	if err := c.Enter(c.api.opts.Resolver); err != nil {
+	if err := c.Resolve(c.api.opts.Resolver); err != nil {
+		return err
+	}
+	if err := c.Authenticate(); err != nil {
+		return err
+	}
+	if c.forward() {
+		return nil
+	}
+	if err := c.Meter(); err != nil {
 		return err
 	}
 	who := c.Who()
@@ -74,6 +83,16 @@ func (c *call) serve() error {
 		}
 	}
 	return r.Value.handle(c)
+}
+
+// forward sends a call on a topic to the member that owns it, whose statistics and
+// consumers it is about. Names that are not valid are refused here.
+func (c *call) forward() bool {
+	if c.Cluster.Owner == nil || c.param("topic") == "" || c.bind() != nil || !c.Forward() {
+		return false
+	}
+	c.route = nil // the owner has recorded it
+	return true
 }
 
 func (c *call) notFound() error {

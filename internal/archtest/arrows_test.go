@@ -44,6 +44,7 @@ var rules = []rule{
 	{[]string{"internal/throttle"}, []string{"internal/lru"}, join(http, kube, engines, cobra)},
 
 	// What others import: nothing of internal.
+	{[]string{"client/schemas/builtin"}, nil, []string{"*"}},
 	{[]string{"client/..."}, []string{"client/..."}, join(kube, engines, cobra, []string{"freshet/internal/...", "freshet/api/..."})},
 	{[]string{"internal/records"}, nil, join(http, kube, engines, cobra)},
 	{[]string{"internal/quota"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
@@ -60,6 +61,8 @@ var rules = []rule{
 	{[]string{"internal/engine/enginetest"}, []string{"internal/engine", "internal/errs", "internal/names"}, join(kube, engines, cobra)},
 	{[]string{"internal/engine/pebble/..."}, []string{"internal/cleanclose", "internal/engine", "internal/engine/pebble/...", "internal/errs", "internal/lru", "internal/names"}, join(kube, cobra, []string{"github.com/nats-io/..."})},
 	{[]string{"internal/engine/jetstream/..."}, []string{"internal/engine", "internal/engine/jetstream/...", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
+	{[]string{"internal/engine/remote"}, []string{"internal/engine", "internal/errs"}, join(kube, engines, cobra)},
+	{[]string{"internal/engine/sharded"}, []string{"internal/engine", "internal/engine/remote", "internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/engine/replicated/..."}, []string{"internal/engine", "internal/engine/pebble", "internal/engine/replicated/...", "internal/errs"}, join(kube, cobra)},
 	{[]string{"internal/natsserver"}, []string{"internal/errs"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
 	{[]string{"internal/natsserver/natstest"}, []string{"internal/natsserver"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
@@ -71,10 +74,12 @@ var rules = []rule{
 	{[]string{"internal/signin"}, []string{"internal/errs", "internal/identity", "internal/newest"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/signin/etcdstore"}, []string{"internal/errs", "internal/signin"}, join(kube, engines, cobra)},
 	{[]string{"internal/signin/signintest"}, []string{"internal/identity/...", "internal/resources/etcd", "internal/signin/..."}, nil},
+	{[]string{"internal/passkey"}, []string{"internal/errs", "internal/signin"}, join(kube, engines, cobra)},
+	{[]string{"internal/passkey/passkeytest"}, nil, join(kube, engines, cobra)},
 	{[]string{"internal/openid"}, []string{"internal/errs", "internal/identity"}, join(kube, engines, cobra)},
 	{[]string{"internal/access/..."}, []string{"api/...", "internal/access/...", "internal/identity", "internal/errs", "internal/names", "internal/newest"}, join(apiserver, engines, cobra)},
 	{[]string{"internal/schemas/jsontree"}, nil, []string{"*"}},
-	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"internal/errs", "internal/names", "internal/schemas/jsontree"}, join(kube, engines, cobra)},
+	{[]string{"internal/schemas/avro/...", "internal/schemas/jsonschema/...", "internal/schemas/protobuf/..."}, []string{"client/schemas/builtin", "internal/errs", "internal/names", "internal/schemas/jsontree"}, join(kube, engines, cobra)},
 	{
 		[]string{"internal/schemas"},
 		[]string{"internal/access", "internal/engine", "internal/errs", "internal/lru", "internal/names", "internal/quota", "internal/replica", "internal/schemas/avro", "internal/schemas/jsonschema", "internal/schemas/protobuf", "internal/workpool"},
@@ -86,10 +91,14 @@ var rules = []rule{
 		join(kube, engines, cobra),
 	},
 
+	// Groups of servers: certificates, and who is there.
+	{[]string{"internal/members/bundle"}, []string{"internal/errs"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/members"}, []string{"internal/errs", "internal/members/bundle"}, join(kube, engines, cobra)},
+
 	// Running clusters: the one place that opens engines.
 	{
 		[]string{"internal/dataplane/..."},
-		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/jetstream", "internal/engine/pebble", "internal/errs", "internal/groups", "internal/identity", "internal/messaging", "internal/names", "internal/quota", "internal/replica", "internal/schemas", "internal/workpool"},
+		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/jetstream", "internal/engine/pebble", "internal/engine/remote", "internal/engine/replicated", "internal/engine/sharded", "internal/errs", "internal/groups", "internal/identity", "internal/messaging", "internal/names", "internal/quota", "internal/replica", "internal/schemas", "internal/workpool"},
 		join(apiserver, cobra),
 	},
 
@@ -102,13 +111,13 @@ var rules = []rule{
 	{[]string{"internal/adminapi/..."}, surface("internal/brokerhttp", "internal/groups", "internal/messaging"), join(apiserver, engines, cobra)},
 	{[]string{"internal/registryapi/..."}, surface("internal/registryapi/...", "internal/engine", "internal/schemas"), join(apiserver, engines, cobra)},
 	{[]string{"internal/tokenapi/..."}, surface("internal/tokenapi/...", "internal/lru", "internal/signin", "internal/throttle"), join(apiserver, engines, cobra)},
-	{[]string{"internal/signinapi/..."}, surface("internal/signinapi/...", "internal/lru", "internal/openid", "internal/signin", "internal/throttle"), join(apiserver, engines, cobra)},
+	{[]string{"internal/signinapi/..."}, surface("internal/signinapi/...", "internal/lru", "internal/openid", "internal/passkey", "internal/signin", "internal/throttle"), join(apiserver, engines, cobra)},
 	{[]string{"internal/auditapi/..."}, surface("internal/auditapi/..."), join(apiserver, engines, cobra)},
 	{[]string{"internal/systemapi/..."}, surface("internal/systemapi/..."), join(apiserver, engines, cobra)},
 	{[]string{"internal/placement"}, []string{"api/..."}, join(apiserver, engines, cobra)},
 	{
 		[]string{"internal/resources/..."},
-		[]string{"api/...", "internal/access", "internal/audit", "internal/cleanclose", "internal/errs", "internal/identity", "internal/names", "internal/quota", "internal/resources/...", "internal/surface", "internal/web"},
+		[]string{"api/...", "internal/access", "internal/audit", "internal/cleanclose", "internal/errs", "internal/identity", "internal/names", "internal/quota", "internal/resources/...", "internal/surface", "internal/version", "internal/web"},
 		join(engines, surfaces, []string{"freshet/internal/kinds/...", "freshet/internal/reconcile/..."}),
 	},
 	{
@@ -125,7 +134,7 @@ var rules = []rule{
 	},
 	{ // the list
 		[]string{"internal/kinds"},
-		[]string{"api/...", "internal/access", "internal/identity", "internal/kinds/...", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/store"},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/kinds/...", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/store"},
 		join(engines, surfaces),
 	},
 	{[]string{"internal/kinds/kindstest"}, []string{"api/...", "internal/..."}, nil},
@@ -151,7 +160,8 @@ var rules = []rule{
 		join(kube, engines),
 	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
-	{[]string{"internal/cli/doctorcmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/output", "internal/config", "internal/version"}, join(kube, engines)},
+	{[]string{"internal/cli/clustercmd"}, []string{"client/...", "internal/cli/command", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/errs", "internal/identity", "internal/members/bundle"}, commandLine},
+	{[]string{"internal/cli/doctorcmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/output", "internal/config", "internal/members/bundle", "internal/version"}, join(kube, engines)},
 	{[]string{"internal/cli/opscmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output"}, join(kube, engines)},
 	{[]string{"internal/cli/generatecmd"}, []string{"internal/cli/command"}, join(kube, engines)},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
@@ -175,11 +185,11 @@ var exclusive = []struct {
 }{
 	{"net/http", []string{"internal/engine/replicated", 
 		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/systemapi/...", "internal/resources/...",
-		"internal/telemetry", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
+		"internal/telemetry", "internal/members", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/resources/...", "internal/server/...", "test/..."}},
-	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "internal/engine/replicated/...", "internal/engine/sharded/...", "internal/natsserver/...", "test/..."}},
+	{"github.com/nats-io/...", []string{"internal/engine/jetstream/...", "internal/engine/replicated/...", "internal/dataplane/group", "internal/natsserver/...", "test/..."}},
 	{"github.com/twmb/franz-go/pkg/kmsg", []string{"internal/streamapi/...", "test/..."}},
 	{"github.com/cockroachdb/pebble/...", []string{"internal/engine/pebble/...", "bench/...", "test/..."}},
 }

@@ -32,7 +32,16 @@ type Cluster struct {
 	Audiences []string
 	// Quota is what the cluster may take; nil: everything.
 	Quota *quota.Cluster
+	// Owner returns what sends a request on to the member of a group that owns a
+	// topic; nil when that is this one, or nobody at the moment. It is nil itself where
+	// there is no group, and for requests that were sent on already.
+	Owner func(r *http.Request, topic names.Topic) Sender
 }
+
+// Sender sends a request to another member, and its answer to the client. It returns
+// an error when the member was not reached, and then nothing of the request is used
+// up and nothing was answered.
+type Sender func(w http.ResponseWriter, r *http.Request) error
 
 // Resolver finds the cluster of a request.
 type Resolver = surface.Resolver[Cluster]
@@ -69,14 +78,6 @@ func (c *Call) Working() context.Context {
 	return workpool.WithShare(c.R.Context(), workpool.Share{Organization: c.Principal.Organization, Principal: c.Principal.Name})
 }
 
-// Enter finds the cluster and the caller.
-func (c *Call) Enter(resolver Resolver) error {
-	if err := c.Resolve(resolver); err != nil {
-		return err
-	}
-	return c.Identify()
-}
-
 // Resolve finds the cluster. Callers who do not belong to its organization are not
 // told whether there is one.
 func (c *Call) Resolve(resolver Resolver) (err error) {
@@ -90,16 +91,30 @@ func (c *Call) Resolve(resolver Resolver) (err error) {
 	return surface.Disclose(c.R.Context(), c.Options.Authenticator, token, err)
 }
 
-// Identify finds the caller by its token.
-func (c *Call) Identify() error {
+// Authenticate finds the caller by its token; Meter counts the call.
+func (c *Call) Authenticate() error {
 	token, err := credentials(c.R)
 	if err != nil {
 		return err
 	}
-	if c.Principal, err = c.Options.Authenticate(c.R, token, c.Cluster.Audiences...); err != nil {
-		return err
+	c.Principal, err = c.Options.Authenticate(c.R, token, c.Cluster.Audiences...)
+	return err
+}
+
+// Forward sends the call to the member that owns its topic, if that is another one,
+// and says whether it did. It comes before the body is read. The owner asks all that
+// is asked here once more; only there is the call counted.
+func (c *Call) Forward() bool {
+	if c.Cluster.Owner == nil || c.Topic.Local == "" {
+		return false
 	}
-	return c.Meter()
+	send := c.Cluster.Owner(c.R, c.Topic)
+	if send == nil {
+		return false
+	}
+	err := send(c.W, c.R)
+	c.Began = c.Began || err == nil
+	return err == nil // else it is tried from here, which waits for a new owner
 }
 
 // Meter counts the call for the cluster and its organization, and refuses it when
@@ -112,7 +127,7 @@ func (c *Call) Meter() error {
 	return c.Cluster.Quota.Admit()
 }
 
-// Who is the caller to the limiter; nobody in particular before Identify.
+// Who is the caller to the limiter; nobody in particular before Authenticate.
 func (c *Call) Who() web.Caller {
 	if c.Principal == nil {
 		return web.Caller{}

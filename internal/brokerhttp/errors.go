@@ -90,6 +90,8 @@ var wires = []wire{
 	{engine.ErrCorrupt, 503, 503},
 	{engine.ErrNewerFormat, 503, 503},
 	{engine.ErrNotOpen, 503, 503},
+	{engine.ErrNotOwner, 503, 503},
+	{engine.ErrNoOwner, 503, 503},
 
 	{access.ErrDenied, 401, 403},
 	{access.ErrNoPrincipal, 401, 401},

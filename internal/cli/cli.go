@@ -19,6 +19,7 @@ import (
 	"freshet/client"
 	"freshet/internal/cli/apikeycmd"
 	"freshet/internal/cli/authcmd"
+	"freshet/internal/cli/clustercmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/doctorcmd"
 	"freshet/internal/cli/generatecmd"
@@ -128,6 +129,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		messagecmd.Commands(env),
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
+		clustercmd.Commands(env),
 		doctorcmd.Commands(env, server.Formats),
 		opscmd.Commands(env),
 		generatecmd.Commands(env),

@@ -51,6 +51,7 @@ func Default() *Config {
 		Backup:        Backup{Every: Duration(24 * time.Hour), Keep: 7},
 		Stream:        defaultStream(),
 		SignIn:        defaultSignIn(),
+		Members:       Members{Bundle: "members"},
 	}
 }
 

@@ -73,8 +73,8 @@ func (c *Config) ApplyEnvironment(environ []string) error {
 			continue
 		}
 		d := decoding{origins: c.origins, origin: name}
-		if s.path == "pools" {
-			c.Pools = nil
+		if s.field.Kind() == reflect.Slice {
+			s.field.SetZero() // an entry inherits nothing of one in the file
 		}
 		d.value(node, s.field, s.path)
 		p = append(p, d.problems...)

@@ -69,6 +69,7 @@ func (c *Config) validate(p *problems) {
 	c.validateAdmin(p)
 	c.validateBackup(p)
 	c.validateLog(p)
+	c.validateMembers(p)
 }
 
 func (c *Config) validateListeners(p *problems) {
@@ -126,7 +127,7 @@ func (p *problems) subdomain(field, value string) {
 
 func (c *Config) validateURLs(p *problems) {
 	p.origin("baseURL", c.BaseURL)
-	if c.BaseURL == "" && c.Etcd.External() && !c.Etcd.SingleReplica {
+	if c.BaseURL == "" && c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On() {
 		p.addf("baseURL", "must be given when etcd is external: every replica must issue and accept tokens for the same address")
 	}
 	p.origin("issuerURL", c.IssuerURL)
@@ -191,7 +192,7 @@ func (c *Config) validateEtcd(p *problems) {
 }
 
 func (c *Config) validateSecrets(p *problems) {
-	if c.EncryptionKey.File == "" && c.Etcd.External() && !c.Etcd.SingleReplica {
+	if c.EncryptionKey.File == "" && c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On() {
 		p.addf("encryptionKey.file", "must be given when etcd is external: every replica needs the same keys")
 	}
 	p.readable("encryptionKey.file", c.EncryptionKey.File)
@@ -236,7 +237,7 @@ func (c *Config) validateMember(p *problems, field string, member PoolMember) {
 	switch {
 	case member.Engine != EnginePebble:
 		p.addf(field+".engine", "%q must be pebble", member.Engine)
-	case c.Etcd.External() && !c.Etcd.SingleReplica:
+	case c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On():
 		p.addf(field+".engine", "pebble keeps a cluster's data on this machine only, so replicas that share "+
 			"an external etcd would not see the same data; set etcd.singleReplica: true if this is the only replica")
 	}

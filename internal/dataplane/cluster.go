@@ -26,6 +26,7 @@ type Cluster struct {
 	Registry  *schemas.Registry
 	groups    *lazyGroups
 	Quota     *quota.Cluster // nil: no limits
+	shared    *shared        // nil: the server is alone
 }
 
 const registryJournal = "schemas"
@@ -33,6 +34,9 @@ const registryJournal = "schemas"
 // open starts a cluster from its folder, bottom up, and reports each part that
 // has come up.
 func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
+	if p.opts.Group != nil {
+		return p.openShared(ctx, spec, report)
+	}
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
 	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, MustExist: spec.Existing && !p.mayLack(spec.UID)})
 	if err != nil {
@@ -58,13 +62,21 @@ func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *work
 		return fmt.Errorf("opening the schema registry: %w", err)
 	}
 	report(provision.Metadata)
-	c.Broker, err = messaging.Open(ctx, c.Engine, messaging.Options{Limits: limits, Schemas: schemaIDs{c.Registry}, Quota: c.Quota, Pool: pool, Logger: log})
+	c.Broker, err = messaging.Open(ctx, c.Engine, messaging.Options{Limits: limits, Schemas: schemaIDs{c.Registry}, Quota: c.Quota, Pool: pool, Logger: log, Shards: c.shards()})
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the broker: %w", err), c.Registry.Close())
 	}
 	c.Quota.Follow(c.used)
 	report(provision.Broker)
 	return nil
+}
+
+// shards is how many shards the cluster has; 0 for a server that is alone.
+func (c *Cluster) shards() int {
+	if c.shared == nil {
+		return 0
+	}
+	return len(c.shared.slots)
 }
 
 // used counts what the cluster has, for its quotas.
@@ -95,7 +107,7 @@ func (p *Plane) mayLack(uid string) bool { return p.opts.MayLack != nil && p.opt
 func (c *Cluster) with(spec provision.Spec) *Cluster {
 	return &Cluster{
 		Spec: spec, Scope: scopeOf(spec), Audiences: audiencesOf(spec),
-		Engine: c.Engine, Broker: c.Broker, Registry: c.Registry, Quota: c.Quota, groups: c.groups,
+		Engine: c.Engine, Broker: c.Broker, Registry: c.Registry, Quota: c.Quota, groups: c.groups, shared: c.shared,
 	}
 }
 
@@ -109,5 +121,9 @@ func (c *Cluster) Health() error {
 func (c *Cluster) close() error {
 	c.Broker.Drain()
 	c.Quota.Close()
-	return errors.Join(c.groups.close(), c.Broker.Close(), c.Registry.Close(), c.Engine.Close())
+	err := errors.Join(c.groups.close(), c.Broker.Close(), c.Registry.Close(), c.Engine.Close())
+	if c.shared != nil {
+		c.shared.journals.Close()
+	}
+	return err
 }

@@ -53,6 +53,7 @@ type Options struct {
 	// there: after a restore, one that was made during the backup. nil: of none.
 	MayLack func(uid string) bool
 	Quotas  *quota.Book // nil: organizations may have what they like
+	Group   Group       // nil: the server is alone
 	Logger  *slog.Logger
 }
 
@@ -152,6 +153,16 @@ func Open(opts Options) (*Plane, error) {
 // nothing. report is called while no other cluster can be opened, so it should
 // be short.
 func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
+	if err := p.provision(ctx, spec, report); err != nil {
+		return err
+	}
+	if c, ok := p.running.Load().byUID[spec.UID]; ok {
+		return c.awaitOwners(ctx)
+	}
+	return nil
+}
+
+func (p *Plane) provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -197,7 +208,10 @@ func (p *Plane) publishLocked(c *Cluster) {
 }
 
 // Destroy closes the cluster and removes its data; one that is not there is fine.
-func (p *Plane) Destroy(ctx context.Context, uid string) error {
+func (p *Plane) Destroy(ctx context.Context, uid string) error { return p.Release(ctx, uid) }
+
+// Release closes the cluster and removes what this server has of it.
+func (p *Plane) Release(ctx context.Context, uid string) error {
 	if uid == "" {
 		return errs.New(errs.Invalid, "a cluster without a UID has no data to remove")
 	}

@@ -129,8 +129,8 @@ type Summary struct {
 // List returns the groups of a tenant in order.
 func (c *Coordinator) List(tenant string) []Summary {
 	found := make(map[Key]bool)
-	for _, s := range c.shards {
-		s.machine.View().groups.Ascend(Key{Tenant: tenant}.path(), func(_ string, item groupItem) bool {
+	for _, s := range c.held() {
+		s.view().groups.Ascend(Key{Tenant: tenant}.path(), func(_ string, item groupItem) bool {
 			if item.key.Tenant != tenant {
 				return false
 			}
@@ -172,8 +172,8 @@ type Use struct {
 // group counts with what was durable last.
 func (c *Coordinator) Walk(visit func(Use) bool) {
 	more := true
-	for _, s := range c.shards {
-		s.machine.View().groups.Scan(func(_ string, item groupItem) bool {
+	for _, s := range c.held() {
+		s.view().groups.Scan(func(_ string, item groupItem) bool {
 			use := Use{Key: item.key, Type: TypeClassic, Members: len(item.stored.members), Offsets: item.offsets}
 			if item.stored.consumers != nil {
 				use.Type, use.Members = TypeConsumer, item.consumers
@@ -252,9 +252,9 @@ func (c *Coordinator) sweep(now time.Time) {
 		}
 		return nil
 	}
-	for _, s := range c.shards {
+	for _, s := range c.held() {
 		var old []Key
-		s.machine.View().groups.Scan(func(_ string, item groupItem) bool {
+		s.view().groups.Scan(func(_ string, item groupItem) bool {
 			if expired(item) == nil {
 				old = append(old, item.key)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -28,11 +27,15 @@ type Options struct {
 	Heartbeat time.Duration
 	// Logger gets background failures; nil means slog.Default().
 	Logger *slog.Logger
+	// Shared says that members of a group divide the journals among themselves: none
+	// is opened before Gain.
+	Shared bool
 }
 
 // Coordinator coordinates the consumer groups of one cluster.
 type Coordinator struct {
-	shards    [shards]*shard
+	shards    [shards]atomic.Pointer[shard] // nil: another member has it
+	absent    *shard                        // stands for those
 	producers producerIDs
 	opts      Options
 	log       *slog.Logger
@@ -70,17 +73,18 @@ func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, e
 		c.log = slog.Default()
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	for i := range c.shards {
-		s, err := c.openShard(ctx, journals, fmt.Sprintf("groups-%02d", i))
+	c.absent = &shard{c: c}
+	for i := 0; i < shards && !opts.Shared; i++ {
+		s, err := c.openShard(ctx, journals, journalOf(i))
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		c.shards[i] = s
+		c.shards[i].Store(s)
 	}
 	if err := c.openProducerIDs(ctx, journals); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	for _, s := range c.shards {
+	for _, s := range c.held() {
 		s.wake()
 	}
 	c.wg.Go(c.sweepLoop)
@@ -115,26 +119,14 @@ func (s *shard) wake() {
 // Open.
 func (c *Coordinator) Close() error {
 	c.cancel()
-	var failed error
-	for _, s := range c.shards {
-		if s == nil {
-			continue
-		}
-		s.mu.Lock()
-		all := s.groups
-		s.groups = nil
-		s.mu.Unlock()
-		for _, g := range all {
-			g.mu.Lock()
-			g.closeLocked()
-			g.mu.Unlock()
-		}
+	held := c.held()
+	for _, s := range held {
+		s.end()
 	}
 	c.wg.Wait()
-	for _, s := range c.shards {
-		if s != nil {
-			failed = errors.Join(failed, s.machine.Close())
-		}
+	var failed error
+	for _, s := range held {
+		failed = errors.Join(failed, s.machine.Close())
 	}
 	if c.producers.machine != nil {
 		failed = errors.Join(failed, c.producers.machine.Close())
@@ -142,11 +134,26 @@ func (c *Coordinator) Close() error {
 	return failed
 }
 
-// shard returns the shard of a group.
+// end answers everybody who waits for a group of the shard.
+func (s *shard) end() {
+	s.mu.Lock()
+	all := s.groups
+	s.groups = nil
+	s.mu.Unlock()
+	for _, g := range all {
+		g.mu.Lock()
+		g.closeLocked()
+		g.mu.Unlock()
+	}
+}
+
+// shard returns the shard of a group, or the one that stands for those that
+// another member has.
 func (c *Coordinator) shard(key Key) *shard {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(key.path()))
-	return c.shards[h.Sum64()%shards]
+	if s := c.shards[JournalOf(key)].Load(); s != nil {
+		return s
+	}
+	return c.absent
 }
 
 // lock returns a group with its mutex locked; the caller must unlock it. With
@@ -170,6 +177,9 @@ func (s *shard) lock(key Key, create bool) (*group, error) {
 func (s *shard) find(key Key, create bool) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.machine == nil {
+		return nil, ErrNotCoordinator
+	}
 	if s.groups == nil {
 		return nil, ErrClosed
 	}
@@ -209,20 +219,10 @@ func (s *shard) remove(g *group) {
 // count returns how many groups are stored.
 func (c *Coordinator) count() int {
 	n := 0
-	for _, s := range c.shards {
+	for _, s := range c.held() {
 		n += s.machine.View().groups.Len()
 	}
 	return n
-}
-
-// update appends records to the shard's journal and returns once they are
-// durable. It goes on when a caller leaves: others may wait for the outcome.
-func (s *shard) update(decide func(*state) ([][]byte, error)) error {
-	_, err := s.machine.Update(s.c.ctx, decide)
-	if errors.Is(err, context.Canceled) || errors.Is(err, replica.ErrClosed) {
-		return ErrClosed
-	}
-	return err
 }
 
 // check looks at what every call has.

@@ -29,5 +29,6 @@ var (
 	ErrRequest           = errs.New(errs.Invalid, "heartbeat of a consumer group is not valid")
 	ErrCommitVersion     = errs.New(errs.Invalid, "members of the consumer protocol commit with OffsetCommit version 9 or above")
 	ErrTooManyPartitions = errs.New(errs.TooLarge, "group subscribes to more partitions than the limit allows; use several groups")
+	ErrNotCoordinator    = errs.New(errs.Unavailable, "another member of the cluster coordinates the group; ask which one and go there")
 	ErrClosed            = errs.New(errs.Unavailable, "coordinator is closing; try again shortly")
 )

@@ -43,7 +43,7 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 		w.offset(at, o)
 	}
 	s := c.shard(key)
-	_, err := s.machine.Update(ctx, func(st *state) ([][]byte, error) {
+	err := s.change(ctx, func(st *state) ([][]byte, error) {
 		if _, ok := st.groups.Get(key.path()); !ok && c.count() >= maxGroups {
 			return nil, ErrTooManyGroups
 		}
@@ -138,21 +138,21 @@ func (c *Coordinator) CheckMember(key Key, id string, epoch int32) error {
 
 // Offset returns what a group committed for a partition.
 func (c *Coordinator) Offset(key Key, at Partition) (Offset, bool) {
-	item, ok := c.shard(key).machine.View().offsets.Get(offsetItem{key: key, at: at})
+	item, ok := c.shard(key).view().offsets.Get(offsetItem{key: key, at: at})
 	return item.Offset, ok
 }
 
 // Offsets calls visit for everything that a group committed, in order.
 func (c *Coordinator) Offsets(key Key, visit func(Partition, Offset)) {
-	c.shard(key).machine.View().eachOffset(key, visit)
+	c.shard(key).view().eachOffset(key, visit)
 }
 
 // Readers calls visit for what the groups of a tenant committed for a topic, group
 // by group.
 func (c *Coordinator) Readers(tenant string, topic uint64, visit func(Key, Partition, Offset)) {
 	from := At(topic, 0)
-	for _, s := range c.shards {
-		view := s.machine.View()
+	for _, s := range c.held() {
+		view := s.view()
 		view.groups.Ascend(Key{Tenant: tenant}.path(), func(_ string, item groupItem) bool {
 			if item.key.Tenant != tenant {
 				return false
@@ -183,7 +183,7 @@ func (c *Coordinator) Forget(ctx context.Context, key Key, gone []Partition) err
 		w.uint(uint64(at.Topic))
 		w.int(int64(at.Partition))
 	}
-	_, err := c.shard(key).machine.Update(ctx, func(s *state) ([][]byte, error) {
+	err := c.shard(key).change(ctx, func(s *state) ([][]byte, error) {
 		if _, ok := s.groups.Get(key.path()); !ok {
 			return nil, ErrNoGroup
 		}

@@ -30,6 +30,7 @@ type Directory struct {
 
 	endedSessions *newest.Tombstones[string]
 	loader        SessionLoader // nil: all sessions are known; set before the directory is used
+	current       func() bool   // nil: always; set before the directory is used
 }
 
 // name addresses a namespaced resource.
@@ -58,6 +59,10 @@ func NewDirectory() *Directory {
 	d.refusing.Store(&map[name]struct{}{})
 	return d
 }
+
+// AskCurrent makes the directory's word good only while current says that it hears of
+// what other replicas change. It is called before the directory is used.
+func (d *Directory) AskCurrent(current func() bool) { d.current = current }
 
 // Sessions counts the sessions that tokens can be good for, for metrics.
 func (d *Directory) Sessions() int {

@@ -26,6 +26,7 @@ var (
 	ErrInvalidInput       = errs.New(errs.Invalid, "an input has an invalid value")
 	ErrUnsealable         = errs.New(errs.Internal, "the encrypted data cannot be decrypted")
 	ErrSealKeyMissing     = errs.New(errs.Internal, "the encryption key is not in the key file")
+	ErrNotCurrent         = errs.New(errs.Unavailable, "this server does not hear at the moment who may still call; ask another member of its group, or try again shortly")
 	ErrKeysUnavailable    = errs.New(errs.Unavailable, "the signing keys cannot be loaded at the moment")
 	ErrKeysChanged        = errs.New(errs.Conflict, "another replica changed the signing keys first")
 	ErrSigningKeyUnknown  = errs.New(errs.NotFound, "there is no such signing key")

@@ -284,3 +284,10 @@ func loadOrCreateRing(path string) (*sealRing, error) {
 	}
 	return ring, nil
 }
+
+// NewKeyFile makes a key file with one key, for who puts it in place on several
+// machines.
+func NewKeyFile() []byte {
+	key := newSealKey()
+	return (&sealRing{keys: []*sealKey{key}, active: key}).encode()
+}

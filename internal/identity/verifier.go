@@ -97,7 +97,7 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 		if err == nil {
 			return e.admit(audiences)
 		}
-		if errors.Is(err, ErrKeyRevoked) || errors.Is(err, ErrTokenExpired) || errors.Is(err, ErrKeyNotAccepted) {
+		if errors.Is(err, ErrKeyRevoked) || errors.Is(err, ErrTokenExpired) || errors.Is(err, ErrNotCurrent) || errors.Is(err, ErrKeyNotAccepted) {
 			return nil, err // the entry may stay and go on refusing cheaply
 		}
 		v.cache.drop(hash)
@@ -115,6 +115,9 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 
 // check looks at everything about a verified token that can change.
 func (e *entry) check(now time.Time) error {
+	if current := e.dir.current; current != nil && !current() {
+		return ErrNotCurrent
+	}
 	if e.session != nil && !e.session.good(now) {
 		return ErrSessionEnded
 	}

@@ -30,7 +30,8 @@ type Controllers struct {
 const workers = 16
 
 // Controllers makes the reconcilers over the service's own client; nothing runs
-// before Load and Run. Their steps are told to the recorder.
+// before Load and Run. Their steps are told to the recorder; nil for those that only
+// Follow.
 func (s *Set) Controllers(loopback *rest.Config, recorder reconcile.Recorder) (*Controllers, error) {
 	client, err := versioned.NewForConfig(loopback)
 	if err != nil {
@@ -49,6 +50,9 @@ func (s *Set) Controllers(loopback *rest.Config, recorder reconcile.Recorder) (*
 			return nil, err
 		}
 		c.loops = append(c.loops, func(ctx context.Context) error { return runner.Run(ctx, workers) })
+	}
+	if recorder == nil {
+		return c, nil
 	}
 	return c, c.narrate(recorder)
 }
@@ -134,6 +138,13 @@ func (c *Controllers) Publish(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Follow keeps identity and access as they are stored until the context ends, and
+// works on nothing.
+func (c *Controllers) Follow(ctx context.Context) {
+	<-ctx.Done()
+	c.informers.Shutdown()
 }
 
 // Run works until the context ends.

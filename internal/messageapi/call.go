@@ -27,6 +27,12 @@ func (c *call) serve() error {
 		c.path.Remove(domainSegment)
 	}
 	route := c.api.router.Find(c.R.Method, &c.path)
+	if route == nil && c.R.Method == http.MethodHead {
+		// Of what describes the interface; of messages there is no HEAD.
+		if route = c.api.router.Find(http.MethodGet, &c.path); route != nil && route.Value.needs != "" {
+			route = nil
+		}
+	}
 	if route == nil {
 		return c.notFound()
 	}
@@ -34,7 +40,7 @@ func (c *call) serve() error {
 	c.route = route
 	op := &route.Value
 	if op.needs != "" {
-		if err := c.admit(domain); err != nil {
+		if done, err := c.admit(domain); done || err != nil {
 			return err
 		}
 	}
@@ -48,26 +54,33 @@ func (c *call) serve() error {
 	return op.handle(c)
 }
 
-// admit finds the cluster, the caller and the topic, and asks whether they may.
-func (c *call) admit(domain names.Domain) error {
+// admit finds the cluster, the caller and the topic, and asks whether they may. It
+// says whether another member has answered the call.
+func (c *call) admit(domain names.Domain) (done bool, err error) {
 	if err := c.Resolve(c.api.opts.Resolver); err != nil {
-		return err
+		return false, err
 	}
 	ticket := c.takeTicket()
 	if ticket == "" {
-		if err := c.Identify(); err != nil {
-			return err
+		if err := c.Authenticate(); err != nil {
+			return false, err
 		}
 	}
 	if err := c.bind(domain); err != nil {
-		return err
+		return false, err
+	}
+	if c.Forward() { // tickets too: the owner issued them
+		return true, nil
 	}
 	if ticket != "" {
-		if err := c.redeem(ticket); err != nil {
-			return err
-		}
+		err = c.redeem(ticket)
+	} else {
+		err = c.Meter()
 	}
-	return c.Authorize(c.route.Value.needs)
+	if err != nil {
+		return false, err
+	}
+	return false, c.Authorize(c.route.Value.needs)
 }
 
 // bind takes what the path names out of it.

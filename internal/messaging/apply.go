@@ -88,7 +88,7 @@ func (c *catalogue) applyCreateTopic(position uint64, r record) error {
 		return incomplete(r)
 	}
 	t := &topic{
-		id:         engine.TopicID(position),
+		id:         r.Topic.newID(position),
 		name:       name,
 		created:    r.At,
 		partitions: r.Topic.Partitions,

@@ -20,6 +20,9 @@ import (
 // ask for it take only records that start with an id of their subject.
 type SchemaIDs interface {
 	SubjectHasID(ctx context.Context, subject string, id int32) (bool, error)
+	// RecordNames returns what serializers call that which the schema with an id
+	// describes; none when there is no such id.
+	RecordNames(ctx context.Context, id int32) ([]string, error)
 }
 
 // Options configures a broker; the zero value is usable.
@@ -32,6 +35,10 @@ type Options struct {
 	// SnapshotBytes is how much the catalogue's journal grows between
 	// snapshots; 0 means the default of package replica.
 	SnapshotBytes int64
+	// Shards says that the topics are spread over so many shards, each of which one
+	// member of a group owns; 0: this process has them all. Then Adopt is called for
+	// each shard that becomes this member's, and Abandon when it no longer is.
+	Shards int
 }
 
 // Broker is the message interface of one running cluster.
@@ -44,6 +51,7 @@ type Broker struct {
 	catalogue *replica.Machine[*catalogue]
 	parsed    schemaCache
 	pool      *workpool.Pool
+	shards    int                        // 0: all topics are here
 	granted   atomic.Pointer[grantIndex] // of the newest catalogue that was asked
 
 	live       sync.Map // engine.TopicID → *liveTopic, for topics that were used
@@ -94,6 +102,7 @@ func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error)
 		catalogue: machine,
 		parsed:    newSchemaCache(maxParsedSchemas),
 		pool:      opts.Pool,
+		shards:    opts.Shards,
 	}
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	b.draining, b.drain = context.WithCancel(b.ctx)
@@ -114,7 +123,10 @@ func (b *Broker) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("creating %s: %w", names.PublicDefault, err)
 	}
-	return b.reconcile(ctx)
+	if b.shards > 0 {
+		return nil // Adopt does it, shard by shard
+	}
+	return b.reconcile(ctx, b.engine, func(engine.TopicID) bool { return true })
 }
 
 // Limits returns the limits in force.

@@ -107,7 +107,7 @@ func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription 
 	if err != nil {
 		return config, err
 	}
-	letters, err := b.create(ctx, name, true, func(*namespace) (topicRecord, error) { return topicRecord{}, nil })
+	letters, err := b.create(ctx, name, true, func(*namespace) (topicRecord, error) { return b.beside(t), nil })
 	if err != nil {
 		return config, fmt.Errorf("creating the dead-letter topic %s: %w", name, err)
 	}

@@ -19,7 +19,10 @@ type liveTopic struct {
 	dead  meter // messages moved to a dead letter topic
 	// producers are the idempotent producers of the stream protocol, by partition.
 	producers sync.Map // int32 → *producerTable
-	subs      sync.Map // subscription name → *liveSubscription, for those that were used
+	// left says that another member has the topic now, or that it is gone: what this
+	// knows of producers is not to be used any more.
+	left atomic.Bool
+	subs sync.Map // subscription name → *liveSubscription, for those that were used
 }
 
 // rulesAt are a topic's rules by one state of the catalogue, which is named and

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"freshet/internal/engine"
@@ -54,6 +55,9 @@ func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*prod
 	table, _ := found.(*producerTable)
 	table.mu.Lock()
 	defer table.mu.Unlock()
+	if t.live.left.Load() {
+		return nil, engine.ErrNotOwner
+	}
 	if table.loaded {
 		return table, nil
 	}
@@ -76,9 +80,12 @@ func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*prod
 
 // append checks a batch against what the producer sent before and places it. One
 // that was there already gets the place of the first.
-func (p *producerTable) append(head *records.Head, placed *PlacedBatch, place func(func(uint64) []engine.Side) (engine.Ticket, error)) (duplicate bool, err error) {
+func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *atomic.Bool, place func(func(uint64) []engine.Side) (engine.Ticket, error)) (duplicate bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if left.Load() { // another member may have taken batches since
+		return false, engine.ErrNotOwner
+	}
 	old := p.m[head.ProducerID]
 	last := lastSequence(head)
 	if earlier, err := old.check(head, last); err != nil || earlier != nil {

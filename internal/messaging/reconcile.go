@@ -19,14 +19,14 @@ import (
 
 const listPage = 10_000
 
-// reconcile makes the engine have exactly the catalogue's topics and finishes
-// changes of rules that were cut short.
-func (b *Broker) reconcile(ctx context.Context) error {
+// reconcile makes an engine have exactly those topics of the catalogue that are its
+// own, and finishes changes of rules that were cut short.
+func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engine.TopicID) bool) error {
 	// The engine first: a topic it has was in the journal before, so when the
 	// fresh catalogue does not know it, it was dropped.
 	inEngine := make(map[engine.TopicID]struct{})
 	for after := engine.TopicID(0); ; {
-		ids, err := b.engine.ListTopics(ctx, after, listPage)
+		ids, err := eng.ListTopics(ctx, after, listPage)
 		if err != nil {
 			return fmt.Errorf("listing the engine's topics: %w", err)
 		}
@@ -45,7 +45,7 @@ func (b *Broker) reconcile(ctx context.Context) error {
 	for id := range inEngine {
 		if _, ok := c.byID.Get(id); !ok {
 			b.log.LogAttrs(ctx, slog.LevelInfo, "removing a topic that was deleted before a restart", slog.Uint64("topic", uint64(id)))
-			if err := b.dropFromEngine(ctx, id); err != nil {
+			if err := b.dropFromEngine(ctx, eng, id); err != nil {
 				return err
 			}
 		}
@@ -54,11 +54,14 @@ func (b *Broker) reconcile(ctx context.Context) error {
 	group.SetLimit(configureWorkers)
 	var pending []names.Namespace
 	c.byID.Scan(func(id engine.TopicID, t *topic) bool {
+		if !own(id) {
+			return true
+		}
 		if _, ok := inEngine[id]; !ok {
-			group.Go(func() error { return b.ensure(gctx, id) })
+			group.Go(func() error { return b.ensure(gctx, eng, id) })
 		}
 		if t.pending != 0 {
-			group.Go(func() error { return b.configure(gctx, id, t.pending) })
+			group.Go(func() error { return b.configure(gctx, eng, id, t.pending) })
 		}
 		return gctx.Err() == nil
 	})
@@ -78,7 +81,7 @@ func (b *Broker) reconcile(ctx context.Context) error {
 }
 
 // ensure makes the engine have a topic of the catalogue.
-func (b *Broker) ensure(ctx context.Context, id engine.TopicID) error {
+func (b *Broker) ensure(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
 	mu := b.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
@@ -86,7 +89,7 @@ func (b *Broker) ensure(ctx context.Context, id engine.TopicID) error {
 	if !ok {
 		return ErrNoTopic
 	}
-	if err := b.engine.CreateTopic(ctx, id, config); err != nil && !errors.Is(err, engine.ErrTopicExists) {
+	if err := eng.CreateTopic(ctx, id, config); err != nil && !errors.Is(err, engine.ErrTopicExists) {
 		return fmt.Errorf("creating topic %s: %w", name, err)
 	}
 	return nil
@@ -105,7 +108,7 @@ func (b *Broker) engineConfig(id engine.TopicID) (names.Topic, engine.TopicConfi
 }
 
 // configureEngine gives the engine the rules in force for a topic.
-func (b *Broker) configureEngine(ctx context.Context, id engine.TopicID) error {
+func (b *Broker) configureEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
 	mu := b.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
@@ -113,9 +116,9 @@ func (b *Broker) configureEngine(ctx context.Context, id engine.TopicID) error {
 	if !ok {
 		return nil // dropped meanwhile
 	}
-	err := b.engine.ConfigureTopic(ctx, id, config)
+	err := eng.ConfigureTopic(ctx, id, config)
 	if errors.Is(err, engine.ErrNoTopic) {
-		err = b.engine.CreateTopic(ctx, id, config)
+		err = eng.CreateTopic(ctx, id, config)
 	}
 	if err != nil {
 		return fmt.Errorf("configuring topic %s: %w", name, err)
@@ -124,8 +127,8 @@ func (b *Broker) configureEngine(ctx context.Context, id engine.TopicID) error {
 }
 
 // configure gives the engine the rules of a topic and notes that it did.
-func (b *Broker) configure(ctx context.Context, id engine.TopicID, position uint64) error {
-	if err := b.configureEngine(ctx, id); err != nil {
+func (b *Broker) configure(ctx context.Context, eng engine.Topics, id engine.TopicID, position uint64) error {
+	if err := b.configureEngine(ctx, eng, id); err != nil {
 		return err
 	}
 	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
@@ -169,7 +172,7 @@ func (b *Broker) tryConfigureNamespace(ctx context.Context, name names.Namespace
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(configureWorkers)
 	c.topicsOf(name, func(t *topic) bool {
-		group.Go(func() error { return b.configureEngine(gctx, t.id) })
+		group.Go(func() error { return b.configureEngine(gctx, b.engine, t.id) })
 		return gctx.Err() == nil
 	})
 	if err := group.Wait(); err != nil {
@@ -202,21 +205,29 @@ func (b *Broker) announceNamespace(ctx context.Context, name names.Namespace) {
 }
 
 // dropFromEngine removes a topic that the catalogue does not have any more.
-func (b *Broker) dropFromEngine(ctx context.Context, id engine.TopicID) error {
+func (b *Broker) dropFromEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
 	mu := b.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
-	if err := b.engine.DeleteTopic(ctx, id); err != nil && !errors.Is(err, engine.ErrNoTopic) {
+	if err := eng.DeleteTopic(ctx, id); err != nil && !errors.Is(err, engine.ErrNoTopic) {
 		return fmt.Errorf("removing topic %d: %w", id, err)
 	}
-	if l, ok := b.live.LoadAndDelete(id); ok {
-		live := l.(*liveTopic)
-		live.subs.Range(func(name, _ any) bool {
-			live.endSubscription(name.(string), ErrNoTopic)
-			return true
-		})
-	}
+	b.forget(id, ErrNoTopic)
 	return nil
+}
+
+// forget drops what is remembered of a topic, and tells its streams why.
+func (b *Broker) forget(id engine.TopicID, why error) {
+	l, ok := b.live.LoadAndDelete(id)
+	if !ok {
+		return
+	}
+	live := l.(*liveTopic)
+	live.left.Store(true)
+	live.subs.Range(func(name, _ any) bool {
+		live.endSubscription(name.(string), why)
+		return true
+	})
 }
 
 // withTopic runs op and, when the engine does not know the topic or partition
@@ -237,7 +248,7 @@ func (b *Broker) repair(ctx context.Context, id engine.TopicID, op func() error)
 	if _, ok := c.byID.Get(id); !ok {
 		return ErrNoTopic
 	}
-	if err := b.configureEngine(ctx, id); err != nil {
+	if err := b.configureEngine(ctx, b.engine, id); err != nil {
 		return err
 	}
 	return op()

@@ -21,7 +21,7 @@ const (
 	opDropTenant      = "drop-tenant"      //
 	opNamespace       = "namespace"        // create or replace policies
 	opDropNamespace   = "drop-namespace"   //
-	opCreateTopic     = "create-topic"     // its position is the topic's id
+	opCreateTopic     = "create-topic"     // its position makes the topic's id
 	opTopic           = "topic"            // replace what can change of a topic
 	opDropTopic       = "drop-topic"       //
 	opSchema          = "schema"           // append a version, or a tombstone
@@ -53,6 +53,25 @@ type topicRecord struct {
 	Partitions int32     `json:"partitions,omitempty"`
 	Terminated bool      `json:"terminated,omitempty"`
 	Policies   *Policies `json:"policies,omitempty"`
+	// Shards is set in a new topic's record when its cluster has shards, Shard when
+	// the topic is to be in a certain one.
+	Shards int  `json:"shards,omitempty"`
+	Shard  *int `json:"shard,omitempty"`
+}
+
+// newID is the id of a topic that the record at a position makes. Where there are
+// shards it is the position times their number, plus the shard: so the id says where
+// the topic is, and none is ever used twice.
+func (r *topicRecord) newID(position uint64) engine.TopicID {
+	n := uint64(r.Shards) //nolint:gosec // never negative
+	if n == 0 {
+		return engine.TopicID(position)
+	}
+	shard := position % n
+	if r.Shard != nil && *r.Shard >= 0 {
+		shard = uint64(*r.Shard) % n
+	}
+	return engine.TopicID(position*n + shard)
 }
 
 func (r record) encode() []byte {

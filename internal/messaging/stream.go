@@ -84,6 +84,11 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Received, erro
 		if s.b.draining.Err() != nil {
 			return nil, ErrClosing
 		}
+		select {
+		case err := <-s.ended:
+			return nil, err
+		default:
+		}
 		free, next := s.free(time.Now())
 		if free > 0 {
 			received, err := s.receive(ctx, min(free, streamBatch), time.Until(deadline))

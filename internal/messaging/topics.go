@@ -122,6 +122,7 @@ func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, m
 		if err != nil {
 			return nil, err
 		}
+		rec.Shards = b.shards
 		if partitionsOf(rec.Partitions) > n {
 			return nil, errTopicChanged
 		}
@@ -134,7 +135,7 @@ func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, m
 	if !ok {
 		return nil, ErrNoTopic
 	}
-	return t.topic, b.ensure(ctx, t.id)
+	return t.topic, b.ensure(ctx, b.engine, t.id)
 }
 
 // HasTopic says whether there is a topic of that name. It is false as well where
@@ -213,7 +214,7 @@ func (b *Broker) change(ctx context.Context, name names.Topic, edit func(t *topi
 		return err
 	}
 	if t, ok := c.byID.Get(id); ok && t.pending != 0 {
-		return b.configure(ctx, id, t.pending)
+		return b.configure(ctx, b.engine, id, t.pending)
 	}
 	return nil
 }
@@ -306,7 +307,7 @@ func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) 
 	}
 	// The topic is gone for everyone once the journal says so. A failure to
 	// free its space is made up for at the next start.
-	if err := b.dropFromEngine(ctx, t.id); err != nil {
+	if err := b.dropFromEngine(ctx, b.engine, t.id); err != nil {
 		return fmt.Errorf("topic %s is deleted but its data is not yet: %w", name, err)
 	}
 	return nil

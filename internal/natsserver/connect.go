@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -39,8 +41,10 @@ func connect(name string, opts ...nats.Option) (*nats.Conn, error) {
 	return nats.Connect("", opts...)
 }
 
-// Ready waits until streams can be written: JetStream runs, and with peers there
-// is a leader that a majority follows.
+// Ready waits until streams can be written and this server counts: JetStream runs,
+// with peers there is a leader that a majority follows, and what this server keeps
+// of each stream has caught up. In a rolling restart it is the moment to go on with
+// the next server.
 func (s *Server) Ready(ctx context.Context) error {
 	conn, err := connect("ready", nats.InProcessServer(s))
 	if err != nil {
@@ -56,6 +60,9 @@ func (s *Server) Ready(ctx context.Context) error {
 		_, err := js.AccountInfo(try)
 		cancel()
 		if err == nil {
+			err = s.current()
+		}
+		if err == nil {
 			return nil
 		}
 		select {
@@ -64,6 +71,14 @@ func (s *Server) Ready(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", ErrNotReady, err)
 		}
 	}
+}
+
+// current returns nil when this server's streams have caught up.
+func (s *Server) current() error {
+	if status := s.nats.Healthz(&server.HealthzOptions{}); status.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", status.Status, status.Error)
+	}
+	return nil
 }
 
 // Health returns nil while streams can be served from here: it does not ask the

@@ -239,6 +239,7 @@ func (s *Server) Close() {
 		c.Close()
 	}
 	<-s.started
+	s.handOver()
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
 }

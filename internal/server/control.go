@@ -28,7 +28,9 @@ func (s *server) openControl(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { s.backups.run(ctx) })
+	if s.group == nil {
+		running.Go(func() { s.backups.run(ctx) }) // in a group its elected member takes them
+	}
 	listener, err := control.Listen(s.cfg.DataDir)
 	if err != nil {
 		s.log.Warn("the control socket cannot be opened, so freshet backup and freshet admin link do not work", slog.String("error", err.Error()))

@@ -12,6 +12,7 @@ import (
 
 	"freshet/internal/identity"
 	"freshet/internal/kinds"
+	"freshet/internal/reconcile"
 	"freshet/internal/resources"
 	"freshet/internal/resources/budget"
 	"freshet/internal/resources/invite"
@@ -26,11 +27,12 @@ import (
 func (s *server) openResources(context.Context) (err error) {
 	s.identity.policy.AskClusters(clusterGrants{s})
 	s.kinds = kinds.New(kinds.Options{
-		Plan: s.plan, Plane: s.plane, Quotas: s.quotas,
+		Plan: s.plan, Plane: s.clusterPlane(), Quotas: s.quotas,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy, SignIns: s.people,
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
-		Log: s.log,
+		Stored: s.stored(), Log: s.log,
 	})
+	s.read()
 	s.api, err = resources.New(resources.Config{
 		Etcd:               s.endpoints(),
 		Prefix:             s.cfg.Etcd.Prefix,
@@ -71,7 +73,11 @@ func (s *server) openResources(context.Context) (err error) {
 		return err
 	}
 	s.api.Start()
-	s.loops, err = s.kinds.Controllers(s.api.Loopback(), s.api.Recorder())
+	recorder := reconcile.Recorder(s.api.Recorder())
+	if s.group != nil {
+		recorder = nil // the member that is elected has loops of its own
+	}
+	s.loops, err = s.kinds.Controllers(s.api.Loopback(), recorder)
 	return err
 }
 
@@ -86,6 +92,9 @@ func (s *server) openControllers(ctx context.Context) error {
 	if err == nil {
 		err = s.people.Load(background)
 	}
+	if err == nil {
+		err = s.loaded(background)
+	}
 	if err != nil {
 		close(s.ended)
 		return err
@@ -96,6 +105,15 @@ func (s *server) openControllers(ctx context.Context) error {
 	var others sync.WaitGroup
 	others.Go(func() { s.resealer().run(background) })
 	others.Go(func() { s.people.Run(background) })
+	if s.group != nil {
+		s.lead(background)
+		go func() {
+			defer close(s.ended)
+			defer others.Wait()
+			s.loops.Follow(background)
+		}()
+		return nil
+	}
 	go func() {
 		defer close(s.ended)
 		defer others.Wait()
@@ -109,6 +127,9 @@ func (s *server) openControllers(ctx context.Context) error {
 // firstStart makes what a first start makes, and waits until every cluster that
 // is stored answers: readiness means that nothing has to be waited for.
 func (s *server) firstStart(ctx context.Context) error {
+	if s.group != nil {
+		return s.awaitFirstStart(ctx)
+	}
 	client := s.loops.Client()
 	if err := s.loops.Publish(ctx); err != nil {
 		return err

@@ -54,7 +54,10 @@ type server struct {
 	lock      *lock
 	room      *diskRoom
 	restored  *restored
+	group     *group                 // nil for a server that is alone
+	waits     atomic.Pointer[string] // for what a server that starts waits
 	files     files
+	sockets   connectionLimit // for the connections of all listeners
 	ports     *listeners
 	member    *etcd.Member
 	store     etcd.Store // how full etcd is
@@ -89,8 +92,10 @@ type server struct {
 }
 
 // Run serves until the context ends, then stops in good order. read reads the
-// configuration again, which SIGHUP asks for.
-func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer) error {
+// configuration again, which SIGHUP asks for. The first screen goes to out; exports are
+// variables that a shell needs, besides the data directory, before the commands on it
+// find this server.
+func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer, exports []string) error {
 	started := time.Now()
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before anybody can know that the server is ready
@@ -127,7 +132,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		}
 		return errors.Join(err, s.close())
 	}
-	s.announce(out, time.Since(started), s.plane.Health())
+	s.announce(out, exports, time.Since(started), s.plane.Health())
 	err = s.wait(ctx, hangUps, read)
 	return errors.Join(err, s.close())
 }
@@ -160,10 +165,14 @@ func (s *server) open(ctx context.Context) error {
 		open func(context.Context) error
 	}{
 		{"data directory", s.openDirectory},
+		{"group", s.openGroup},
 		{"ports", s.openPorts},
+		{"members' port", s.openInternal},
 		{"stream ports", s.openStreamPorts},
 		{"first answers", s.answer},
 		{"etcd", s.openEtcd},
+		{"log", s.openLog},
+		{"members", s.openMembers},
 		{"identity", s.openIdentity},
 		{"audit log", s.openAudit},
 		{"data plane", s.openPlane},
@@ -183,6 +192,7 @@ func (s *server) open(ctx context.Context) error {
 	s.metrics.Registry().MustRegister(newCollector(s))
 	s.front.serve(s.routes)
 	s.readiness.set()
+	s.tellReady(ctx, true)
 	return nil
 }
 
@@ -202,7 +212,8 @@ func (s *server) openDirectory(context.Context) (err error) {
 
 func (s *server) openPorts(ctx context.Context) (err error) {
 	s.files = divideOpenFiles(s.cfg, s.log)
-	if s.ports, err = listen(ctx, s.cfg, make(connectionLimit, s.files.connections)); err != nil {
+	s.sockets = make(connectionLimit, s.files.connections)
+	if s.ports, err = listen(ctx, s.cfg, s.sockets); err != nil {
 		return err
 	}
 	s.plan.BaseURL = s.cfg.PublicURL() // with the ports that are open
@@ -218,8 +229,12 @@ func (s *server) openEtcd(ctx context.Context) error {
 		if err := resourcesMissing(s.cfg); err != nil {
 			return err
 		}
+		peers, err := s.etcdGroup(ctx)
+		if err != nil {
+			return err
+		}
 		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{
-			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota),
+			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota), Group: peers,
 		})
 		if err != nil {
 			return err
@@ -266,6 +281,9 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 	if s.identity, err = openIdentities(ctx, s.cfg, s.etcd); err != nil {
 		return err
 	}
+	if s.group != nil {
+		s.identity.directory.AskCurrent(s.group.members.Alive)
+	}
 	if err := s.withdrawer().obey(ctx); err != nil {
 		return fmt.Errorf("withdrawing signing keys: %w", err)
 	}
@@ -281,10 +299,18 @@ func (s *server) openPlane(context.Context) (err error) {
 		return err
 	}
 	opts.MayLack = s.restored.mayLack
+	shared, err := s.openShared()
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		opts.Group = shared
+	}
 	if s.plane, err = dataplane.Open(opts); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.plane.Close)
+	s.sharePlane(shared)
 	return nil
 }
 
@@ -311,7 +337,9 @@ func (s *server) close() error {
 func (s *server) closeAll(ctx context.Context) error {
 	s.readiness.unset()
 	s.ending.Store(true)
+	led := s.stopLeading(ctx)
 	var problems []error
+	s.handOver(ctx)
 	if s.plane != nil {
 		s.plane.Drain()
 	}
@@ -327,6 +355,7 @@ func (s *server) closeAll(ctx context.Context) error {
 		<-streamed
 		cancel()
 	}
+	<-led
 	if s.background != nil {
 		s.background()
 		<-s.ended
@@ -342,11 +371,12 @@ func (s *server) closeAll(ctx context.Context) error {
 
 // checks are what /readyz asks besides the library's own.
 func (s *server) checks() []resources.Check {
-	return []resources.Check{
+	list := []resources.Check{
 		{Name: "startup", Healthy: s.readiness.check},
 		{Name: "clusters", Healthy: s.plane.Health},
 		{Name: "etcd-quota", Healthy: s.storeHealth},
 	}
+	return append(list, s.groupChecks()...)
 }
 
 // errStoreExhausted is about the service itself: what callers add is refused long

@@ -38,7 +38,7 @@ func (s *server) answer(context.Context) error {
 		return err
 	}
 	s.certs, s.tlsConfig = files, secure
-	s.front.serve(newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth)), s.cors()), s.cors()))
+	s.front.serve(newRouter(mounts(refusingHandlers(web.ErrStarting, http.HandlerFunc(s.startingHealth)), s.cors()), s.cors()))
 	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
 	main := web.MiddlewareUntil(bounded, s.access, s.metrics, &s.ending)
 	refused := &refusals{routes: &s.front, log: s.access, observer: s.metrics}
@@ -46,11 +46,11 @@ func (s *server) answer(context.Context) error {
 	return nil
 }
 
-// startingHandlers are the surfaces of a server that starts; only its health and
-// the console can be asked for.
-func startingHandlers(health http.Handler) *handlers {
+// refusingHandlers are the surfaces of a server that starts, or that may not answer;
+// only its health and the console can be asked for.
+func refusingHandlers(why error, health http.Handler) *handlers {
 	refuse := func(write web.ErrorWriter) http.Handler {
-		return web.Handle(func(http.ResponseWriter, *http.Request) error { return web.ErrStarting }, write)
+		return web.Handle(func(http.ResponseWriter, *http.Request) error { return why }, write)
 	}
 	registry := refuse(registryapi.Refuse)
 	return &handlers{
@@ -62,7 +62,16 @@ func startingHandlers(health http.Handler) *handlers {
 
 // startingHealth answers for the health pages before there is a resource API to
 // do so: the process lives, and is not ready.
-func startingHealth(w http.ResponseWriter, r *http.Request) {
+func (s *server) startingHealth(w http.ResponseWriter, r *http.Request) {
+	text := web.ErrStarting.Error()
+	if waits := s.waits.Load(); waits != nil {
+		text = "the server is starting and waits for " + *waits
+	}
+	writeHealth(w, r, text)
+}
+
+// writeHealth answers for the health pages of a process that lives and is not ready.
+func writeHealth(w http.ResponseWriter, r *http.Request, text string) {
 	web.RecordOf(r.Context()).Expected = true
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -73,5 +82,5 @@ func startingHealth(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Retry-After", "1")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, web.ErrStarting.Error()+"\n") // the client may be gone
+	_, _ = io.WriteString(w, text+"\n") // the client may be gone
 }

@@ -30,8 +30,8 @@ func (s *server) openSurfaces(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.routes = newRouter(mounts(surfaces, s.cors()), s.cors())
-	s.front.serve(newRouter(mounts(startingHandlers(surfaces.health), s.cors()), s.cors()))
+	s.routes = s.whileAlive(newRouter(mounts(surfaces, s.cors()), s.cors()))
+	s.front.serve(newRouter(mounts(refusingHandlers(web.ErrStarting, surfaces.health), s.cors()), s.cors()))
 	s.ports.serveOps(s.cfg, s.opsMux(), s.log, s.failed)
 	return nil
 }
@@ -80,7 +80,7 @@ func (s *server) surfaceOptions() surface.Options {
 // system tells callers about the server.
 func (s *server) system(options surface.Options) http.Handler {
 	return systemapi.New(systemapi.Options{
-		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics,
+		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Group: groupStatus{s},
 		Configuration: func() ([]byte, error) {
 			var text bytes.Buffer
 			err := config.Print(&text, s.settings())
@@ -118,9 +118,13 @@ func (s *server) opsMux() http.Handler {
 }
 
 func (s *server) planeOptions() dataplane.Options {
+	disk, _, err := diskBytes(s.cfg.Path("clusters"))
+	if err != nil {
+		disk, _, _ = diskBytes(s.cfg.DataDir) // before the first cluster; when nobody can say the engine chooses
+	}
 	opts := dataplane.Options{
 		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
-		DiskReserve: int64(s.cfg.Limits.DiskReserve), OpenTables: s.files.tables,
+		DiskReserve: config.ReserveOf(disk, s.cfg.Limits.DiskReserve), OpenTables: s.files.tables,
 		Quotas: s.quotas,
 		Limits: messaging.Limits{
 			MessageBytes: int(s.cfg.Limits.MessageBody),
@@ -142,7 +146,7 @@ func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 		if err != nil {
 			return brokerhttp.Cluster{}, err
 		}
-		found := brokerhttp.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota}
+		found := brokerhttp.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota, Owner: s.ownerOf(c)}
 		if withGroups && c.Stream {
 			found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
 		}

@@ -11,9 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// nodeID is the one broker's.
-const nodeID = 1
-
 // notAsked is the value of authorized operations that nobody asked for.
 const notAsked = -1 << 31
 

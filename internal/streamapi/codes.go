@@ -22,6 +22,7 @@ const (
 	codeOffsetOutOfRange  code = 1
 	codeCorruptMessage    code = 2
 	codeUnknownTopic      code = 3
+	codeNoLeader          code = 5
 	codeNotLeader         code = 6
 	codeTimedOut          code = 7
 	codeMessageTooLarge   code = 10
@@ -102,6 +103,8 @@ var table = []struct {
 	{engine.ErrDiskFull, codeStorage},
 	{engine.ErrFailed, codeStorage},
 	{engine.ErrClosed, codeNotLeader},
+	{engine.ErrNotOwner, codeNotLeader},
+	{engine.ErrNoOwner, codeNoLeader},
 	{messaging.ErrClosing, codeNotLeader},
 	{engine.ErrCorrupt, codeCorruptMessage},
 	{messaging.ErrTransaction, codeTransactionState},
@@ -163,6 +166,7 @@ var table = []struct {
 	{groups.ErrTooManyOffsets, codeInvalidRequest},
 	{groups.ErrNotEmpty, codeNotEmpty},
 	{groups.ErrNoGroup, codeNoGroup},
+	{groups.ErrNotCoordinator, codeNotCoordinator},
 	{groups.ErrClosed, codeNotCoordinator},
 	{groups.ErrNotConsumers, codeNoGroup},
 	{groups.ErrFencedEpoch, codeFencedMemberEpoch},

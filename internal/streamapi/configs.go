@@ -52,8 +52,8 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamCo
 		}
 		return topic.StreamConfigs(), nil
 	case kmsg.ConfigResourceTypeBroker:
-		if at.name != "" && at.name != strconv.Itoa(nodeID) {
-			return nil, fmt.Errorf("%w: there is no broker %q; the one there is has the id %d", errInvalid, cut(at.name, 64), nodeID)
+		if at.name != "" && at.name != strconv.Itoa(int(c.self())) {
+			return nil, fmt.Errorf("%w: there is no broker %q here; the one that answers has the id %d", errInvalid, cut(at.name, 64), c.self())
 		}
 		return c.brokerConfigs(), nil
 	case kmsg.ConfigResourceTypeGroupConfig:
@@ -77,7 +77,7 @@ func (c *call) brokerConfigs() []messaging.StreamConfig {
 	all := []messaging.StreamConfig{
 		{Name: "advertised.listeners", Value: protocol + "://" + net.JoinHostPort(host, strconv.Itoa(int(port))), Kind: messaging.ConfigString, Doc: "Where clients of this listener are sent."},
 		{Name: "auto.create.topics.enable", Value: strconv.FormatBool(c.session.cluster.Broker.MayCreateTopics(c.session.namespace)), Kind: messaging.ConfigBoolean, Doc: "Whether topics of the connection's namespace come into being when a client asks for them."},
-		{Name: "broker.id", Value: strconv.Itoa(nodeID), Kind: messaging.ConfigInt, Doc: "The id of this broker."},
+		{Name: "broker.id", Value: strconv.Itoa(int(c.self())), Kind: messaging.ConfigInt, Doc: "The id of this broker."},
 		{Name: "compression.type", Value: "producer", Kind: messaging.ConfigString, Doc: "Batches are stored as producers compress them."},
 		{Name: "default.replication.factor", Value: "1", Kind: messaging.ConfigInt, Doc: "A partition has one replica."},
 		{Name: "delete.topic.enable", Value: "true", Kind: messaging.ConfigBoolean, Doc: "Topics can be deleted."},
@@ -170,7 +170,7 @@ func listConfigResources(ctx context.Context, c *call, request *kmsg.ListConfigR
 				add(kind, c.printed(topic.Name()))
 			}
 		case kmsg.ConfigResourceTypeBroker:
-			add(kind, strconv.Itoa(nodeID))
+			add(kind, strconv.Itoa(int(c.self())))
 		case kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeClientMetrics, kmsg.ConfigResourceTypeGroupConfig:
 		default:
 			response.ErrorCode, response.ConfigResources = codeVersion, nil

@@ -246,17 +246,9 @@ func (c *call) fetchCode(err error) code {
 	return c.codeOf(err)
 }
 
-// checkEpoch compares what a client knows of the leader; -1 is nothing.
-func checkEpoch(epoch int32) error {
-	if epoch > 0 {
-		return errEpoch
-	}
-	return nil
-}
-
 // readPartition reads from one partition.
 func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked *wantedPartition, part *kmsg.FetchResponseTopicPartition) error {
-	if err := checkEpoch(asked.leaderEpoch); err != nil {
+	if err := f.c.leads(topic.StreamTopic, asked.leaderEpoch); err != nil {
 		return err
 	}
 	if asked.partition < 0 || asked.partition >= topic.Partitions() {

@@ -26,7 +26,6 @@ const (
 )
 
 func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRequest, response *kmsg.FindCoordinatorResponse) error {
-	host, port := c.conn.advertised()
 	keys := request.CoordinatorKeys
 	if c.version < 4 {
 		keys = []string{request.CoordinatorKey}
@@ -45,7 +44,9 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 				row.ErrorCode, row.ErrorMessage = c.fail(err)
 				break
 			}
-			row.NodeID, row.Host, row.Port = nodeID, host, port
+			if !c.coordinatorOf(key, &row) {
+				row.ErrorCode, row.ErrorMessage = codeNotAvailable, text("group has no coordinator at the moment; try again shortly")
+			}
 		case coordinatesTransaction:
 			// A code that clients try again after would have them ask for ever.
 			row.ErrorCode, row.ErrorMessage = codeTransactionDenied, text("transactions are not available on this cluster")

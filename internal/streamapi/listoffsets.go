@@ -44,7 +44,7 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 				return ctx.Err()
 			}
 			if failure == nil {
-				failure = offsetAt(ctx, topic, &asked.Partitions[j], &part)
+				failure = c.offsetAt(ctx, topic, &asked.Partitions[j], &part)
 			}
 			if failure != nil {
 				part.ErrorCode = c.fetchCode(failure)
@@ -56,8 +56,8 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 	return nil
 }
 
-func offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked *kmsg.ListOffsetsRequestTopicPartition, part *kmsg.ListOffsetsResponseTopicPartition) error {
-	if err := checkEpoch(asked.CurrentLeaderEpoch); err != nil {
+func (c *call) offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked *kmsg.ListOffsetsRequestTopicPartition, part *kmsg.ListOffsetsResponseTopicPartition) error {
+	if err := c.leads(topic, asked.CurrentLeaderEpoch); err != nil {
 		return err
 	}
 	if asked.Partition < 0 || asked.Partition >= topic.Partitions() {
@@ -91,8 +91,8 @@ func offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked *kmsg.Lis
 	return nil
 }
 
-// offsetForLeaderEpoch: there was never another leader, so what a client has read
-// in the only epoch it may keep.
+// offsetForLeaderEpoch: nobody ever saw what was not stored for good, so what a
+// client has read of any leader it may keep.
 func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForLeaderEpochRequest, response *kmsg.OffsetForLeaderEpochResponse) error {
 	limit := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.OffsetForLeaderEpochRequestTopic) int { return len(t.Partitions) }))
 	for i := range request.Topics {
@@ -109,12 +109,16 @@ func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForL
 			part.Partition, part.LeaderEpoch, part.EndOffset = asked.Partitions[j].Partition, -1, -1
 			failure := err
 			if failure == nil {
-				failure = checkEpoch(asked.Partitions[j].CurrentLeaderEpoch)
+				failure = c.leads(topic, asked.Partitions[j].CurrentLeaderEpoch)
 			}
-			if failure == nil && asked.Partitions[j].LeaderEpoch == 0 {
+			epoch := int32(0)
+			if failure == nil {
+				_, epoch = c.leader(topic)
+			}
+			if known := asked.Partitions[j].LeaderEpoch; failure == nil && known >= 0 && known <= epoch {
 				var extent engine.Extent
 				extent, failure = topic.Read(ctx, part.Partition, 0, nil)
-				part.LeaderEpoch, part.EndOffset = 0, int64(extent.Next) //nolint:gosec // entries are far below
+				part.LeaderEpoch, part.EndOffset = known, int64(extent.Next) //nolint:gosec // entries are far below
 			}
 			if failure != nil {
 				part.ErrorCode = c.fetchCode(failure)

@@ -10,13 +10,11 @@ import (
 	"freshet/internal/names"
 )
 
-// onlyReplica is where each partition is. Nobody changes it.
-var onlyReplica = []int32{nodeID}
-
 func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
-	host, port := c.conn.advertised()
-	response.Brokers = []kmsg.MetadataResponseBroker{{NodeID: nodeID, Host: host, Port: port, Rack: c.rack()}}
-	response.ClusterID, response.ControllerID = text(c.session.cluster.clusterID()), nodeID
+	for _, node := range c.nodes() {
+		response.Brokers = append(response.Brokers, kmsg.MetadataResponseBroker{NodeID: node.ID, Host: node.Host, Port: node.Port, Rack: c.rack()})
+	}
+	response.ClusterID, response.ControllerID = text(c.session.cluster.clusterID()), c.self()
 	response.AuthorizedOperations = notAsked
 	if request.IncludeClusterAuthorizedOperations {
 		response.AuthorizedOperations = c.operationsOnCluster()
@@ -97,20 +95,26 @@ func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest,
 		row.AuthorizedOperations = c.operationsOnTopic(ctx, topic.Name())
 	}
 	row.Partitions = make([]kmsg.MetadataResponseTopicPartition, 0, topic.Partitions())
+	leader, epoch := c.leader(topic)
+	at := replicas(leader)
 	for i := range topic.Partitions() {
 		p := kmsg.NewMetadataResponseTopicPartition()
-		p.Partition, p.Leader, p.LeaderEpoch = i, nodeID, 0
-		p.Replicas, p.ISR = onlyReplica, onlyReplica
+		p.Partition, p.Leader, p.LeaderEpoch = i, leader, epoch
+		p.Replicas, p.ISR = at, at
+		if leader < 0 {
+			p.ErrorCode = codeNoLeader
+		}
 		row.Partitions = append(row.Partitions, p)
 	}
 }
 
 func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRequest, response *kmsg.DescribeClusterResponse) error {
-	host, port := c.conn.advertised()
-	broker := kmsg.NewDescribeClusterResponseBroker()
-	broker.NodeID, broker.Host, broker.Port, broker.Rack = nodeID, host, port, c.rack()
-	response.Brokers = []kmsg.DescribeClusterResponseBroker{broker}
-	response.ClusterID, response.ControllerID = c.session.cluster.clusterID(), nodeID
+	for _, node := range c.nodes() {
+		broker := kmsg.NewDescribeClusterResponseBroker()
+		broker.NodeID, broker.Host, broker.Port, broker.Rack = node.ID, node.Host, node.Port, c.rack()
+		response.Brokers = append(response.Brokers, broker)
+	}
+	response.ClusterID, response.ControllerID = c.session.cluster.clusterID(), c.self()
 	response.ClusterAuthorizedOperations = notAsked
 	if request.IncludeClusterAuthorizedOperations {
 		response.ClusterAuthorizedOperations = c.operationsOnCluster()

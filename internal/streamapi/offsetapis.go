@@ -95,6 +95,9 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 		if err == nil {
 			err = c.mayGroup(row.Group, permitConsume, permitSubscriptions)
 		}
+		if err == nil {
+			err = c.coordinator().Coordinates(c.group(row.Group))
+		}
 		if err == nil && asked[i].MemberID != nil && asked[i].MemberEpoch >= 0 {
 			err = c.coordinator().CheckMember(c.group(row.Group), *asked[i].MemberID, asked[i].MemberEpoch)
 		}

@@ -86,7 +86,7 @@ func describeTopicPartitions(ctx context.Context, c *call, request *kmsg.Describ
 		row.TopicID, row.IsInternal = c.session.cluster.topicID(topic.ID()), topic.Name().Internal()
 		row.AuthorizedOperations = c.operationsOnTopic(ctx, topic.Name())
 		for ; from < topic.Partitions() && left > 0; from++ {
-			row.Partitions = append(row.Partitions, describedPartition(from))
+			row.Partitions = append(row.Partitions, c.describedPartition(topic, from))
 			left--
 		}
 		response.Topics = append(response.Topics, row)
@@ -129,10 +129,14 @@ func (c *call) describedNames(ctx context.Context, request *kmsg.DescribeTopicPa
 	return asked, nil
 }
 
-func describedPartition(index int32) kmsg.DescribeTopicPartitionsResponseTopicPartition {
+func (c *call) describedPartition(topic *messaging.StreamTopic, index int32) kmsg.DescribeTopicPartitionsResponseTopicPartition {
 	p := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
-	p.Partition, p.LeaderID, p.LeaderEpoch = index, nodeID, 0
-	p.Replicas, p.ISR, p.OfflineReplicas = []int32{nodeID}, []int32{nodeID}, []int32{}
+	leader, epoch := c.leader(topic)
+	p.Partition, p.LeaderID, p.LeaderEpoch = index, leader, epoch
+	p.Replicas, p.ISR, p.OfflineReplicas = replicas(leader), replicas(leader), []int32{}
+	if leader < 0 {
+		p.ErrorCode = codeNoLeader
+	}
 	// These may be null, but the Java client does not expect it.
 	p.EligibleLeaderReplicas, p.LastKnownELR = []int32{}, []int32{}
 	return p

@@ -25,6 +25,9 @@ type Spec struct {
 	Existing bool
 	// Stream says that clients of the stream protocol are served.
 	Stream bool
+	// Copies is how many members of a group keep each shard; 0 for as many as there
+	// are.
+	Copies int
 	// Custom is spec.config.custom of the cluster: only keys of CustomKeys.
 	Custom map[string]string
 }
@@ -46,6 +49,26 @@ var CustomKeys = map[string]string{
 	"quota.storedBytes":       "limit the bytes of messages",
 	"quota.requestsPerSecond": "limit the rate of calls",
 	"quota.bytesPerSecond":    "limit the rate of bytes in and out",
+
+	"shards": "number of shards of a new cluster in a group of members; a later change has no effect",
+}
+
+// Shard is a shard of a cluster in a group, as the member that says it knows it.
+type Shard struct {
+	Number int
+	Owner  string // "" for none
+	Epoch  uint64
+	Log    uint64 // the last number of its log
+	Copies []Copy
+	// Problem says why this member's copy cannot be used; "" when it can.
+	Problem string
+}
+
+// Copy is what a member has of a shard.
+type Copy struct {
+	Member string
+	Live   bool
+	Lag    uint64 // of the log that it had not applied when it last said so
 }
 
 // Part is a piece of a cluster that comes up by itself.

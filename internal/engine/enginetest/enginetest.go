@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,14 +34,14 @@ type Options struct {
 	// is a quarter of a second, and a busy machine may be late; else it is a
 	// second that passes at once.
 	RealTime bool
+	// Without names tests that ask for more than the engine promises; its own tests
+	// show what it does instead.
+	Without []string
 }
 
 // Run runs the suite. newStore makes an empty store.
 func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
-	for _, group := range []struct {
-		name  string
-		tests []testCase
-	}{
+	runGroups(t, opts, newStore, []testGroup{
 		{"topics", topicTests},
 		{"log", logTests},
 		{"runs", runTests},
@@ -55,10 +56,29 @@ func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 		{"trim", trimTests},
 		{"durability", durabilityTests},
 		{"journals", journalTests},
-	} {
+	})
+}
+
+// RunJournals runs the part of the suite that is about journals: for what keeps
+// nothing else. Of its engines, Journal and Close are called.
+func RunJournals(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
+	runGroups(t, opts, newStore, []testGroup{{"journals", journalTests}})
+}
+
+// testGroup is what the suite asks about one part of an engine.
+type testGroup struct {
+	name  string
+	tests []testCase
+}
+
+func runGroups(t *testing.T, opts Options, newStore func(t testing.TB) Store, groups []testGroup) {
+	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
 			for _, test := range group.tests {
+				if slices.Contains(opts.Without, test.name) {
+					continue
+				}
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
 					if opts.RealTime {

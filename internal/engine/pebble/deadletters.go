@@ -84,9 +84,13 @@ func (m *deadLetterMover) move(it *item) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	letter := letterOf(&r)
+	ctx, cancel := context.WithTimeout(context.Background(), elsewhereTimeout)
 	defer cancel()
 	t, err := e.topics.acquire(ctx, to)
+	if errors.Is(err, engine.ErrNoTopic) && e.opts.DeadLetters != nil {
+		return m.moveElsewhere(ctx, it, to, &letter, size)
+	}
 	if err != nil {
 		return err
 	}
@@ -94,15 +98,6 @@ func (m *deadLetterMover) move(it *item) error {
 	p, err := t.partition(0)
 	if err != nil {
 		return err
-	}
-	letter := r.Message
-	letter.DeliverAt = 0
-	letter.Dedup = engine.DedupKey{} // a copy is no duplicate
-	named := engine.Property{Key: engine.OriginProperty, Value: origin(r.ID)}
-	if r.Run != 0 { // in front, which tells a copy of a record that may have properties of any name
-		letter.Properties = append([]engine.Property{named}, letter.Properties...)
-	} else {
-		letter.Properties = append(letter.Properties, named)
 	}
 	d := prepare(&letter, nil)
 
@@ -124,6 +119,63 @@ func (m *deadLetterMover) move(it *item) error {
 	now := time.Now()
 	p.appendLocked(g, &d, now.UnixMilli())
 	t.scheduleAfterAppendLocked(g, now.UnixMilli())
+	c.ack(g, it.entry, size)
+	s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
+	if count := m.count.Load(); count != nil {
+		g.after = append(g.after, func() { (*count)(s.topic.id) })
+	}
+	e.commit.unlockAndCommit()
+	s.dispatchLocked(now)
+	return nil
+}
+
+// letterOf is the copy of a message that goes to the dead letter topic.
+func letterOf(r *engine.Record) engine.Message {
+	letter := r.Message
+	letter.DeliverAt = 0
+	letter.Dedup = engine.DedupKey{} // a copy is no duplicate
+	named := engine.Property{Key: engine.OriginProperty, Value: origin(r.ID)}
+	if r.Run != 0 { // in front, which tells a copy of a record that may have properties of any name
+		letter.Properties = append([]engine.Property{named}, letter.Properties...)
+	} else {
+		letter.Properties = append(letter.Properties, named)
+	}
+	return letter
+}
+
+// elsewhereTimeout bounds how long a topic of another store may take to accept a
+// dead letter.
+const elsewhereTimeout = 5 * time.Second
+
+// moveElsewhere moves a message to a topic of another store. The copy is durable
+// before the message is acknowledged; a crash in between makes a second copy.
+func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine.TopicID, letter *engine.Message, size int64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-m.stop: // nobody waits for another store to close this one
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := m.e.opts.DeadLetters(ctx, to, *letter); err != nil {
+		return err
+	}
+	e, c := m.e, it.cur
+	s := c.sub
+	if err := s.lockLoaded(); err != nil {
+		return nil //nolint:nilerr // deleted meanwhile: nothing left to acknowledge
+	}
+	defer s.mu.Unlock()
+	if it.state != itemDeadLetter || c.items[it.entry] != it {
+		return nil // acknowledged or reset meanwhile
+	}
+	g, err := e.commit.lockGroup()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
 	c.ack(g, it.entry, size)
 	s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
 	if count := m.count.Load(); count != nil {

@@ -58,6 +58,9 @@ type Options struct {
 	// DedupWindow is how long a topic that deduplicates keeps messages at least,
 	// whatever its retention says; 0 means 10 minutes.
 	DedupWindow time.Duration
+	// DeadLetters takes dead letters for topics that are not in this store, and
+	// returns when they are durable; nil: there are no others.
+	DeadLetters func(ctx context.Context, to engine.TopicID, letter engine.Message) error
 }
 
 // defaultCacheBytes is what a store that shares no cache keeps for blocks.

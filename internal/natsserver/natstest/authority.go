@@ -17,7 +17,6 @@ import (
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
 }
 
 func newAuthority(t testing.TB) *authority {
@@ -39,13 +38,25 @@ func newAuthority(t testing.TB) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &authority{cert: cert, key: key, pool: x509.NewCertPool()}
-	a.pool.AddCert(cert)
-	return a
+	return &authority{cert: cert, key: key}
 }
 
 // config is what a server of the group needs for its routes.
 func (a *authority) config(t testing.TB, name string) *tls.Config {
+	t.Helper()
+	c, err := a.sign(t, name).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// credentials of a server, as they can be handed to another process.
+type credentials struct {
+	Authority, Certificate, Key []byte // DER
+}
+
+func (a *authority) sign(t testing.TB, name string) credentials {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -62,9 +73,27 @@ func (a *authority) config(t testing.TB, name string) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return credentials{a.cert.Raw, der, keyDER}
+}
+
+func (c credentials) config() (*tls.Config, error) {
+	authority, err := x509.ParseCertificate(c.Authority)
+	if err != nil {
+		return nil, err
+	}
+	key, err := x509.ParseECPrivateKey(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(authority)
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-		RootCAs:      a.pool, ClientCAs: a.pool,
-	}
+		Certificates: []tls.Certificate{{Certificate: [][]byte{c.Certificate}, PrivateKey: key}},
+		RootCAs:      pool, ClientCAs: pool,
+	}, nil
 }

@@ -25,7 +25,11 @@ import (
 // proxies only.
 const nowhere = "127.0.0.1:9"
 
-const startTimeout = 60 * time.Second
+const (
+	startTimeout = 60 * time.Second
+	clusterName  = "test"
+	maxStore     = 4 << 30
+)
 
 // Cluster is a group of servers.
 type Cluster struct {
@@ -34,6 +38,7 @@ type Cluster struct {
 	servers []*slot
 	log     *slog.Logger
 	unsafe  bool
+	apart   map[int]bool // servers that are processes
 }
 
 // slot is the place of a server that comes and goes.
@@ -44,6 +49,7 @@ type slot struct {
 
 	mu      sync.Mutex
 	server  *natsserver.Server // nil while it is stopped; guarded by mu
+	process *process           // instead; guarded by mu
 }
 
 // Option changes how servers run.
@@ -51,6 +57,17 @@ type Option func(*Cluster)
 
 // Unsafe leaves out syncing, for tests that do not look at durability.
 func Unsafe(c *Cluster) { c.unsafe = true }
+
+// Processes runs some servers in processes of their own, so that Stop kills them.
+// They cannot be connected to. The package needs a TestMain that calls Main.
+func Processes(servers ...int) Option {
+	return func(c *Cluster) {
+		c.apart = map[int]bool{}
+		for _, i := range servers {
+			c.apart[i] = true
+		}
+	}
+}
 
 // Logger gets what the servers say; by default nobody does.
 func Logger(log *slog.Logger) Option { return func(c *Cluster) { c.log = log } }
@@ -78,9 +95,11 @@ func New(t testing.TB, servers int, opts ...Option) *Cluster {
 		c.servers = append(c.servers, s)
 	}
 	t.Cleanup(c.close)
+	var wg sync.WaitGroup
 	for i := range servers {
-		c.start(i)
+		wg.Go(func() { c.start(i) })
 	}
+	wg.Wait()
 	c.Ready()
 	return c
 }
@@ -89,6 +108,9 @@ func New(t testing.TB, servers int, opts ...Option) *Cluster {
 func (s *slot) routeAddr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.process != nil {
+		return s.process.addr
+	}
 	if s.server == nil {
 		return ""
 	}
@@ -111,14 +133,26 @@ func (s *slot) InProcessConn() (net.Conn, error) {
 func (c *Cluster) start(i int) {
 	c.t.Helper()
 	s := c.servers[i]
-	o := natsserver.Options{Name: s.name, Dir: s.dir, Unsafe: c.unsafe, MaxStore: 4 << 30, Logger: c.log.With(slog.String("server", s.name))}
-	if len(c.servers) > 1 {
-		o.ClusterName, o.Listen, o.Advertise, o.TLS = "test", "127.0.0.1:0", nowhere, c.auth.config(c.t, s.name)
-		for to, other := range c.servers {
-			if to != i {
-				o.Routes = append(o.Routes, other.inbound[i].addr())
-			}
+	var routes []string
+	for to, other := range c.servers {
+		if to != i {
+			routes = append(routes, other.inbound[i].addr())
 		}
+	}
+	if c.apart[i] {
+		p, err := startProcess(child{Name: s.name, Dir: s.dir, Routes: routes, Credentials: c.auth.sign(c.t, s.name), Unsafe: c.unsafe})
+		if err != nil {
+			c.t.Errorf("starting server %d: got error %v, want none", i, err)
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.process = p
+		return
+	}
+	o := natsserver.Options{Name: s.name, Dir: s.dir, Unsafe: c.unsafe, MaxStore: maxStore, Logger: c.log.With(slog.String("server", s.name))}
+	if len(c.servers) > 1 {
+		o.ClusterName, o.Listen, o.Advertise, o.Routes, o.TLS = clusterName, "127.0.0.1:0", nowhere, routes, c.auth.config(c.t, s.name)
 	}
 	server, err := natsserver.Start(context.Background(), o)
 	if err != nil {
@@ -136,13 +170,17 @@ func (c *Cluster) Start(i int) {
 	c.start(i)
 }
 
-// Stop closes a server. Connections that Connect made to it wait for its return.
+// Stop closes a server, or kills its process. Connections that Connect made to it
+// wait for its return.
 func (c *Cluster) Stop(i int) {
 	s := c.servers[i]
 	s.mu.Lock()
-	server := s.server
-	s.server = nil
+	server, process := s.server, s.process
+	s.server, s.process = nil, nil
 	s.mu.Unlock()
+	if process != nil {
+		process.kill()
+	}
 	if server != nil {
 		server.Close()
 	}
@@ -198,6 +236,25 @@ func (c *Cluster) Ready() {
 func (c *Cluster) StepDown(ctx context.Context, conn *nats.Conn, stream string) error {
 	_, err := conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil)
 	return err
+}
+
+// Lead makes a server the leader of a stream, and says whether it is.
+func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i int) bool {
+	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, c.servers[i].name)
+	for ctx.Err() == nil {
+		leader := c.Leader(ctx, conn, stream)
+		if leader == i {
+			return true
+		}
+		if leader >= 0 {
+			_, _ = conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request) // else again
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return false
 }
 
 // Leader returns the place of the server that leads a stream, -1 for none.

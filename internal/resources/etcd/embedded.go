@@ -5,9 +5,11 @@
 // business of internal/resources; nobody above asks whether the member is
 // embedded or remote.
 //
-// The embedded member listens nowhere. etcd trusts whoever reaches it, so it is
-// reached from inside the process only, and it has no peers to listen for. The
-// store calls it (Endpoints.Call); what can only dial does so over pipes.
+// The embedded member has no listener for clients. etcd trusts whoever reaches it,
+// so it is reached from inside the process only. The store calls it
+// (Endpoints.Call); what can only dial does so over pipes. A member that is alone
+// listens nowhere; one of a group (group.go) listens for the other members, who show
+// certificates.
 //
 // It never stays full: it is compacted and defragmented when that is worthwhile
 // (maintain.go), and whoever writes for callers asks first how much room there is
@@ -49,6 +51,8 @@ type Options struct {
 	QuotaBytes int64
 	// Unsafe leaves out fsync. For tests that do not look at durability.
 	Unsafe bool
+	// Group has the member run with others; nil: alone.
+	Group *Group
 }
 
 const (
@@ -84,14 +88,13 @@ type Member struct {
 	maintained chan struct{} // closed when maintain has ended
 }
 
-// Start runs a single member that keeps its data in dir.
+// Start runs a member that keeps its data in dir. One of a group is ready when there
+// is a majority, however long that takes.
 func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 	opts.QuotaBytes = cmp.Or(opts.QuotaBytes, defaultQuota)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
-	words := newLastWords()
-	cfg, err := configure(dir, opts, words)
-	if err != nil {
-		return nil, err
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the etcd directory: %w", err)
 	}
 	if err := Intact(dir); err != nil {
 		return nil, damaged(dir, err)
@@ -101,6 +104,25 @@ func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 	}
 	if err := claimSegment(dir); err != nil {
 		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
+	}
+	if opts.Group != nil {
+		e, cfg, words, err := opts.Group.start(ctx, dir, opts)
+		if err == nil {
+			err = opts.Group.await(ctx, dir, e, words, opts.Log)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return serve(e, cfg, dir, words, opts), nil
+	}
+	return startAlone(ctx, dir, opts)
+}
+
+func startAlone(ctx context.Context, dir string, opts Options) (*Member, error) {
+	words := newLastWords()
+	cfg, err := configure(dir, opts, words)
+	if err != nil {
+		return nil, err
 	}
 	e, err := words.start(cfg)
 	if err != nil {
@@ -134,9 +156,6 @@ func startError(dir string, err error) error {
 }
 
 func configure(dir string, opts Options, words *lastWords) (*embed.Config, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the etcd directory: %w", err)
-	}
 	cfg := embed.NewConfig()
 	cfg.Name = "freshet"
 	cfg.Dir = dir
@@ -149,6 +168,9 @@ func configure(dir string, opts Options, words *lastWords) (*embed.Config, error
 	cfg.InitialCluster = cfg.Name + "=" + advertised.String()
 	// One member elects itself: short ticks make that quick.
 	cfg.TickMs, cfg.ElectionMs = 10, 50
+	if opts.Group != nil {
+		opts.Group.configure(cfg)
+	}
 	cfg.QuotaBackendBytes = max(opts.QuotaBytes, fileSize(dir)) + reserve(opts.QuotaBytes)
 	cfg.MaxRequestBytes = maxRequestBytes
 	cfg.AutoCompactionRetention = "0" // the resource API compacts

@@ -113,9 +113,23 @@ func (m *Member) recoverSpace() {
 
 func (m *Member) revision() int64 { return m.etcd.Server.KV().Rev() }
 
+// patience ends after a while, and when the member is closed: without a majority no
+// call would come back before.
+func (m *Member) patience() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), maintainTimeout)
+	go func() {
+		select {
+		case <-m.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
 // compact forgets what was before a revision.
 func (m *Member) compact(revision int64) {
-	ctx, cancel := context.WithTimeout(context.Background(), maintainTimeout)
+	ctx, cancel := m.patience()
 	defer cancel()
 	_, err := m.etcd.Server.Compact(ctx, &pb.CompactionRequest{Revision: revision, Physical: true})
 	if err != nil && !errors.Is(err, mvcc.ErrCompacted) {
@@ -151,7 +165,7 @@ func (m *Member) disarm() {
 	if !room.Exhausted || room.File >= m.hard-m.hard/20 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), maintainTimeout)
+	ctx, cancel := m.patience()
 	defer cancel()
 	_, err := m.etcd.Server.Alarm(ctx, &pb.AlarmRequest{
 		MemberID: uint64(m.etcd.Server.MemberID()), Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE,

@@ -1,0 +1,117 @@
+package clustercmd_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"freshet/internal/cli/clustercmd"
+	"freshet/internal/cli/command"
+	"freshet/internal/config"
+)
+
+// run runs a command of the family and returns what it says.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	env := &command.Env{Streams: command.Streams{Out: &out, Err: &out}, Getenv: func(string) string { return "" }}
+	cmd := clustercmd.Commands(env)[0]
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetOut(&out)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func initGroup(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "group")
+	if _, err := run(t, "init", "--output", dir, "--base-url", "https://freshet.example.com", "a=10.0.0.1", "b=b.example.com", "c=[fd00::3]"); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestJoinWritesAConfiguration(t *testing.T) {
+	t.Parallel()
+	group, dir := initGroup(t), t.TempDir()
+	file, data := filepath.Join(dir, "freshet.yaml"), filepath.Join(dir, "data")
+	for range 2 { // it may be repeated
+		out, err := run(t, "join", filepath.Join(group, "b.bundle"), "--data-dir", data, "--config", file)
+		if err != nil || !strings.Contains(out, "freshet serve --config "+file) {
+			t.Fatalf("got %q, %v, want the next step", out, err)
+		}
+	}
+	cfg, err := config.Load(file)
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, place := cfg.Members.Own()
+	want := config.Member{Name: "b", Internal: "b.example.com:7443", Etcd: "b.example.com:7380", Log: "b.example.com:7422"}
+	if own != want || place != 1 || cfg.DataDir != data || cfg.BaseURL != "https://freshet.example.com" {
+		t.Errorf("got %+v at %d in %s, want %+v", own, place, cfg.DataDir, want)
+	}
+	if _, err := os.Stat(filepath.Join(data, "members", "member.key")); err != nil {
+		t.Errorf("the member's key: %v", err)
+	}
+}
+
+func TestJoinExtendsAConfiguration(t *testing.T) {
+	t.Parallel()
+	group, dir := initGroup(t), t.TempDir()
+	file := filepath.Join(dir, "freshet.yaml")
+	old := "# ours\nhttps: 0.0.0.0:8443\ndataDir: " + filepath.Join(dir, "data") // without a newline
+	if err := os.WriteFile(file, []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, "join", filepath.Join(group, "a.bundle"), "--config", file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.HasPrefix(string(text), old+"\n") {
+		t.Fatalf("got %s, %v, want what was there first", text, err)
+	}
+	cfg, err := config.Load(file)
+	if err != nil || cfg.HTTPS != "0.0.0.0:8443" || cfg.Members.Self != "a" {
+		t.Errorf("got %+v, %v, want member a", cfg, err)
+	}
+	if _, err := run(t, "join", filepath.Join(group, "b.bundle"), "--config", file); err == nil {
+		t.Error("another member's bundle: got nothing, want a refusal")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	group, dir := initGroup(t), t.TempDir()
+	broken := filepath.Join(dir, "broken.yaml")
+	if err := os.WriteFile(broken, []byte("datadir: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no members":       {[]string{"init", "--base-url", "https://x"}, "who the members are"},
+		"no base URL":      {[]string{"init", "a=h", "b=i", "c=j"}, "--base-url"},
+		"two":              {[]string{"init", "--base-url", "https://x", "a=h", "b=i"}, "2 members"},
+		"same host":        {[]string{"init", "--base-url", "https://x", "a=h", "b=h", "c=j"}, "already the address"},
+		"no host":          {[]string{"init", "--base-url", "https://x", "a=", "b=h", "c=j"}, "NAME=HOST"},
+		"two addresses":    {[]string{"init", "--base-url", "https://x", "a=h:1,h:2", "b=h", "c=j"}, "has 2 addresses"},
+		"a directory":      {[]string{"init", "--output", group, "--base-url", "https://x", "a=h", "b=i", "c=j"}, "is there already"},
+		"no bundle":        {[]string{"join", filepath.Join(dir, "none")}, "no such file"},
+		"not a bundle":     {[]string{"join", broken}, "is not a bundle"},
+		"a broken setting": {[]string{"join", filepath.Join(group, "a.bundle"), "--config", broken}, "datadir"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := run(t, tc.args...); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}

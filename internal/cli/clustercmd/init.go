@@ -1,0 +1,166 @@
+package clustercmd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"freshet/internal/cli/command"
+	"freshet/internal/config"
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/members/bundle"
+)
+
+// The ports of members whose addresses are given as hosts.
+const (
+	portInternal = "7443"
+	portEtcd     = "7380"
+	portLog      = "7422"
+)
+
+func newInit(env *command.Env) *cobra.Command {
+	var baseURL, dir string
+	var external bool
+	cmd := &cobra.Command{
+		Use:   "init NAME=HOST…",
+		Short: "Make the certificates and secrets of a group",
+		Long: `Make the certificates and secrets of a group of 3 or 5 servers: a bundle for each
+member, and group.json, from which bundles are made again when a machine is lost.
+
+HOST is the name or address at which the other members reach the machine; ports 7443
+(calls between members), 7380 (etcd) and 7422 (log) are used, and take members'
+certificates and nothing else. NAME=INTERNAL,ETCD,LOG gives three addresses
+host:port instead.
+
+Whoever has group.json can make members, and whoever has a bundle is one: bring
+each bundle to its machine over a way that nobody else can read, then delete it here.
+Keep group.json where you keep the keys of your backups.`,
+		Example: `  # three machines, behind one address for clients
+  freshet cluster init --base-url https://freshet.example.com a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
+
+  # machines with names, which may get other addresses later
+  freshet cluster init --base-url https://freshet.example.com --output /root/group \
+    a=a.internal.example.com b=b.internal.example.com c=c.internal.example.com
+
+  # three processes on one machine, to try it
+  freshet cluster init --base-url http://127.0.0.1:8080 \
+    a=127.0.0.1:17443,127.0.0.1:17380,127.0.0.1:17422 \
+    b=127.0.0.1:27443,127.0.0.1:27380,127.0.0.1:27422 \
+    c=127.0.0.1:37443,127.0.0.1:37380,127.0.0.1:37422`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return command.Usagef(cmd, "say who the members are: NAME=HOST of 3 or 5")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if baseURL == "" {
+				return command.Usagef(cmd, "--base-url is needed: the address at which clients reach the group")
+			}
+			members := make([]bundle.Member, len(args))
+			for i, arg := range args {
+				var err error
+				if members[i], err = parseMember(arg, external); err != nil {
+					return command.Usagef(cmd, "%w", err)
+				}
+			}
+			if err := checkGroup(baseURL, members, external); err != nil {
+				return err
+			}
+			return writeGroup(env, dir, baseURL, members)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&baseURL, "base-url", "", "the `URL` at which clients reach the group, the same for all members")
+	f.StringVar(&dir, "output", "freshet-group", "the `directory` to write to, which must not exist")
+	f.BoolVar(&external, "external-etcd", false, "the members use an etcd of its own, which their configurations name")
+	return cmd
+}
+
+// parseMember reads NAME=HOST or NAME=INTERNAL,ETCD,LOG.
+func parseMember(arg string, external bool) (bundle.Member, error) {
+	name, where, ok := strings.Cut(arg, "=")
+	if !ok || name == "" || where == "" {
+		return bundle.Member{}, fmt.Errorf("%q must be NAME=HOST, or NAME=INTERNAL,ETCD,LOG with host:port each", arg)
+	}
+	m := bundle.Member{Name: name}
+	switch addresses := strings.Split(where, ","); {
+	case len(addresses) == 3 && !external:
+		m.Internal, m.Etcd, m.Log = addresses[0], addresses[1], addresses[2]
+	case len(addresses) == 2 && external:
+		m.Internal, m.Log = addresses[0], addresses[1]
+	case len(addresses) == 1:
+		host := strings.Trim(where, "[]")
+		m.Internal, m.Log = net.JoinHostPort(host, portInternal), net.JoinHostPort(host, portLog)
+		if !external {
+			m.Etcd = net.JoinHostPort(host, portEtcd)
+		}
+	default:
+		return bundle.Member{}, fmt.Errorf("%q has %d addresses; give a host, or one address host:port for each port", arg, len(addresses))
+	}
+	return m, nil
+}
+
+// checkGroup refuses what no member could start with.
+func checkGroup(baseURL string, members []bundle.Member, external bool) error {
+	cfg := config.Default()
+	cfg.BaseURL = baseURL
+	cfg.Members = settings(members[0].Name, members)
+	if external {
+		cfg.Etcd.Endpoints = []string{"https://etcd.invalid:2379"} // each member's configuration names the real ones
+	}
+	return cfg.Validate()
+}
+
+// settings is how the group stands in a member's configuration.
+func settings(self string, members []bundle.Member) config.Members {
+	m := config.Default().Members
+	m.Self = self
+	for _, one := range members {
+		m.List = append(m.List, config.Member(one))
+	}
+	return m
+}
+
+func writeGroup(env *command.Env, dir, baseURL string, members []bundle.Member) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return errs.Newf(errs.Conflict, "%s is there already; choose another directory with --output, or 'freshet cluster replace' for a machine that is lost", dir)
+		}
+		return err
+	}
+	group, err := bundle.New(baseURL, members, identity.NewKeyFile())
+	if err != nil {
+		return err
+	}
+	if err := bundle.Write(filepath.Join(dir, bundle.GroupFile), group); err != nil {
+		return err
+	}
+	for _, m := range members {
+		part, err := group.Bundle(m.Name, false)
+		if err != nil {
+			return err
+		}
+		if err := bundle.Write(filepath.Join(dir, m.Name+".bundle"), part); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(env.Out, `%s has a bundle for each of the %d members, and group.json, from which they are made.
+
+Next, on the machine of each member, with its own bundle:
+  freshet cluster join %s.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
+  freshet serve --config /etc/freshet.yaml
+
+Then delete the bundles, and keep group.json in a safe place.
+`, dir, len(members), members[0].Name)
+	return err
+}

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+)
+
+// Members says which servers form a group. Without a list the server is alone.
+type Members struct {
+	// Self is the name of this server in the list.
+	Self string `json:"self"`
+	// Bundle is the folder with this member's certificate, beneath the data
+	// directory unless it is absolute. `freshet cluster join` fills it.
+	Bundle string `json:"bundle"`
+	// Listen is where this server listens for the others, where that is not the
+	// address at which they reach it.
+	Listen MemberListen `json:"listen"`
+	// List is every member, in the same order on each of them.
+	List []Member `json:"list,omitempty"`
+}
+
+// Member is one server of a group, with the addresses at which the others reach it.
+// All three take members' certificates and nothing else.
+type Member struct {
+	Name string `json:"name"`
+	// Internal is for calls between members, Etcd for the store of resources (empty
+	// when that is external), and Log for the log of messages.
+	Internal string `json:"internal"`
+	Etcd     string `json:"etcd"`
+	Log      string `json:"log"`
+}
+
+// MemberListen has addresses of this machine, each empty for the one in the list.
+type MemberListen struct {
+	Internal string `json:"internal"`
+	Etcd     string `json:"etcd"`
+	Log      string `json:"log"`
+}
+
+// On says whether the server is a member of a group.
+func (m *Members) On() bool { return len(m.List) > 0 }
+
+// Own returns this server's entry, and its place in the list from 0 on.
+func (m *Members) Own() (own Member, place int) {
+	for i, member := range m.List {
+		if member.Name == m.Self {
+			return member, i
+		}
+	}
+	return Member{}, -1
+}
+
+// BundleDir returns the folder with this member's certificate.
+func (c *Config) BundleDir() string {
+	if filepath.IsAbs(c.Members.Bundle) {
+		return c.Members.Bundle
+	}
+	return c.Path(c.Members.Bundle)
+}
+
+func (c *Config) validateMembers(p *problems) {
+	m := &c.Members
+	if !m.On() {
+		if m.Self != "" {
+			p.addf("members.self", "%q is given, and members.list is empty; list all members, or leave both out", m.Self)
+		}
+		return
+	}
+	if m.Bundle == "" {
+		p.addf("members.bundle", "must be the folder that freshet cluster join has made")
+	}
+	// An even number survives the loss of no more members than the odd one below it.
+	if n := len(m.List); n != 3 && n != 5 {
+		p.addf("members.list", "has %d members: a group has 3 or 5; a server that is alone has no list", n)
+	}
+	if _, place := m.Own(); place < 0 {
+		p.addf("members.self", "%q is not the name of a member in members.list", m.Self)
+	}
+	if c.BaseURL == "" {
+		p.addf("baseURL", "must be given when there are members: each of them must issue and accept tokens for the same address")
+	}
+	if c.Etcd.SingleReplica {
+		p.addf("etcd.singleReplica", "cannot be true when there are members")
+	}
+	for _, l := range []struct{ name, address string }{{"internal", m.Listen.Internal}, {"etcd", m.Listen.Etcd}, {"log", m.Listen.Log}} {
+		if host, _, err := net.SplitHostPort(l.address); l.address != "" && (err != nil || net.ParseIP(host) == nil) {
+			p.addf("members.listen."+l.name, "%q must be an IP address of this machine and a port, such as 0.0.0.0:7443", l.address)
+		}
+	}
+	names, addresses := map[string]bool{}, c.ownAddresses()
+	for i, member := range m.List {
+		field := fmt.Sprintf("members.list[%d]", i)
+		p.label(field+".name", member.Name)
+		if names[member.Name] {
+			p.addf(field+".name", "%s is listed twice", member.Name)
+		}
+		names[member.Name] = true
+		c.validateMemberAddresses(p, field, member, addresses)
+	}
+}
+
+// ownAddresses are those that clients use, by what they are for.
+func (c *Config) ownAddresses() map[string]string {
+	out := map[string]string{}
+	for _, l := range []struct{ field, address string }{
+		{"http", c.HTTP}, {"https", c.HTTPS}, {"ops", c.Ops}, {"stream.plain", c.Stream.Plain}, {"stream.tls", c.Stream.TLS},
+	} {
+		out[l.address] = l.field
+	}
+	return out
+}
+
+func (c *Config) validateMemberAddresses(p *problems, field string, member Member, seen map[string]string) {
+	for _, a := range []struct{ name, address string }{
+		{"internal", member.Internal}, {"etcd", member.Etcd}, {"log", member.Log},
+	} {
+		at := field + "." + a.name
+		if a.name == "etcd" && c.Etcd.External() {
+			if a.address != "" {
+				p.addf(at, "must be left out when etcd.endpoints are given: no etcd runs in the members then")
+			}
+			continue
+		}
+		host, port, err := net.SplitHostPort(a.address)
+		n, portErr := strconv.Atoi(port)
+		ip := net.ParseIP(host)
+		switch {
+		case err != nil || portErr != nil || n < 1 || n > 65535 || host == "" || ip != nil && ip.IsUnspecified():
+			p.addf(at, "%q must be host:port as the other members reach it", a.address)
+			continue
+		case ip == nil:
+			p.subdomain(at, host)
+		}
+		if other, taken := seen[a.address]; taken {
+			p.addf(at, "%s is already the address of %s", a.address, other)
+		}
+		seen[a.address] = at
+	}
+}

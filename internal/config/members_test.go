@@ -1,0 +1,94 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"freshet/internal/config"
+)
+
+// group is the configuration of a member.
+const group = `
+baseURL: https://freshet.example.com
+members:
+  self: b
+  list:
+  - {name: a, internal: "10.0.0.1:7443", etcd: "10.0.0.1:7380", log: "10.0.0.1:7422"}
+  - {name: b, internal: "b.example.com:7443", etcd: "b.example.com:7380", log: "b.example.com:7422"}
+  - {name: c, internal: "[fd00::3]:7443", etcd: "[fd00::3]:7380", log: "[fd00::3]:7422"}
+`
+
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse([]byte(group))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	own, place := cfg.Members.Own()
+	if !cfg.Members.On() || place != 1 || own.Log != "b.example.com:7422" {
+		t.Errorf("got %+v at %d, want member b at 1", own, place)
+	}
+	if got, want := cfg.BundleDir(), cfg.Path("members"); got != want {
+		t.Errorf("the bundle is in %s, want %s", got, want)
+	}
+	if alone := config.Default(); alone.Members.On() {
+		t.Error("the default configuration has members")
+	}
+	if err := cfg.ApplyEnvironment([]string{"FRESHET_MEMBERS_SELF=c"}); err != nil || cfg.Members.Self != "c" {
+		t.Errorf("FRESHET_MEMBERS_SELF: got %q and %v, want c", cfg.Members.Self, err)
+	}
+}
+
+func TestMembersWithExternalEtcd(t *testing.T) {
+	t.Parallel()
+	text := strings.NewReplacer(
+		`etcd: "10.0.0.1:7380", `, "", `etcd: "b.example.com:7380", `, "", `etcd: "[fd00::3]:7380", `, "",
+	).Replace(group) + "etcd: {endpoints: [\"https://etcd.example.com:2379\"]}\n"
+	cfg, err := config.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Errorf("got %v, want members with an external etcd", err)
+	}
+}
+
+func TestMembersRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ from, to, want string }{
+		"self elsewhere":     {"self: b", "self: d", `members.self: "d" is not the name of a member`},
+		"no base URL":        {"baseURL: https://freshet.example.com", "", "baseURL: must be given when there are members"},
+		"two members":        {`- {name: a, internal: "10.0.0.1:7443", etcd: "10.0.0.1:7380", log: "10.0.0.1:7422"}`, "", "has 2 members"},
+		"same name":          {"name: c", "name: a", "members.list[2].name: a is listed twice"},
+		"odd name":           {"name: c", "name: C_1", "members.list[2].name"},
+		"same address":       {`log: "10.0.0.1:7422"`, `log: "10.0.0.1:7380"`, "is already the address of members.list[0].etcd"},
+		"a client's address": {`log: "10.0.0.1:7422"`, `log: "127.0.0.1:8443"`, "is already the address of https"},
+		"no port":            {`"10.0.0.1:7443"`, `"10.0.0.1"`, "members.list[0].internal"},
+		"any address":        {`"10.0.0.1:7443"`, `"0.0.0.0:7443"`, "as the other members reach it"},
+		"any port":           {`"10.0.0.1:7443"`, `"10.0.0.1:0"`, "as the other members reach it"},
+		"no log":             {`, log: "10.0.0.1:7422"`, "", "members.list[0].log"},
+		"etcd twice":         {"members:", "etcd: {endpoints: [\"https://etcd.example.com:2379\"]}\nmembers:", "members.list[0].etcd: must be left out"},
+		"a single replica":   {"members:", "etcd: {singleReplica: true}\nmembers:", "etcd.singleReplica: cannot be true"},
+		"listen at a name":   {"members:", "members:\n  listen: {etcd: \"b.example.com:7380\"}", "members.listen.etcd"},
+		"unknown field":      {"name: c,", "name: c, port: 1,", "port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := config.Parse([]byte(strings.Replace(group, c.from, c.to, 1)))
+			if err == nil {
+				err = cfg.Validate()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+	cfg := config.Default()
+	cfg.Members.Self = "a"
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "members.list is empty") {
+		t.Errorf("self without a list: got %v, want a refusal", err)
+	}
+}

@@ -1,0 +1,388 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"freshet/internal/dataplane/provision"
+	"freshet/internal/engine"
+	"freshet/internal/engine/pebble"
+	"freshet/internal/engine/remote"
+	"freshet/internal/engine/sharded"
+	"freshet/internal/errs"
+	"freshet/internal/groups"
+	"freshet/internal/messaging"
+	"freshet/internal/quota"
+)
+
+// Group is what a plane needs of the other members. A server that is alone has none.
+type Group interface {
+	// Self is the name of this member.
+	Self() string
+	// Members is how many members the group has.
+	Members() int
+	// Remote calls engines at other members.
+	Remote() *remote.Client
+	// Shards returns the number of shards of a cluster: what was remembered when it
+	// was made, else wanted, which is remembered now.
+	Shards(ctx context.Context, uid string, wanted int) (int, error)
+	// OpenShard opens a shard of a cluster on this member, which may become its owner
+	// at any time.
+	OpenShard(ctx context.Context, o ShardOptions) (GroupShard, error)
+	// Journals opens the journals of a cluster that all members share.
+	Journals(ctx context.Context, uid string) (Journals, error)
+}
+
+// Journals opens journals by name.
+type Journals interface {
+	Journal(ctx context.Context, name string) (engine.Journal, error)
+	Close()
+}
+
+// ShardOptions say how a shard is to be opened.
+type ShardOptions struct {
+	Cluster string // UID
+	Number  int
+	Dir     string
+	Copies  int // members that keep the shard, at most as many as there are
+	Store   pebble.Options
+	// OnOwner is called when this member has begun to own the shard, OnLost when it
+	// no longer does. Both must be quick.
+	OnOwner func(engine.Engine)
+	OnLost  func()
+}
+
+// GroupShard is a shard of a cluster on this member.
+type GroupShard interface {
+	sharded.Shard
+	// HandOver gives the ownership up, so that another member has it at once.
+	HandOver(ctx context.Context) error
+	// Status describes the shard.
+	Status() provision.Shard
+}
+
+const (
+	customShards = "shards"
+	maxShards    = 64
+	ownerPolls   = 50 * time.Millisecond
+	ownersWait   = 30 * time.Second // for all shards of a cluster to have owners
+	adoptWait    = 100 * time.Millisecond
+	maxAdoptWait = 5 * time.Second
+)
+
+// shared is the part of a cluster that a group has.
+type shared struct {
+	engine   *sharded.Engine
+	slots    []*slot
+	journals Journals
+}
+
+// slot is where a shard will be: the broker, which hears of ownership, is opened
+// before the shards.
+type slot struct {
+	cluster *Cluster
+	number  int
+	log     *slog.Logger
+	shard   atomic.Pointer[openShard]
+
+	mu     sync.Mutex // guards cancel
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+type openShard struct{ GroupShard }
+
+// Engine implements sharded.Shard.
+func (s *slot) Engine() (engine.Engine, error) {
+	if shard := s.shard.Load(); shard != nil {
+		return shard.Engine()
+	}
+	return nil, engine.ErrNotOwner
+}
+
+// Owner implements sharded.Shard.
+func (s *slot) Owner() engine.Owner {
+	if shard := s.shard.Load(); shard != nil {
+		return shard.Owner()
+	}
+	return engine.Owner{}
+}
+
+// Health implements sharded.Shard.
+func (s *slot) Health() error {
+	if shard := s.shard.Load(); shard != nil {
+		return shard.Health()
+	}
+	return nil
+}
+
+// Checkpoint implements sharded.Shard.
+func (s *slot) Checkpoint(ctx context.Context, dir string) error {
+	if shard := s.shard.Load(); shard != nil {
+		return shard.Checkpoint(ctx, dir)
+	}
+	return engine.ErrNotOpen
+}
+
+// Close implements sharded.Shard.
+func (s *slot) Close() error {
+	s.lost()
+	if shard := s.shard.Load(); shard != nil {
+		return shard.Close()
+	}
+	return nil
+}
+
+// gained is told that this member owns the shard now.
+func (s *slot) gained(owned engine.Engine) {
+	c := s.cluster
+	c.shared.engine.Gained(owned)
+	c.Broker.Abandon(s.number) // before the first call
+	ctx, cancel := context.WithCancel(context.Background())
+	s.mu.Lock()
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.cancel = cancel
+	s.work.Go(func() { s.adopt(ctx, owned) })
+	s.mu.Unlock()
+}
+
+// lost is told that this member no longer owns the shard.
+func (s *slot) lost() {
+	s.mu.Lock()
+	if s.cancel != nil {
+		s.cancel()
+		s.cancel = nil
+	}
+	s.mu.Unlock()
+	s.work.Wait()
+	c := s.cluster
+	c.Broker.Abandon(s.number)
+	if err := c.groups.lose(s.number, len(c.shared.slots)); err != nil {
+		s.log.Warn("consumer groups of a shard that another member owns now could not be closed", slog.Int("shard", s.number), slog.String("error", err.Error()))
+	}
+}
+
+// adopt brings the shard and what stands on it together. Calls do not wait for it:
+// a topic that is missing is made when it is used.
+func (s *slot) adopt(ctx context.Context, owned engine.Engine) {
+	c := s.cluster
+	for delay := adoptWait; ; delay = min(2*delay, maxAdoptWait) {
+		err := errors.Join(c.groups.gain(ctx, owned, s.number, len(c.shared.slots)), c.Broker.Adopt(ctx, s.number, owned))
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		s.log.Warn("a shard that this member owns does not agree with the catalogue yet; trying again",
+			slog.Int("shard", s.number), slog.String("error", err.Error()), slog.Duration("delay", delay))
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Open opens a cluster on this member, or brings an open one up to date. Unlike
+// Provision it does not wait for owners.
+func (p *Plane) Open(ctx context.Context, spec provision.Spec) error {
+	return p.provision(ctx, spec, func(provision.Part) {})
+}
+
+// openShared starts a cluster on this member of a group, bottom up.
+func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
+	g := p.opts.Group
+	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
+	wanted, err := shardsWanted(spec, g.Members())
+	if err != nil {
+		return nil, err
+	}
+	n, err := g.Shards(ctx, spec.UID, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("looking up the number of shards: %w", err)
+	}
+	journals, err := g.Journals(ctx, spec.UID)
+	if err != nil {
+		return nil, fmt.Errorf("opening the cluster's journals: %w", err)
+	}
+	c := &Cluster{Quota: p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, quota.ClusterLimits(spec.Custom)), groups: &lazyGroups{}}
+	c.shared = &shared{journals: journals}
+	opts := sharded.Options{Cluster: spec.UID, Member: g.Self(), Remote: g.Remote(), Journals: journals.Journal}
+	for i := range n {
+		s := &slot{cluster: c, number: i, log: log}
+		c.shared.slots = append(c.shared.slots, s)
+		opts.Shards = append(opts.Shards, s)
+	}
+	c.shared.engine = sharded.New(opts)
+	c.Engine = c.shared.engine
+	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
+		c.Quota.Close()
+		err = errors.Join(err, c.Engine.Close())
+		journals.Close()
+		return nil, err
+	}
+	if err := p.openShards(ctx, c, spec, log); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	report(provision.Storage)
+	return c.with(spec), nil
+}
+
+func (p *Plane) openShards(ctx context.Context, c *Cluster, spec provision.Spec, log *slog.Logger) error {
+	copies := p.opts.Group.Members()
+	if spec.Copies > 0 {
+		copies = min(copies, spec.Copies)
+	}
+	for i, s := range c.shared.slots {
+		shard, err := p.opts.Group.OpenShard(ctx, ShardOptions{
+			Cluster: spec.UID, Number: i, Dir: filepath.Join(p.folder(spec.UID), sharded.Folder(i)), Copies: copies,
+			Store: pebble.Options{
+				Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, DeadLetters: c.deadLetter,
+			},
+			OnOwner: s.gained, OnLost: s.lost,
+		})
+		if err != nil {
+			return fmt.Errorf("opening shard %d: %w", i, err)
+		}
+		s.shard.Store(&openShard{shard})
+	}
+	return nil
+}
+
+// deadLetter takes a dead letter for a topic of another shard.
+func (c *Cluster) deadLetter(ctx context.Context, to engine.TopicID, letter engine.Message) error {
+	_, err := c.Engine.Append(ctx, to, 0, []engine.Message{letter})
+	return err
+}
+
+// shardsWanted is how many shards a new cluster gets.
+func shardsWanted(spec provision.Spec, members int) (int, error) {
+	asked, ok := spec.Custom[customShards]
+	if !ok {
+		return 2 * members, nil
+	}
+	n, err := strconv.Atoi(asked)
+	if err != nil || n < 1 || n > maxShards {
+		return 0, errs.Newf(errs.Invalid, "spec.config.custom[shards] is %q, must be a number between 1 and %d", asked, maxShards)
+	}
+	return n, nil
+}
+
+// awaitOwners returns nil once every shard of a cluster has an owner.
+func (c *Cluster) awaitOwners(ctx context.Context) error {
+	if c.shared == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, ownersWait)
+	defer cancel()
+	for {
+		var without []string
+		for i, s := range c.shared.slots {
+			if s.Owner().Member == "" {
+				without = append(without, strconv.Itoa(i))
+			}
+		}
+		if len(without) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(ownerPolls):
+		case <-ctx.Done():
+			return errs.Newf(errs.Unavailable, "%w: shards %s", engine.ErrNoOwner, strings.Join(without, ", "))
+		}
+	}
+}
+
+// Shards describes the shards of a cluster; nil when it is not open or has none.
+func (p *Plane) Shards(uid string) []provision.Shard {
+	c, ok := p.running.Load().byUID[uid]
+	if !ok || c.shared == nil {
+		return nil
+	}
+	var all []provision.Shard
+	for _, s := range c.shared.slots {
+		if shard := s.shard.Load(); shard != nil {
+			all = append(all, shard.Status())
+		}
+	}
+	return all
+}
+
+// HandOver gives the ownership of all shards to other members.
+func (p *Plane) HandOver(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, c := range p.running.Load().byUID {
+		if c.shared == nil {
+			continue
+		}
+		for i, s := range c.shared.slots {
+			shard := s.shard.Load()
+			if shard == nil {
+				continue
+			}
+			all.Go(func() {
+				if err := shard.HandOver(ctx); err != nil {
+					s.log.Warn("a shard could not be handed over; another member takes it when this one's lease has ended",
+						slog.Int("shard", i), slog.String("error", err.Error()))
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// Owned implements remote.Shards.
+func (p *Plane) Owned(uid string, shard int) (engine.Engine, engine.Owner, error) {
+	c, ok := p.running.Load().byUID[uid]
+	if !ok || c.shared == nil {
+		return nil, engine.Owner{}, engine.ErrNotOwner // not open here, or not yet
+	}
+	owned, owner, err := c.shared.engine.Owned(shard)
+	if err != nil {
+		return nil, owner, err
+	}
+	return &told{Engine: owned, broker: c.Broker}, owner, nil
+}
+
+// told is an engine whose topics are told by this member's own broker, which knows
+// the newest rules, and not by whoever calls.
+type told struct {
+	engine.Engine
+	broker *messaging.Broker
+}
+
+// CreateTopic implements engine.Topics.
+func (t *told) CreateTopic(ctx context.Context, id engine.TopicID, _ engine.TopicConfig) error {
+	return t.broker.Tell(ctx, t.Engine, id)
+}
+
+// ConfigureTopic implements engine.Topics.
+func (t *told) ConfigureTopic(ctx context.Context, id engine.TopicID, _ engine.TopicConfig) error {
+	return t.broker.Tell(ctx, t.Engine, id)
+}
+
+// CoordinatorOf returns the member that coordinates a consumer group; nobody where
+// there are no members.
+func (c *Cluster) CoordinatorOf(group groups.Key) engine.Owner {
+	if c.shared == nil {
+		return engine.Owner{}
+	}
+	return c.shared.slots[groups.JournalOf(group)%len(c.shared.slots)].Owner()
+}
+
+// OwnerOf returns the owner of a topic in a group; ok is false where there are no
+// members.
+func (c *Cluster) OwnerOf(id engine.TopicID) (owner engine.Owner, ok bool) {
+	if c.shared == nil {
+		return engine.Owner{}, false
+	}
+	return c.shared.engine.OwnerOf(id), true
+}

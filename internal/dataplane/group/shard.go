@@ -1,0 +1,35 @@
+package group
+
+import (
+	"freshet/internal/dataplane/provision"
+	"freshet/internal/engine/replicated"
+)
+
+// shard is a shard as dataplane wants it.
+type shard struct {
+	*replicated.Shard
+	number int
+	closed func()
+}
+
+// Health implements sharded.Shard.
+func (s *shard) Health() error { return s.Shard.Status().Err }
+
+// Close implements sharded.Shard.
+func (s *shard) Close() error {
+	s.closed()
+	return s.Shard.Close()
+}
+
+// Status implements dataplane.GroupShard.
+func (s *shard) Status() provision.Shard {
+	is := s.Shard.Status()
+	out := provision.Shard{Number: s.number, Owner: is.Owner.Member, Epoch: is.Owner.Epoch, Log: is.End}
+	for _, c := range is.Copies {
+		out.Copies = append(out.Copies, provision.Copy{Member: c.Member, Live: c.Live, Lag: c.Lag})
+	}
+	if is.Err != nil {
+		out.Problem = is.Err.Error()
+	}
+	return out
+}

@@ -1,0 +1,211 @@
+package sharded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"freshet/internal/engine"
+	"freshet/internal/engine/remote"
+)
+
+// Shard is a shard as this member has it.
+type Shard interface {
+	// Engine returns the shard's engine while this member is the owner, else
+	// engine.ErrNotOwner.
+	Engine() (engine.Engine, error)
+	// Owner returns who owns the shard as far as this member knows.
+	Owner() engine.Owner
+	// Health returns nil, or why this member's copy cannot be used.
+	Health() error
+	// Checkpoint copies the shard as this member has it.
+	Checkpoint(ctx context.Context, dir string) error
+	// Close gives the shard up.
+	Close() error
+}
+
+// Options configures an engine. Shards and Journals are required.
+type Options struct {
+	Cluster string // UID, for other members
+	Member  string // this one
+	Shards  []Shard
+	Remote  *remote.Client // nil: there are no other members
+	// Journals opens the journals that all members share.
+	Journals func(ctx context.Context, name string) (engine.Journal, error)
+	// Wait is how long a call waits for a shard to have an owner; 0 means 5 s.
+	Wait time.Duration
+}
+
+const (
+	defaultWait = 5 * time.Second
+	lookAgain   = 20 * time.Millisecond
+)
+
+// Engine is an engine.Engine over shards.
+type Engine struct {
+	opts   Options
+	shards []Shard
+
+	deadLetter atomic.Pointer[func(engine.TopicID)]
+	totals     clusterTotals
+
+	ctx    context.Context // ended by Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New makes the engine of a cluster; it owns the shards and closes them.
+func New(opts Options) *Engine {
+	if opts.Wait == 0 {
+		opts.Wait = defaultWait
+	}
+	e := &Engine{opts: opts, shards: opts.Shards}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	return e
+}
+
+// ShardOf returns the number of the shard that a topic belongs to.
+func (e *Engine) ShardOf(id engine.TopicID) int { return int(uint64(id) % uint64(len(e.shards))) } //nolint:gosec // less than the number of shards
+
+// Shards returns how many shards there are.
+func (e *Engine) Shards() int { return len(e.shards) }
+
+// OwnerOf returns the owner of a topic's shard as far as this member knows.
+func (e *Engine) OwnerOf(id engine.TopicID) engine.Owner { return e.shards[e.ShardOf(id)].Owner() }
+
+// Owner returns the owner of a shard as far as this member knows.
+func (e *Engine) Owner(shard int) engine.Owner { return e.shards[shard].Owner() }
+
+// Owned returns the engine of a shard while this member owns it. It makes the
+// engine tell of dead letters.
+func (e *Engine) Owned(shard int) (engine.Engine, engine.Owner, error) {
+	if shard < 0 || shard >= len(e.shards) {
+		return nil, engine.Owner{}, fmt.Errorf("%w: cluster %s has no shard %d", engine.ErrInvalid, e.opts.Cluster, shard)
+	}
+	owned, err := e.shards[shard].Engine()
+	return owned, e.shards[shard].Owner(), err
+}
+
+// place is where a call goes: what owned engines and remote shards have in common.
+type place interface {
+	engine.Topics
+	engine.Log
+	engine.Runs
+	engine.Subscriptions
+}
+
+// placeOf returns where a shard is now.
+func (e *Engine) placeOf(shard int) (place, error) {
+	owned, err := e.shards[shard].Engine()
+	if err == nil {
+		return owned, nil
+	}
+	if !errors.Is(err, engine.ErrNotOwner) && !errors.Is(err, engine.ErrNoOwner) {
+		return nil, err
+	}
+	owner := e.shards[shard].Owner()
+	if owner.Member == "" || owner.Member == e.opts.Member || e.opts.Remote == nil {
+		return nil, engine.ErrNoOwner
+	}
+	return e.opts.Remote.Shard(e.opts.Cluster, shard, owner), nil
+}
+
+// reading says that a call changes nothing, so that it can be made again whatever
+// became of it.
+type reading bool
+
+// call makes a call at the owner of a shard. It waits while there is none, and makes
+// the call again when the owner has changed and nothing has happened.
+func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(place) error) error {
+	var late <-chan time.Time
+	for {
+		at, err := e.placeOf(shard)
+		switch {
+		case err == nil:
+			if err = do(at); err == nil || !e.again(err, reads) {
+				return err
+			}
+		case !errors.Is(err, engine.ErrNoOwner):
+			return err
+		}
+		if late == nil {
+			timer := time.NewTimer(e.opts.Wait)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-late:
+			return fmt.Errorf("shard %d: %w", shard, err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-e.ctx.Done():
+			return engine.ErrClosed
+		}
+	}
+}
+
+// again says whether a call that failed may be made again.
+func (e *Engine) again(err error, reads reading) bool {
+	if _, refused := remote.Refused(err); refused {
+		return true
+	}
+	if !bool(reads) {
+		return false
+	}
+	// An engine closes when its member is no longer the owner.
+	return errors.Is(err, engine.ErrNotOwner) || errors.Is(err, remote.ErrUnreachable) ||
+		errors.Is(err, engine.ErrClosed) && e.ctx.Err() == nil
+}
+
+// Health returns nil while the shards that this member has can be used.
+func (e *Engine) Health() error {
+	if e.ctx.Err() != nil {
+		return engine.ErrClosed
+	}
+	var problems []error
+	for i, s := range e.shards {
+		err := s.Health()
+		if owned, none := s.Engine(); err == nil && none == nil {
+			err = owned.Health()
+		}
+		if err != nil && !errors.Is(err, engine.ErrNotOwner) {
+			problems = append(problems, fmt.Errorf("shard %d: %w", i, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Checkpoint copies the shards that this member has.
+func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
+	for i, s := range e.shards {
+		if err := s.Checkpoint(ctx, filepath.Join(dir, Folder(i))); err != nil {
+			return fmt.Errorf("copying shard %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Folder is the name of the folder of a shard's store.
+func Folder(shard int) string { return fmt.Sprintf("shard-%03d", shard) }
+
+// Close closes the shards.
+func (e *Engine) Close() error {
+	e.totals.mu.Lock() // nothing new begins
+	e.cancel()
+	e.totals.mu.Unlock()
+	e.work.Wait()
+	problems := make([]error, len(e.shards))
+	var closing sync.WaitGroup
+	for i, s := range e.shards {
+		closing.Go(func() { problems[i] = s.Close() })
+	}
+	closing.Wait()
+	return errors.Join(problems...)
+}

@@ -1,0 +1,149 @@
+package sharded_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/engine"
+	"freshet/internal/engine/sharded"
+)
+
+var keep = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
+
+// open opens shards in memory, owned here or elsewhere.
+func open(t *testing.T, elsewhere bool) *stack {
+	t.Helper()
+	s := &store{fs: vfs.NewCrashableMem(), elsewhere: elsewhere}
+	e, _ := s.Open(t).(*stack)
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("close: got error %v, want none", err)
+		}
+	})
+	return e
+}
+
+func put(t *testing.T, e engine.Engine, id engine.TopicID, payload string) engine.MessageID {
+	t.Helper()
+	out, err := e.Append(t.Context(), id, 0, []engine.Message{{Payload: []byte(payload), SchemaVersion: engine.NoSchema}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out[0].ID
+}
+
+func TestDeadLettersOfAnotherShard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, false)
+		for id := range engine.TopicID(2) {
+			if err := e.CreateTopic(t.Context(), id+1, keep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		config := engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 2, Lease: time.Second}
+		if err := e.CreateSubscription(t.Context(), 1, "s", config, engine.Position{}); err != nil {
+			t.Fatal(err)
+		}
+		put(t, e, 1, "bad")
+		if got, err := e.Receive(t.Context(), 1, "s", engine.ReceiveRequest{Max: 1}); err != nil || len(got) != 1 {
+			t.Fatalf("got %v and error %v, want one message", got, err)
+		}
+		letters, err := e.Read(t.Context(), 2, engine.ReadRequest{Max: 1, Wait: time.Minute})
+		if err != nil || len(letters) != 1 || string(letters[0].Payload) != "bad" || letters[0].Properties[0].Value != "1:0:0" {
+			t.Fatalf("got letters %+v and error %v, want a copy that names its origin", letters, err)
+		}
+		synctest.Wait()
+		stats, err := e.DescribeTopic(t.Context(), 1)
+		if err != nil || stats.Subscriptions[0].Backlog != 0 {
+			t.Errorf("got %+v and error %v, want no backlog", stats.Subscriptions, err)
+		}
+	})
+}
+
+// TestMessagesForACallerWhoIsGone cancels a receive at another member while its
+// messages are on the way: nobody waits for leases to end.
+func TestMessagesForACallerWhoIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, true)
+		if err := e.CreateTopic(t.Context(), 1, keep); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.CreateSubscription(t.Context(), 1, "s", engine.SubscriptionConfig{Lease: time.Hour}, engine.Position{}); err != nil {
+			t.Fatal(err)
+		}
+		for range 50 {
+			ctx, cancel := context.WithCancel(t.Context())
+			type result struct {
+				got []engine.Delivery
+				err error
+			}
+			results := make(chan result, 1)
+			go func() {
+				got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour})
+				results <- result{got, err}
+			}()
+			synctest.Wait() // it waits at the owner
+			go cancel()
+			put(t, e.parts[1], 1, "x")
+			r := <-results
+			if r.err != nil && !errors.Is(r.err, context.Canceled) {
+				t.Fatalf("got error %v, want none or that the call was cancelled", r.err)
+			}
+			if len(r.got) == 0 { // then somebody else gets it, at once
+				got, err := e.Receive(t.Context(), 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Minute})
+				if err != nil || len(got) != 1 {
+					t.Fatalf("got %v and error %v, want the message", got, err)
+				}
+				r.got = got
+			}
+			if err := e.Settle(t.Context(), 1, "s", []engine.Settlement{{ID: r.got[0].ID}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// moving is a shard whose owner changes.
+type moving struct {
+	shard
+	at atomic.Pointer[engine.Owner]
+}
+
+func (m *moving) Owner() engine.Owner { return *m.at.Load() }
+
+func (m *moving) Engine() (engine.Engine, error) {
+	if m.at.Load().Member != "a" {
+		return nil, engine.ErrNotOwner
+	}
+	return m.shard.owner.engines[m.number], nil
+}
+
+func TestCallsWaitForAnOwner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parts := open(t, false)
+		m := &moving{shard: shard{owner: &owner{engines: parts.parts}, number: 0}}
+		m.at.Store(&engine.Owner{})
+		e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{m}})
+		began := time.Now()
+		err := e.CreateTopic(t.Context(), 3, keep)
+		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 5*time.Second || waited > 6*time.Second {
+			t.Errorf("without an owner: got error %v after %s, want %v after 5s", err, waited, engine.ErrNoOwner)
+		}
+		time.AfterFunc(2*time.Second, func() { m.at.Store(&engine.Owner{Member: "a", Epoch: 2}) })
+		if err := e.CreateTopic(t.Context(), 3, keep); err != nil {
+			t.Errorf("with an owner after two seconds: got error %v, want none", err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package sharded
+
+import (
+	"context"
+
+	"freshet/internal/engine"
+)
+
+// AppendRun implements engine.Runs. Only the owner of the topic's shard can place
+// runs.
+func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run, sides func(first uint64) []engine.Side) (engine.Ticket, error) {
+	owned, err := e.shards[e.ShardOf(id)].Engine()
+	if err != nil {
+		return nil, err
+	}
+	return owned.AppendRun(ctx, id, partition, run, sides)
+}
+
+// ReadRuns implements engine.Runs.
+func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (more bool, err error)) (extent engine.Extent, err error) {
+	visited := false
+	see := visit
+	if visit != nil {
+		see = func(s *engine.Stored) (bool, error) {
+			visited = true
+			return visit(s)
+		}
+	}
+	err = e.call(ctx, e.ShardOf(id), true, func(at place) (err error) {
+		if visited {
+			return engine.ErrClosed // what was shown must not be shown again
+		}
+		extent, err = at.ReadRuns(ctx, id, partition, from, see)
+		return err
+	})
+	return extent, err
+}
+
+// Grown implements engine.Runs.
+func (e *Engine) Grown(ctx context.Context, marks []engine.Mark) error {
+	byShard := make(map[int][]engine.Mark)
+	for _, m := range marks {
+		shard := e.ShardOf(m.Topic)
+		byShard[shard] = append(byShard[shard], m)
+	}
+	if len(byShard) == 1 {
+		for shard, its := range byShard {
+			return e.grown(ctx, shard, its)
+		}
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := make(chan error, len(byShard))
+	for shard, its := range byShard {
+		go func() { first <- e.grown(waiting, shard, its) }()
+	}
+	if len(byShard) == 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	err := <-first
+	cancel()
+	for range len(byShard) - 1 {
+		<-first
+	}
+	return err
+}
+
+func (e *Engine) grown(ctx context.Context, shard int, marks []engine.Mark) error {
+	return e.call(ctx, shard, true, func(at place) error { return at.Grown(ctx, marks) })
+}
+
+// Find implements engine.Runs.
+func (e *Engine) Find(ctx context.Context, id engine.TopicID, partition int32, millis int64) (found engine.Found, err error) {
+	err = e.call(ctx, e.ShardOf(id), true, func(at place) (err error) {
+		found, err = at.Find(ctx, id, partition, millis)
+		return err
+	})
+	return found, err
+}
+
+// FindNewest implements engine.Runs.
+func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, partition int32) (found engine.Found, err error) {
+	err = e.call(ctx, e.ShardOf(id), true, func(at place) (err error) {
+		found, err = at.FindNewest(ctx, id, partition)
+		return err
+	})
+	return found, err
+}
+
+// Sides implements engine.Runs.
+func (e *Engine) Sides(ctx context.Context, id engine.TopicID, partition int32, prefix []byte, visit func(engine.Side) error) error {
+	return e.call(ctx, e.ShardOf(id), false, func(at place) error { return at.Sides(ctx, id, partition, prefix, visit) })
+}
+
+// Trim implements engine.Runs.
+func (e *Engine) Trim(ctx context.Context, id engine.TopicID, partition int32, before uint64) (first uint64, err error) {
+	err = e.call(ctx, e.ShardOf(id), false, func(at place) (err error) {
+		first, err = at.Trim(ctx, id, partition, before)
+		return err
+	})
+	return first, err
+}

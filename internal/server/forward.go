@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+
+	"freshet/internal/brokerhttp"
+	"freshet/internal/dataplane"
+	"freshet/internal/engine/remote"
+	"freshet/internal/errs"
+	"freshet/internal/names"
+	"freshet/internal/web"
+)
+
+// Requests for a topic that another member owns are sent on to that member's
+// internal port, with everything that the client sent, and its address. There they
+// are served like any other request, credentials and permissions included, and never
+// sent on again.
+
+// forwardPath is where members take requests of each other's clients. What the client
+// asked for stands in headers: a path must arrive as it was written.
+const (
+	forwardPath   = "/forward"
+	headerURI     = "Freshet-Request-Uri"
+	headerClient  = "Freshet-Client-Address"
+	headerRequest = "Freshet-Request-Id"
+)
+
+// ownerOf returns what sends a request to the owner of a topic; nil when it is to be
+// served here.
+func (s *server) ownerOf(c *dataplane.Cluster) func(*http.Request, names.Topic) brokerhttp.Sender {
+	if s.group == nil {
+		return nil
+	}
+	return func(r *http.Request, topic names.Topic) brokerhttp.Sender {
+		if r.Context().Value(forwardedKey{}) != nil {
+			return nil // one hop at most
+		}
+		id, ok := c.Broker.IDOf(r.Context(), topic)
+		if !ok {
+			return nil // there is no such topic, or it is made by this call
+		}
+		owner, ok := c.OwnerOf(id)
+		if !ok || owner.Member == "" || owner.Member == s.cfg.Members.Self {
+			return nil
+		}
+		return func(w http.ResponseWriter, r *http.Request) error { return s.forward(w, r, owner.Member) }
+	}
+}
+
+// forward sends a request to another member and its answer to the client. An error
+// means that nothing of it has left this server.
+func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) error {
+	client, base, err := s.callMember(member)
+	if err != nil {
+		return err
+	}
+	target, err := url.Parse(base + forwardPath)
+	if err != nil {
+		return err
+	}
+	var unreached error
+	proxy := httputil.ReverseProxy{
+		Transport: client.Transport, FlushInterval: -1,
+		ErrorLog: log.New(io.Discard, "", 0), // what is wrong is said below
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL, p.Out.Host = target, p.In.Host
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+				if values, ok := p.In.Header[name]; ok {
+					p.Out.Header[name] = values
+				}
+			}
+			p.Out.Header.Set(headerURI, p.In.RequestURI)
+			p.Out.Header.Set(headerClient, p.In.RemoteAddr)
+			p.Out.Header.Set(headerRequest, web.RecordOf(p.In.Context()).RequestID)
+		},
+		ModifyResponse: func(answer *http.Response) error {
+			for name := range w.Header() {
+				answer.Header.Del(name) // this server has set its own
+			}
+			return nil
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { unreached = err },
+	}
+	proxy.ServeHTTP(w, r)
+	if unreached == nil {
+		return nil
+	}
+	var dial *net.OpError
+	if errors.As(unreached, &dial) && dial.Op == "dial" {
+		return unreached
+	}
+	if r.Context().Err() == nil {
+		err = errs.Newf(errs.Unavailable, "%w (member %s)", remote.ErrUnreachable, member)
+		web.RecordOf(r.Context()).Fail(unreached)
+		brokerhttp.Refuse(w, r, err)
+	}
+	return nil
+}
+
+type forwardedKey struct{}
+
+// forwarded serves what other members send on. Only members reach it, so its headers
+// can be believed.
+func (s *server) forwarded() http.Handler {
+	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
+	served := web.MiddlewareUntil(bounded, s.access, nil, &s.ending)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked, err := url.ParseRequestURI(r.Header.Get(headerURI))
+		if err != nil {
+			http.Error(w, "request of a member has no address", http.StatusBadRequest)
+			return
+		}
+		r = r.Clone(context.WithValue(r.Context(), forwardedKey{}, true))
+		r.URL, r.RequestURI, r.RemoteAddr = asked, r.Header.Get(headerURI), r.Header.Get(headerClient)
+		if id := r.Header.Get(headerRequest); id != "" {
+			r.Header.Set(web.RequestIDHeader, id)
+		}
+		for _, name := range []string{headerURI, headerClient, headerRequest} {
+			r.Header.Del(name)
+		}
+		served.ServeHTTP(w, r)
+	})
+}

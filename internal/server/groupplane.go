@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"freshet/internal/dataplane"
+	datagroup "freshet/internal/dataplane/group"
+	"freshet/internal/engine/remote"
+	"freshet/internal/kinds/messagingcluster"
+)
+
+// handOverTime bounds how long shards are handed over when the server stops; what is
+// not by then another member takes when this one's lease has ended.
+const handOverTime = 3 * time.Second
+
+// openShared connects the data plane with the other members.
+func (s *server) openShared() (*datagroup.Group, error) {
+	if s.group == nil {
+		return nil, nil
+	}
+	log, err := s.group.log.Connect("data plane")
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the log of messages: %w", err)
+	}
+	return datagroup.New(datagroup.Options{
+		Self: s.cfg.Members.Self, Members: s.memberNames(), Live: s.liveMembers,
+		Etcd: s.etcd, Session: s.group.members.Session, Alive: s.group.members.Alive, Prefix: s.cfg.Etcd.Prefix,
+		Log: log, Call: s.callMember, Logger: s.log,
+	})
+}
+
+func (s *server) liveMembers() []string {
+	var names []string
+	for _, record := range s.group.members.Live() {
+		names = append(names, record.Name)
+	}
+	return names
+}
+
+// callMember returns what calls a member, and where it is.
+func (s *server) callMember(name string) (via *http.Client, url string, err error) {
+	client, ok := s.group.network.Client(name)
+	if !ok {
+		return nil, "", fmt.Errorf("there is no member %q in members.list", name)
+	}
+	return client, s.group.network.URL(name, ""), nil
+}
+
+// sharePlane lets the other members use this one's shards, and follows which clusters
+// should run.
+func (s *server) sharePlane(shared *datagroup.Group) {
+	if shared == nil {
+		return
+	}
+	s.group.plane = datagroup.NewPlane(s.plane, shared)
+	s.group.internal.handle(remote.Path, remote.NewServer(s.plane, s.log))
+	s.group.internal.handle(datagroup.ReleasePath, s.group.plane.Releases())
+	s.group.internal.handle(forwardPath, s.forwarded())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	s.group.opened = make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.group.plane.Follow(ctx, s.group.opened)
+	}()
+	s.closers = append(s.closers, func() error {
+		cancel()
+		<-ended
+		return nil
+	})
+}
+
+// clusterPlane is where clusters run.
+func (s *server) clusterPlane() messagingcluster.Plane {
+	if s.group != nil {
+		return s.group.plane
+	}
+	return s.plane
+}
+
+// handOver gives this member's shards to others.
+func (s *server) handOver(ctx context.Context) {
+	if s.group == nil || s.plane == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOverTime)
+	defer cancel()
+	s.plane.HandOver(ctx)
+}
+
+// awaitOpened waits until this member has opened what should run.
+func (s *server) awaitOpened(ctx context.Context) error {
+	text := "its clusters"
+	s.waits.Store(&text)
+	select {
+	case <-s.group.opened:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var _ messagingcluster.Plane = (*dataplane.Plane)(nil)

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strconv"
+
+	"freshet/internal/dataplane"
+	"freshet/internal/engine"
+	"freshet/internal/groups"
+	"freshet/internal/streamapi"
+)
+
+// streamMembers is the group as clients of the stream protocol see it; nil for a server
+// that is alone.
+func (s *server) streamMembers(c *dataplane.Cluster) streamapi.Members {
+	if s.group == nil {
+		return nil
+	}
+	return clusterMembers{s, c}
+}
+
+// clusterMembers are the members with the shards of one cluster.
+type clusterMembers struct {
+	s       *server
+	cluster *dataplane.Cluster
+}
+
+// node is the number of a member; -1 when there is none of the name.
+func (m clusterMembers) node(name string) int32 {
+	for i, member := range m.s.cfg.Members.List {
+		if member.Name == name {
+			return int32(i) + 1
+		}
+	}
+	return -1
+}
+
+// Self implements streamapi.Members.
+func (m clusterMembers) Self() int32 { return m.node(m.s.cfg.Members.Self) }
+
+// Nodes implements streamapi.Members.
+func (m clusterMembers) Nodes(secured bool) []streamapi.Node {
+	var nodes []streamapi.Node
+	for _, record := range m.s.group.members.Live() {
+		address := record.Stream
+		if secured {
+			address = record.StreamTLS
+		}
+		host, port, err := net.SplitHostPort(address)
+		number, wrong := strconv.ParseInt(port, 10, 32)
+		if err != nil || wrong != nil {
+			continue // it does not serve clients of this kind
+		}
+		nodes = append(nodes, streamapi.Node{ID: m.node(record.Name), Host: host, Port: int32(number)})
+	}
+	slices.SortFunc(nodes, func(a, b streamapi.Node) int { return cmp.Compare(a.ID, b.ID) })
+	return nodes
+}
+
+// Leader implements streamapi.Members.
+func (m clusterMembers) Leader(topic engine.TopicID) (node, epoch int32) {
+	owner, _ := m.cluster.OwnerOf(topic)
+	return m.node(owner.Member), int32(owner.Epoch) //nolint:gosec // changes of owner are far fewer
+}
+
+// Coordinator implements streamapi.Members.
+func (m clusterMembers) Coordinator(group groups.Key) int32 {
+	return m.node(m.cluster.CoordinatorOf(group).Member)
+}

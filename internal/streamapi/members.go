@@ -1,0 +1,108 @@
+package streamapi
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/engine"
+	"freshet/internal/groups"
+	"freshet/internal/messaging"
+)
+
+// nodeID is the one broker's where there is no group.
+const nodeID = 1
+
+// Members is the group of members that a cluster runs on
+// (docs/spec/stream.md#members).
+type Members interface {
+	// Self is the node id of this member.
+	Self() int32
+	// Nodes are the members that serve clients, by node id, with their addresses for
+	// clients of plain or of secured listeners.
+	Nodes(secured bool) []Node
+	// Leader returns the node that owns a topic and its epoch; -1 for nobody.
+	Leader(topic engine.TopicID) (node, epoch int32)
+	// Coordinator returns the node that coordinates a group; -1 for nobody.
+	Coordinator(group groups.Key) int32
+}
+
+// Node is a member as clients see it.
+type Node struct {
+	ID   int32
+	Host string
+	Port int32
+}
+
+// self is the node id of this server.
+func (c *call) self() int32 {
+	if members := c.session.cluster.Members; members != nil {
+		return members.Self()
+	}
+	return nodeID
+}
+
+// nodes are the brokers that a client of this connection can go to. This one always
+// is among them, at the address that the client came to.
+func (c *call) nodes() []Node {
+	host, port := c.conn.advertised()
+	self := Node{ID: c.self(), Host: host, Port: port}
+	members := c.session.cluster.Members
+	if members == nil {
+		return []Node{self}
+	}
+	nodes := []Node{self}
+	for _, node := range members.Nodes(c.conn.listener.TLS != nil) {
+		if node.ID != self.ID {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// leader is where a topic is, -1 for nowhere.
+func (c *call) leader(topic *messaging.StreamTopic) (node, epoch int32) {
+	if members := c.session.cluster.Members; members != nil {
+		return members.Leader(engine.TopicID(topic.ID()))
+	}
+	return nodeID, 0
+}
+
+// leads says whether a topic is here, and whether that is what the client knows: an
+// epoch of -1 is nothing.
+func (c *call) leads(topic *messaging.StreamTopic, epoch int32) error {
+	node, current := c.leader(topic)
+	switch {
+	case node < 0:
+		return engine.ErrNoOwner
+	case node != c.self():
+		return engine.ErrNotOwner
+	case epoch > current:
+		return errEpoch
+	case epoch >= 0 && epoch < current:
+		return errFenced
+	}
+	return nil
+}
+
+// replicas is where the partitions of a topic are served.
+func replicas(leader int32) []int32 {
+	if leader < 0 {
+		return []int32{}
+	}
+	return []int32{leader}
+}
+
+// coordinatorOf fills in where a group is coordinated, if it is anywhere that the
+// client can reach.
+func (c *call) coordinatorOf(group string, row *kmsg.FindCoordinatorResponseCoordinator) bool {
+	at := c.self()
+	if members := c.session.cluster.Members; members != nil {
+		at = members.Coordinator(c.group(group))
+	}
+	for _, node := range c.nodes() {
+		if node.ID == at {
+			row.NodeID, row.Host, row.Port = node.ID, node.Host, node.Port
+			return true
+		}
+	}
+	return false
+}
