@@ -1,13 +1,7 @@
 package client_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"freshet/client"
 	"freshet/test/testserver"
@@ -21,41 +15,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	testserver.Main(runner(func() int {
-		code, err := withServer(m)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return code
-	}), &binary)
-}
-
-type runner func() int
-
-func (r runner) Run() int { return r() }
-
-// withServer runs the tests beside a server. Examples find it by the environment,
-// as programs do.
-func withServer(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "freshet-client-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if server, err = testserver.Start(context.Background(), binary, dir, testserver.Options{Stream: true}); err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, server.Stop(time.Minute)) }()
-	for name, value := range map[string]string{
-		"FRESHET_URL": server.URL, "FRESHET_TOKEN_FILE": filepath.Join(server.DataDir, "admin.token"),
-		"FRESHET_CREDENTIALS_FILE": filepath.Join(server.DataDir, "admin.json"),
-	} {
-		if err := os.Setenv(name, value); err != nil {
-			return 0, err
-		}
-	}
-	return m.Run(), nil
+	testserver.MainServer(m, &binary, &server, testserver.Options{Stream: true})
 }
 
 // live returns a client of the real server.

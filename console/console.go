@@ -8,12 +8,15 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,9 +33,25 @@ const Root = "/console"
 // policy lets the page load its own files and call its own server, and nothing
 // else. Strings become markup or scripts through these Trusted Types policies only:
 // lit-html's (constant templates), and those that the API reference needs.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+//
+// The one style sheet that is written into the page is named by its hash.
+var policy = "default-src 'none'; script-src 'self'; style-src 'self' '" + hashOf("static/first.css") + "'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types lit-html console-vendor console-inert dompurify default"
+
+// hashOf names a file of ours as a policy does.
+func hashOf(name string) string {
+	sum := sha256.Sum256(mustRead(name))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func mustRead(name string) []byte {
+	body, err := files.ReadFile(name)
+	if err != nil {
+		panic("the console's embedded files cannot be read: " + err.Error()) // they are part of the program
+	}
+	return body
+}
 
 // asset is one file as it is sent.
 type asset struct {
@@ -60,10 +79,7 @@ var embedded = sync.OnceValue(func() *pages {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		body, err := files.ReadFile(name)
-		if err != nil {
-			return err
-		}
+		body := mustRead(name)
 		all.Write(fmt.Appendf(nil, "%s %d\n", name, len(body)))
 		all.Write(body)
 		c.assets[strings.TrimPrefix(name, "static/")] = newAsset(name, body)
@@ -77,23 +93,34 @@ var embedded = sync.OnceValue(func() *pages {
 	return c
 })
 
-// fill gives the page the place of its files, and has the browser ask for the
-// modules of every view at once instead of one after the other.
+// fill gives the page the place of its files, what it is first painted with, and has
+// the browser ask at once for all modules that it begins with, instead of for one
+// after the other.
 func (c *pages) fill(page []byte) []byte {
 	var preload strings.Builder
-	for _, dir := range []string{"static/lib", "static/vendor/lit-html"} {
-		entries, err := files.ReadDir(dir)
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
-			if strings.HasSuffix(e.Name(), ".js") {
-				fmt.Fprintf(&preload, "<link rel=\"modulepreload\" href=\"%s\">\n", c.root+strings.TrimPrefix(dir, "static/")+"/"+e.Name())
+	for _, name := range imported("app.js") {
+		fmt.Fprintf(&preload, "<link rel=\"modulepreload\" href=\"%s\">\n", c.root+name)
+	}
+	page = bytes.ReplaceAll(page, []byte("<!-- preload -->\n"), []byte(preload.String()))
+	page = bytes.ReplaceAll(page, []byte("{{first.css}}"), mustRead("static/first.css"))
+	page = bytes.ReplaceAll(page, []byte("{{icon.svg}}"), bytes.TrimSpace(mustRead("static/icon.svg")))
+	return bytes.ReplaceAll(page, []byte("{{root}}"), []byte(c.root))
+}
+
+var importing = regexp.MustCompile(`(?m)^(?:import|export)[^'"\n]*?(?:from )?['"](\.[^'"]+)['"]`)
+
+// imported lists the modules that a module is made of, and it itself: what it imports
+// only when something is opened is not among them.
+func imported(name string) []string {
+	list := []string{name}
+	for i := 0; i < len(list); i++ {
+		for _, m := range importing.FindAllSubmatch(mustRead("static/"+list[i]), -1) {
+			if next := path.Join(path.Dir(list[i]), string(m[1])); !slices.Contains(list, next) {
+				list = append(list, next)
 			}
 		}
 	}
-	page = bytes.ReplaceAll(page, []byte("<!-- preload -->\n"), []byte(preload.String()))
-	return bytes.ReplaceAll(page, []byte("{{root}}"), []byte(c.root))
+	return list
 }
 
 func newAsset(name string, body []byte) *asset {

@@ -107,7 +107,7 @@ func TestCompressedAndNotSentTwice(t *testing.T) {
 // The policy has to stay as strict as it is.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
-	for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "connect-src 'self';", "frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'"} {
+	for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self' 'sha256-", "connect-src 'self';", "frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'"} {
 		if !strings.Contains(policy, want) {
 			t.Errorf("the policy %q does not have %s", policy, want)
 		}

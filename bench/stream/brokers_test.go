@@ -15,45 +15,38 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
-	"freshet/bench/process"
 	"freshet/test/testserver"
 )
 
 // broker is a server of the protocol, in a process of its own.
 type broker struct {
-	name string
-	pid  int
-	opts []kgo.Opt // that every client of it needs
+	name    string
+	pid     int
+	address string
+	opts    []kgo.Opt // that every client of it needs
+
+	// Ours alone.
+	token     string
+	http, ops string
 }
 
-func (k *broker) client(b *testing.B, opts ...kgo.Opt) *kgo.Client {
-	b.Helper()
-	c, err := kgo.NewClient(append(append([]kgo.Opt{kgo.ClientID("bench"), kgo.RetryTimeout(time.Minute)}, k.opts...), opts...)...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(c.Close)
-	return c
+func (k *broker) client(opts ...kgo.Opt) (*kgo.Client, error) {
+	all := append([]kgo.Opt{kgo.ClientID("bench"), kgo.RetryTimeout(time.Minute), kgo.SeedBrokers(k.address)}, k.opts...)
+	return kgo.NewClient(append(all, opts...)...)
 }
 
-func (k *broker) cpu(b *testing.B) time.Duration {
+func startFreshet(b *testing.B) *broker {
 	b.Helper()
-	d, err := process.CPU(k.pid)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return d
-}
-
-func startFreshet(b *testing.B) (*broker, *testserver.Server) {
-	b.Helper()
-	s, err := testserver.Start(b.Context(), binary, b.TempDir(), testserver.Options{Stream: true})
+	s, err := testserver.Start(b.Context(), freshet, b.TempDir(), testserver.Options{Stream: true})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(s.Kill)
 	mechanism := plain.Auth{User: "bench", Pass: s.Token}.AsMechanism()
-	return &broker{name: "Freshet", pid: s.PID(), opts: []kgo.Opt{kgo.SeedBrokers(s.Stream), kgo.SASL(mechanism)}}, s
+	return &broker{
+		name: "Freshet", pid: s.PID(), address: s.Stream, opts: []kgo.Opt{kgo.SASL(mechanism)},
+		token: s.Token, http: s.URL, ops: s.Ops,
+	}
 }
 
 // startKafka runs Apache Kafka by hack/kafka-peer.sh; FRESHET_BENCH_KAFKA is its
@@ -84,10 +77,14 @@ func startKafka(b *testing.B, script, name string, settings ...string) *broker {
 		<-ended
 		_ = log.Close()
 	})
-	k := &broker{name: name, pid: cmd.Process.Pid, opts: []kgo.Opt{kgo.SeedBrokers(fmt.Sprintf("127.0.0.1:%d", port))}}
+	k := &broker{name: name, pid: cmd.Process.Pid, address: fmt.Sprintf("127.0.0.1:%d", port)}
 	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute) // libraries may have to be fetched
 	defer cancel()
-	c := k.client(b, kgo.RetryTimeout(time.Second))
+	c, err := k.client(kgo.RetryTimeout(time.Second))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
 	for {
 		if err = c.Ping(ctx); err == nil {
 			return k

@@ -3,169 +3,272 @@ package stream
 import (
 	"bytes"
 	"cmp"
-	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
-	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// preparing is the time, and the broker's processor time, that a row spent before
-// what it measures.
-var preparing, preparingCPU time.Duration
-
-// prepare leaves what f does out of the measurement.
-func prepare(b *testing.B, k *broker, f func()) {
-	b.Helper()
-	began, cpu := time.Now(), k.cpu(b)
-	f()
-	preparing, preparingCPU = preparing+time.Since(began), preparingCPU+k.cpu(b)-cpu
-}
-
 // load is what producers write.
 type load struct {
 	records, size, batch, producers int
 	codec                           kgo.CompressionCodec
+	atOnce                          bool // without waiting for company
 }
 
 func produceRow(name string, l load) row {
-	return row{name, func(b *testing.B, k *broker, topic string) (int, time.Duration) {
+	return everywhere(name, func(t *turn) (outcome, error) {
 		var clients []*kgo.Client
-		prepare(b, k, func() { clients = l.connect(b, k, topic) })
-		l.produce(b, clients)
-		return l.records, 0
-	}}
+		err := t.prepare(func() (err error) { clients, err = l.connect(t); return err })
+		if err == nil {
+			err = l.produce(t, clients)
+		}
+		return outcome{records: l.records}, err
+	})
 }
 
 // connect makes the topic and the producers, and has each of them ready.
-func (l *load) connect(b *testing.B, k *broker, topic string) []*kgo.Client {
-	b.Helper()
-	if _, err := kadm.NewClient(k.client(b)).CreateTopic(b.Context(), 1, 1, nil, topic); err != nil {
-		b.Fatalf("%s: creating %s: %v", k.name, topic, err)
+func (l *load) connect(t *turn) ([]*kgo.Client, error) {
+	admin, err := t.client()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := kadm.NewClient(admin).CreateTopic(t.ctx, 1, 1, nil, t.topic); err != nil {
+		return nil, fmt.Errorf("creating %s: %w", t.topic, err)
+	}
+	linger := 5 * time.Millisecond
+	if l.atOnce {
+		linger = 0
 	}
 	clients := make([]*kgo.Client, l.producers)
 	for i := range clients {
-		clients[i] = k.client(b, kgo.DefaultProduceTopic(topic), kgo.ProducerBatchMaxBytes(int32(l.batch)),
-			kgo.ProducerLinger(5*time.Millisecond), kgo.ProducerBatchCompression(l.codec), kgo.MaxBufferedRecords(50_000))
-		if err := clients[i].ProduceSync(b.Context(), &kgo.Record{Value: []byte("first")}).FirstErr(); err != nil {
-			b.Fatalf("%s: %v", k.name, err)
+		clients[i], err = t.client(kgo.DefaultProduceTopic(t.topic), kgo.ProducerBatchMaxBytes(int32(l.batch)),
+			kgo.ProducerLinger(linger), kgo.ProducerBatchCompression(l.codec), kgo.MaxBufferedRecords(50_000))
+		if err != nil {
+			return nil, err
 		}
 	}
-	return clients
+	return clients, each(len(clients), func(i int) error {
+		return clients[i].ProduceSync(t.ctx, &kgo.Record{Value: []byte("first")}).FirstErr()
+	})
 }
 
 // produce writes the records, all of them acknowledged when it returns. They are
 // half as large when compressed.
-func (l *load) produce(b *testing.B, clients []*kgo.Client) {
-	b.Helper()
+func (l *load) produce(t *turn, clients []*kgo.Client) error {
 	value := bytes.Repeat([]byte("x"), l.size)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range l.size / 2 {
 		value[i] = byte(r.Uint32())
 	}
-	var group sync.WaitGroup
-	for _, c := range clients {
-		group.Go(func() {
-			for range l.records / len(clients) {
-				c.Produce(b.Context(), &kgo.Record{Value: value}, func(_ *kgo.Record, err error) {
-					if err != nil {
-						b.Error(err)
+	return each(len(clients), func(i int) error {
+		failed := make(chan error, 1)
+		for range l.records / len(clients) {
+			clients[i].Produce(t.ctx, &kgo.Record{Value: value}, func(_ *kgo.Record, err error) {
+				if err != nil {
+					select {
+					case failed <- err:
+					default:
 					}
-				})
-			}
-			if err := c.Flush(b.Context()); err != nil {
-				b.Error(err)
-			}
-		})
-	}
-	group.Wait()
+				}
+			})
+		}
+		if err := clients[i].Flush(t.ctx); err != nil {
+			return err
+		}
+		select {
+		case err := <-failed:
+			return err
+		default:
+			return nil
+		}
+	})
+}
+
+// percentiles are the median and the 99th of some times.
+func percentiles(times []time.Duration) (p50, p99 time.Duration) {
+	slices.SortFunc(times, cmp.Compare[time.Duration])
+	return times[len(times)/2], times[len(times)*99/100]
 }
 
 // singleRow has every producer wait for each record.
-func singleRow(name string, producers, each int) row {
-	return row{name, func(b *testing.B, k *broker, topic string) (int, time.Duration) {
+func singleRow(name string, producers, count int) row {
+	return everywhere(name, func(t *turn) (outcome, error) {
 		l := load{producers: producers, batch: 16 << 10}
 		var clients []*kgo.Client
-		prepare(b, k, func() { clients = l.connect(b, k, topic) })
-		value := bytes.Repeat([]byte("x"), 1024)
-		times := make([]time.Duration, producers*each)
-		var group sync.WaitGroup
-		for n, c := range clients {
-			group.Go(func() {
-				for i := range each {
-					began := time.Now()
-					done := make(chan error, 1)
-					c.TryProduce(b.Context(), &kgo.Record{Value: value}, func(_ *kgo.Record, err error) { done <- err })
-					_ = c.Flush(b.Context()) // it does not linger
-					if err := <-done; err != nil {
-						b.Error(err)
-					}
-					times[n*each+i] = time.Since(began)
-				}
-			})
+		if err := t.prepare(func() (err error) { clients, err = l.connect(t); return err }); err != nil {
+			return outcome{}, err
 		}
-		group.Wait()
-		slices.SortFunc(times, cmp.Compare[time.Duration])
-		return producers * each, times[len(times)/2]
-	}}
+		value := bytes.Repeat([]byte("x"), 1024)
+		times := make([]time.Duration, producers*count)
+		err := each(producers, func(n int) error {
+			for i := range count {
+				began := time.Now()
+				done := make(chan error, 1)
+				clients[n].TryProduce(t.ctx, &kgo.Record{Value: value}, func(_ *kgo.Record, err error) { done <- err })
+				_ = clients[n].Flush(t.ctx) // it does not linger
+				if err := <-done; err != nil {
+					return err
+				}
+				times[n*count+i] = time.Since(began)
+			}
+			return nil
+		})
+		got := outcome{records: producers * count}
+		got.p50, got.p99 = percentiles(times)
+		return got, err
+	})
+}
+
+// consume takes so many records of the turn's topic.
+func consume(t *turn, c *kgo.Client, records int, see func(*kgo.Record)) error {
+	for got := 0; got < records; {
+		fetches := c.PollFetches(t.ctx)
+		if err := fetches.Err(); err != nil {
+			return fmt.Errorf("consuming: %d records, then %w", got, err)
+		}
+		got += fetches.NumRecords()
+		if see != nil {
+			fetches.EachRecord(see)
+		}
+	}
+	return nil
 }
 
 func consumeRow(name string, l load) row {
-	return row{name, func(b *testing.B, k *broker, topic string) (int, time.Duration) {
-		prepare(b, k, func() { l.produce(b, l.connect(b, k, topic)) })
-		c := k.client(b, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-		ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
-		defer cancel()
-		for got := 0; got < l.records; {
-			fetches := c.PollFetches(ctx)
-			if err := fetches.Err(); err != nil {
-				b.Fatalf("%s: consuming: got %d records, then %v", k.name, got, err)
+	return everywhere(name, func(t *turn) (outcome, error) {
+		err := t.prepare(func() error {
+			clients, err := l.connect(t)
+			if err != nil {
+				return err
 			}
-			got += fetches.NumRecords()
+			return l.produce(t, clients)
+		})
+		if err != nil {
+			return outcome{}, err
 		}
-		return l.records, 0
-	}}
+		c, err := t.client(kgo.ConsumeTopics(t.topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		if err != nil {
+			return outcome{}, err
+		}
+		return outcome{records: l.records}, consume(t, c, l.records, nil)
+	})
+}
+
+// tailRow has a consumer read what producers write, while they do.
+func tailRow(name string, l load) row {
+	return everywhere(name, func(t *turn) (outcome, error) {
+		clients, c, err := l.connectBoth(t)
+		if err != nil {
+			return outcome{}, err
+		}
+		produced := make(chan error, 1)
+		go func() { produced <- l.produce(t, clients) }()
+		if err := consume(t, c, l.records, nil); err != nil {
+			return outcome{}, err
+		}
+		return outcome{records: l.records}, <-produced
+	})
+}
+
+// connectBoth makes producers, and a consumer that has read all there is.
+func (l *load) connectBoth(t *turn) (clients []*kgo.Client, c *kgo.Client, err error) {
+	err = t.prepare(func() error {
+		if clients, err = l.connect(t); err != nil {
+			return err
+		}
+		if c, err = t.client(kgo.ConsumeTopics(t.topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())); err != nil {
+			return err
+		}
+		return consume(t, c, l.producers, nil)
+	})
+	return clients, c, err
+}
+
+// endToEndRow times records from before they are given to the producer to when the
+// consumer has them, at a rate.
+func endToEndRow(name string, rate int, length time.Duration) row {
+	return everywhere(name, func(t *turn) (outcome, error) {
+		l := load{producers: 1, batch: 16 << 10, atOnce: true}
+		clients, c, err := l.connectBoth(t)
+		if err != nil {
+			return outcome{}, err
+		}
+		const tick = 5 * time.Millisecond
+		records := rate * int(length/tick) / int(time.Second/tick)
+		produced := make(chan error, 1)
+		go func() {
+			ticker := time.NewTicker(tick)
+			defer ticker.Stop()
+			for sent := 0; sent < records; <-ticker.C {
+				for range rate / int(time.Second/tick) {
+					value := binary.BigEndian.AppendUint64(make([]byte, 0, 100), uint64(time.Now().UnixNano()))
+					clients[0].Produce(t.ctx, &kgo.Record{Value: value[:100]}, nil)
+					sent++
+				}
+			}
+			produced <- clients[0].Flush(t.ctx)
+		}()
+		times := make([]time.Duration, 0, records)
+		err = consume(t, c, records, func(r *kgo.Record) {
+			times = append(times, time.Duration(time.Now().UnixNano()-int64(binary.BigEndian.Uint64(r.Value))))
+		})
+		if err != nil {
+			return outcome{}, err
+		}
+		got := outcome{records: records}
+		got.p50, got.p99 = percentiles(times)
+		return got, <-produced
+	})
 }
 
 // commitRow has consumers, each of a group of its own, commit again and again.
-func commitRow(name string, consumers, each int) row {
-	return row{name, func(b *testing.B, k *broker, topic string) (int, time.Duration) {
+func commitRow(name string, consumers, count int) row {
+	return everywhere(name, func(t *turn) (outcome, error) {
 		l := load{producers: 1, batch: 16 << 10}
 		admins := make([]*kadm.Client, consumers)
-		commit := func(n int, offset int64) {
+		commit := func(n int, offset int64) error {
 			offsets := make(kadm.Offsets)
-			offsets.Add(kadm.Offset{Topic: topic, Partition: 0, At: offset, LeaderEpoch: -1})
-			res, err := admins[n].CommitOffsets(b.Context(), fmt.Sprintf("%s-%d", topic, n), offsets)
-			if err == nil {
-				err = res.Error()
-			}
+			offsets.Add(kadm.Offset{Topic: t.topic, Partition: 0, At: offset, LeaderEpoch: -1})
+			res, err := admins[n].CommitOffsets(t.ctx, fmt.Sprintf("%s-%d", t.topic, n), offsets)
 			if err != nil {
-				b.Error(err)
+				return err
 			}
+			return res.Error()
 		}
-		prepare(b, k, func() {
-			l.connect(b, k, topic)
-			var group sync.WaitGroup
+		err := t.prepare(func() error {
+			if _, err := l.connect(t); err != nil {
+				return err
+			}
 			for n := range admins {
-				admins[n] = kadm.NewClient(k.client(b))
-				group.Go(func() { commit(n, 0) })
-			}
-			group.Wait()
-		})
-		var group sync.WaitGroup
-		for n := range admins {
-			group.Go(func() {
-				for i := range each {
-					commit(n, int64(i))
+				c, err := t.client()
+				if err != nil {
+					return err
 				}
-			})
+				admins[n] = kadm.NewClient(c)
+			}
+			return each(consumers, func(n int) error { return commit(n, 0) })
+		})
+		if err != nil {
+			return outcome{}, err
 		}
-		group.Wait()
-		return consumers * each, 0
-	}}
+		times := make([]time.Duration, consumers*count)
+		err = each(consumers, func(n int) error {
+			for i := range count {
+				began := time.Now()
+				if err := commit(n, int64(i)); err != nil {
+					return err
+				}
+				times[n*count+i] = time.Since(began)
+			}
+			return nil
+		})
+		got := outcome{records: consumers * count}
+		got.p50, got.p99 = percentiles(times)
+		return got, err
+	})
 }

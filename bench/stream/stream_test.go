@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,22 +21,44 @@ import (
 
 const rounds = 3
 
-var binary string
+var freshet string // the binary
 
-func TestMain(m *testing.M) { testserver.Main(m, &binary) }
+func TestMain(m *testing.M) { testserver.Main(m, &freshet) }
 
-// sample is what one turn of a row cost.
-type sample struct {
-	records int
-	took    time.Duration
-	cpu     time.Duration
-	middle  time.Duration // of single calls; 0 where there are none
+// outcome is what a turn did.
+type outcome struct {
+	records  int
+	p50, p99 time.Duration // of single calls or records; 0 where none are timed
+	note     string
 }
 
-// row is something that clients do, with every broker in turn.
+// sample is what a turn did and cost.
+type sample struct {
+	outcome
+	took, cpu time.Duration
+}
+
+// row is something that clients do, with every side in turn.
 type row struct {
+	name  string
+	sides func(brokers []*broker) []side
+}
+
+// side is one of those that a row compares.
+type side struct {
 	name string
-	do   func(b *testing.B, k *broker, topic string) (records int, middle time.Duration)
+	k    *broker
+	do   func(t *turn) (outcome, error)
+}
+
+// everywhere is a row that is the same at every broker.
+func everywhere(name string, do func(t *turn) (outcome, error)) row {
+	return row{name, func(brokers []*broker) (all []side) {
+		for _, k := range brokers {
+			all = append(all, side{k.name, k, do})
+		}
+		return all
+	}}
 }
 
 var rows = []row{
@@ -50,54 +73,86 @@ var rows = []row{
 	singleRow("produce one at a time, 64 producers", 64, 200),
 	consumeRow("consume 100 B from the start", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
 	consumeRow("consume 1 KiB from the start", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1}),
+	tailRow("produce and consume at the tail, 100 B", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
+	endToEndRow("end to end, 10,000 records/s of 100 B", 10_000, 3*time.Second),
 	commitRow("commit offsets, 64 consumers", 64, 150),
+	httpRow("consume and acknowledge over HTTP, 100 B", 16, 6_000),
+	heartbeatRow("heartbeats, 1,000 groups of 10 members, every 3 s", 1_000, 10),
+	idleRow("10,000 idle connections", 10_000),
 }
 
-// BenchmarkStream prints a table: medians of the rounds.
+// BenchmarkStream prints a table: medians of the rounds. A row that fails is
+// said to have, and the others go on.
 func BenchmarkStream(b *testing.B) {
-	own, _ := startFreshet(b)
+	own := startFreshet(b)
 	brokers := []*broker{own}
 	if script := os.Getenv("FRESHET_BENCH_KAFKA"); script != "" {
 		brokers = append(brokers, startKafka(b, script, "Kafka"), startKafka(b, script, "Kafka, flush.messages=1", "flush.messages=1"))
 	} else {
 		fmt.Println("Apache Kafka is NOT MEASURED: FRESHET_BENCH_KAFKA does not name hack/kafka-peer.sh")
 	}
-	only := os.Getenv("FRESHET_BENCH_ROWS")
+	fmt.Printf("load of the machine before: %s\n", machineLoad())
+	wanted := strings.Split(os.Getenv("FRESHET_BENCH_ROWS"), ";")
 	for b.Loop() {
 		for i := range rows {
-			if strings.Contains(rows[i].name, only) {
-				measure(b, i, brokers)
+			if !slices.ContainsFunc(wanted, func(part string) bool { return strings.Contains(rows[i].name, part) }) {
+				continue
+			}
+			if err := measure(b, i, brokers); err != nil {
+				fmt.Printf("\n%s: NOT MEASURED: %v\n", rows[i].name, err)
+				b.Errorf("%s: %v", rows[i].name, err)
+			}
+			if dir := os.Getenv("FRESHET_BENCH_PROFILES"); dir != "" {
+				if err := profile(b, i, own, filepath.Join(dir, fmt.Sprintf("stream-%d.pprof", i))); err != nil {
+					b.Error(err)
+				}
 			}
 		}
 	}
+	fmt.Printf("\nload of the machine behind: %s\n", machineLoad())
 	b.ReportMetric(0, "ns/op")
 }
 
+// machineLoad is what the system says of the last minutes.
+func machineLoad() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if fields := strings.Fields(string(text)); err == nil && len(fields) > 2 {
+		return strings.Join(fields[:3], " ")
+	}
+	return "not known"
+}
+
 // measure runs a row and prints what came of it.
-func measure(b *testing.B, i int, brokers []*broker) {
+func measure(b *testing.B, i int, brokers []*broker) error {
 	b.Helper()
-	r := &rows[i]
-	samples := make([][]sample, len(brokers))
+	sides := rows[i].sides(brokers)
+	samples := make([][]sample, len(sides))
 	for round := range rounds + 1 {
-		for n, k := range brokers {
-			before, began := k.cpu(b), time.Now()
-			preparing, preparingCPU = 0, 0
-			records, middle := r.do(b, k, fmt.Sprintf("row-%d-%d", i, round))
-			s := sample{records: records, took: time.Since(began) - preparing, cpu: k.cpu(b) - before - preparingCPU, middle: middle}
+		for n, s := range sides {
+			got, err := s.run(b, fmt.Sprintf("row-%d-%d-%d", i, round, n))
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
 			if round > 0 { // the first warms up
-				samples[n] = append(samples[n], s)
+				samples[n] = append(samples[n], got)
 			}
 		}
 	}
-	fmt.Printf("\n%-46s %14s %12s %10s %10s %12s\n", r.name, "µs/record", "ratio", "records/s", "ratio", "p50 of a call")
+	fmt.Printf("\n%-50s %10s %6s %10s %6s %7s %10s %10s\n", rows[i].name, "µs/record", "ratio", "records/s", "ratio", "cores", "p50", "p99")
 	cpu := func(s sample) float64 { return float64(s.cpu.Microseconds()) / float64(s.records) }
 	rate := func(s sample) float64 { return float64(s.records) / s.took.Seconds() }
 	own, fast := median(samples[0], cpu), median(samples[0], rate)
-	for n, k := range brokers {
+	for n, s := range sides {
 		c, f := median(samples[n], cpu), median(samples[n], rate)
-		fmt.Printf("  %-44s %14.2f %12.2f %10.0f %10.2f %12s\n", k.name, c, own/c, f, fast/f,
-			time.Duration(median(samples[n], func(s sample) float64 { return float64(s.middle) })).Round(10*time.Microsecond))
+		middle := func(of func(sample) time.Duration) time.Duration {
+			return time.Duration(median(samples[n], func(s sample) float64 { return float64(of(s)) })).Round(10 * time.Microsecond)
+		}
+		fmt.Printf("  %-48s %10.2f %6.2f %10.0f %6.2f %7.3f %10s %10s %s\n", s.name, c, own/c, f, fast/f,
+			median(samples[n], func(s sample) float64 { return s.cpu.Seconds() / s.took.Seconds() }),
+			middle(func(s sample) time.Duration { return s.p50 }), middle(func(s sample) time.Duration { return s.p99 }),
+			samples[n][len(samples[n])-1].note)
 	}
+	return nil
 }
 
 func median(list []sample, of func(sample) float64) float64 {

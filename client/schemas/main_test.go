@@ -1,13 +1,7 @@
 package schemas_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"freshet/client"
 	"freshet/client/schemas"
@@ -19,38 +13,7 @@ var server *testserver.Server
 
 func TestMain(m *testing.M) {
 	var binary string
-	testserver.Main(runner(func() int {
-		code, err := withServer(binary, m)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return code
-	}), &binary)
-}
-
-type runner func() int
-
-func (r runner) Run() int { return r() }
-
-func withServer(binary string, m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "freshet-schemas-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if server, err = testserver.Start(context.Background(), binary, dir, testserver.Options{}); err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, server.Stop(time.Minute)) }()
-	for name, value := range map[string]string{
-		"FRESHET_URL": server.URL, "FRESHET_TOKEN_FILE": filepath.Join(server.DataDir, "admin.token"),
-	} {
-		if err := os.Setenv(name, value); err != nil {
-			return 0, err
-		}
-	}
-	return m.Run(), nil
+	testserver.MainServer(m, &binary, &server, testserver.Options{})
 }
 
 func registry(t *testing.T) *schemas.Registry {

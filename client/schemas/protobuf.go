@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/linker"
@@ -13,6 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"freshet/client/schemas/builtin"
 )
 
 // protobufFormat is Protobuf's binary form, behind the path to the message in its
@@ -26,14 +29,22 @@ type protobufFormat struct {
 // protobufBase is the name of the file itself.
 const protobufBase = "schema.proto"
 
+// language finds what is part of the language, google/protobuf, which no reference
+// replaces: a registry sees it so, too.
+var language = protocompile.WithStandardImports(protocompile.ResolverFunc(func(string) (protocompile.SearchResult, error) {
+	return protocompile.SearchResult{}, fs.ErrNotExist
+}))
+
 func newProtobuf(text string, imports []imported) (format, error) {
 	sources := map[string]string{protobufBase: text}
 	for _, i := range imports {
 		sources[i.name] = i.text
 	}
-	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
-		Accessor: protocompile.SourceAccessorFromMap(sources),
-	})}
+	compiler := protocompile.Compiler{Resolver: protocompile.CompositeResolver{
+		language,
+		&protocompile.SourceResolver{Accessor: protocompile.SourceAccessorFromMap(sources)},
+		&protocompile.SourceResolver{Accessor: builtin.Open},
+	}}
 	files, err := compiler.Compile(context.Background(), protobufBase)
 	if err != nil {
 		return nil, err

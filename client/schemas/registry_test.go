@@ -167,6 +167,14 @@ func TestCodec(t *testing.T) {
 			},
 			`{"total":{"cents":"1250"},"at":"2026-01-31T12:00:00Z"}`, "", `{"total":{"euros":1}}`,
 		},
+		{
+			"protobuf-builtin", // files that nobody registers
+			schemas.Schema{
+				Type: schemas.Protobuf, Text: `syntax = "proto3"; package shop; import "google/type/money.proto"; import "confluent/meta.proto"; import "confluent/type/decimal.proto"; ` +
+					`message Price { google.type.Money money = 1; confluent.type.Decimal exact = 2; }`,
+			},
+			`{"money":{"currencyCode":"EUR","units":"12"},"exact":{"value":"BNI=","precision":6,"scale":2}}`, "", `{"money":{"euros":1}}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +206,7 @@ func TestCodec(t *testing.T) {
 			if _, err := codec.EncodeJSON(ctx, subject, []byte(c.bad)); err == nil {
 				t.Errorf("%s: got no error", c.bad)
 			}
-			if _, _, err := codec.DecodeJSON(ctx, data[:5]); err == nil && c.name != "protobuf" {
+			if _, _, err := codec.DecodeJSON(ctx, data[:5]); err == nil && c.schema.Type != schemas.Protobuf {
 				t.Error("a payload that is cut off: got no error")
 			}
 		})

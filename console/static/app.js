@@ -104,6 +104,7 @@ const identity = () => html`
     <dl class="facts tight"><div><dt>Role</dt><dd>${roleWord()}</dd></div><div><dt>Organization</dt><dd>${session.who?.users?.[0]?.organization ?? '–'}</dd></div>
       <div><dt>Token</dt><dd>${left()}${session.ends !== Infinity ? html` <span class="muted">left, renewed by itself</span>` : nothing}</dd></div><div><dt>Kept</dt><dd>${session.kept ? 'for this tab' : 'in memory only'}</dd></div></dl>
     <label class="check"><input type="checkbox" .checked=${taste.get('utc', false)} @change=${e => { taste.set('utc', e.target.checked); emit('times'); update() }}> Times in UTC</label>
+    ${session.kind === 'person' ? html`<a class="button wide" href="/oauth/account">${icon('keys', 16)}Your account</a>` : nothing}
     <button class="wide" @click=${() => { chip = false; signOut() }}>${icon('out', 16)}Sign out</button></div>` : nothing}</div>`
 
 const topbar = () => html`
@@ -129,7 +130,7 @@ const activityDrawer = () => drawer ? html`
     <header><h2>Requests</h2><label class="check"><input type="checkbox" .checked=${background} @change=${e => { background = e.target.checked; update() }}> in the background too</label>
       <button class="ghost square" aria-label="Close" @click=${() => { drawer = false; update() }}>${icon('x')}</button></header>
     <ul>${activity.filter(e => background || !e.background).slice(0, 80).map(e => html`<li><details>
-      <summary><span class="verb">${e.method}</span><span class="path">${e.url}</span><span class="badge ${e.status >= 400 || e.error ? 'bad' : 'ok'}">${e.status || (e.ms == null ? '…' : 'failed')}</span><span class="muted small">${e.ms == null ? '' : `${Math.round(e.ms)} ms`}</span></summary>
+      <summary><span class="verb">${e.method}</span><span class="path" title=${e.url}>${e.url.replace(/^\/apis\/[^/]+\/v1alpha1\/(namespaces\/)?/, '…/')}</span><span class="badge ${e.status >= 400 || e.error ? 'bad' : 'ok'}">${e.status || (e.ms == null ? '…' : 'failed')}</span><span class="muted small">${e.ms == null ? '' : `${Math.round(e.ms)} ms`}</span></summary>
       <p class="muted small">${ago(e.at)} · request ${copyText(e.requestId ?? e.id)}</p>${e.error ? html`<p class="small">${e.error}</p>` : nothing}${showAs(e)}</details></li>`)}</ul></aside>` : nothing
 
 const view = () => {
@@ -160,8 +161,22 @@ function draw() {
   render(html`${session.expired && session.who ? signInAgain() : nothing}
     <div class="toasts" role="status" aria-live="polite">${toasts.map(t => html`<div class="toast ${t.kind}">${icon({ ok: 'check' }[t.kind] ?? 'warn', 16)}<span>${t.text}</span></div>`)}</div>`, document.getElementById('overlays'))
   root.inert = session.expired
+  showTab()
   emit('drawn')
 }
+
+// Tabs that do not fit are scrolled to the one that is open, and fade where there are more.
+let tab = null
+function showTab() {
+  const list = document.querySelector('.tabs'), now = list?.querySelector('[aria-current]')
+  if (!list) return
+  if (now && now !== tab) list.scrollLeft = now.offsetLeft - list.offsetLeft - (list.clientWidth - now.offsetWidth) / 2
+  tab = now
+  list.classList.toggle('before', list.scrollLeft > 4)
+  list.classList.toggle('after', list.scrollLeft + list.clientWidth < list.scrollWidth - 4)
+}
+addEventListener('scroll', e => { if (e.target.classList?.contains('tabs')) showTab() }, { capture: true, passive: true })
+addEventListener('resize', () => { tab = null; showTab() })
 
 // --- keys ---
 

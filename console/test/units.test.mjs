@@ -7,7 +7,8 @@ import { execFileSync } from 'node:child_process'
 
 globalThis.crypto ??= webcrypto
 const { absolute, bytes, fromBase64, hexdump, quantity, relative, short, span, toBase64URL, withoutBookkeeping } = await import('../static/lib/format.js')
-const { curl, freshet, kubectl, parseResource } = await import('../static/lib/snippets.js')
+const { curl, freshet, golang, kubectl, parseResource, python } = await import('../static/lib/snippets.js')
+const { mergePatch, put } = await import('../static/lib/patch.js')
 const { newKeyPair, openJWE, privateKeyOf } = await import('../static/lib/jose.js')
 
 test('spans and times', () => {
@@ -105,4 +106,56 @@ test('keys that do not open are told why', async () => {
   assert.throws(() => privateKeyOf(mine.publicPEM), /public half/)
   assert.throws(() => privateKeyOf('-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA\n-----END ENCRYPTED PRIVATE KEY-----'), /password/)
   assert.throws(() => privateKeyOf('-----BEGIN EC PRIVATE KEY-----\nAA\n-----END EC PRIVATE KEY-----'), /RSA/)
+})
+
+test('what a form changes is a merge patch', () => {
+  const a = { metadata: { name: 'a', labels: { x: '1', y: '2' } }, spec: { list: [1, 2], auth: { apikey: {} }, name: 'n' } }
+  assert.equal(mergePatch(a, structuredClone(a)), undefined)
+  const b = structuredClone(a)
+  b.spec.list = [2]
+  delete b.metadata.labels.y
+  delete b.spec.auth.apikey
+  b.spec.auth.oauth2 = {}
+  assert.deepEqual(mergePatch(a, b), { metadata: { labels: { y: null } }, spec: { list: [2], auth: { apikey: null, oauth2: {} } } })
+  put(b, ['metadata', 'labels', 'x'], undefined)
+  put(b, ['spec', 'name'], '')
+  put(b, ['spec', 'config', 'custom', 'k'], 'v')
+  assert.deepEqual(b, { metadata: { name: 'a' }, spec: { list: [2], auth: { oauth2: {} }, config: { custom: { k: 'v' } } } })
+  assert.deepEqual(mergePatch(a, b).metadata, { labels: null })
+})
+
+test('programs send what the console sent', async () => {
+  const { createServer } = await import('node:http')
+  const { mkdtempSync, rmSync, writeFileSync } = await import('node:fs')
+  const { spawn } = await import('node:child_process')
+  const seen = []
+  const server = createServer((q, a) => { let body = ''; q.on('data', d => { body += d }); q.on('end', () => { seen.push([q.method, q.url, q.headers.authorization, q.headers['content-type'], q.headers['x-msg-key'], body]); a.end('answered\n') }) })
+  await new Promise(done => server.listen(0, '127.0.0.1', done))
+  const dir = mkdtempSync('/tmp/freshet-snippets-')
+  const run = (...words) => new Promise((done, fail) => {
+    const p = spawn(words[0], words.slice(1), { cwd: dir, env: { ...process.env, TOKEN: 't', BASE_URL: `http://127.0.0.1:${server.address().port}`, GOFLAGS: '' } })
+    let out = ''
+    for (const s of [p.stdout, p.stderr]) s.on('data', d => { out += d })
+    p.on('error', fail)
+    p.on('close', code => done([code, out]))
+  })
+  try {
+    for (const r of [
+      { method: 'POST', url: `/a b/'"$(id)?x=%20&y=z`.replace(' ', '%20'), contentType: 'application/json', headers: { 'X-Msg-Key': `it's "k"` }, body: '{"text":"a `tick`, a \\\\ and 𝄞\\u2028"}' },
+      { method: 'GET', url: '/plain', headers: {} },
+    ]) {
+      const want = [r.method, r.url, 'Bearer t', r.contentType, r.headers['X-Msg-Key'], r.body == null ? '' : JSON.stringify(JSON.parse(r.body))]
+      for (const [file, text, ...words] of [['p.py', python(r), 'python3', 'p.py'], ['main.go', golang(r), 'go', 'run', 'main.go']]) {
+        assert.ok(!text.includes('Bearer t'), 'the token is in it')
+        writeFileSync(`${dir}/${file}`, text)
+        let done
+        try { done = await run(...words) } catch { console.log(`NOT TESTED: there is no ${words[0]}`); continue }
+        assert.deepEqual(done, [0, 'answered\n'], text)
+        assert.deepEqual(seen.pop().map((x, i) => i === 1 ? decodeURIComponent(x) : x), want.map((x, i) => i === 1 ? decodeURIComponent(x) : x), text)
+      }
+    }
+  } finally {
+    server.close()
+    rmSync(dir, { recursive: true })
+  }
 })

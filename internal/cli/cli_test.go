@@ -45,7 +45,7 @@ func runSealed(t *testing.T, outcome error, counts map[string]int, args ...strin
 	t.Helper()
 	var r result
 	var out, err bytes.Buffer
-	serve := func(_ context.Context, cfg *config.Config, _ func() (*config.Config, error), _ io.Writer) error {
+	serve := func(_ context.Context, cfg *config.Config, _ func() (*config.Config, error), _ io.Writer, _ []string) error {
 		r.served = cfg
 		return outcome
 	}

@@ -161,9 +161,25 @@ type Limits struct {
 	TokenRate  float64 `json:"tokenRate"`
 	TokenBurst int     `json:"tokenBurst"`
 	// DiskReserve is the free space below which no messages are taken, while
-	// consuming, acknowledging and deleting go on; 0 is a twentieth of the disk,
-	// between 64Mi and 1Gi.
+	// consuming, acknowledging and deleting go on; 0 is a share of the disk (ReserveOf).
 	DiskReserve Size `json:"diskReserve"`
+}
+
+// What the reserve is when the configuration leaves it open.
+const (
+	reserveShare = 20
+	largestShare = 4
+	leastReserve = 64 << 20
+	mostReserve  = 1 << 30
+)
+
+// ReserveOf is what of a disk of so many bytes is kept free, as DiskReserve says; when
+// that is left open, a twentieth, between 64Mi and 1Gi, and never more than a quarter.
+func ReserveOf(disk int64, configured Size) int64 {
+	if configured > 0 {
+		return int64(configured)
+	}
+	return min(max(disk/reserveShare, leastReserve), mostReserve, disk/largestShare)
 }
 
 // Timeouts bounds how long things may take.

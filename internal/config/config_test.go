@@ -361,3 +361,17 @@ func TestPublicAddressHasAPort(t *testing.T) {
 		}
 	}
 }
+
+// TestReserve: what is kept free of a disk when the configuration leaves it open.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	const mib, gib = int64(1) << 20, int64(1) << 30
+	for disk, want := range map[int64]int64{0: 0, 100 * mib: 25 * mib, gib: 64 * mib, 10 * gib: gib / 2, 1000 * gib: gib} {
+		if got := config.ReserveOf(disk, 0); got != want {
+			t.Errorf("a disk of %d bytes: got %d, want %d", disk, got, want)
+		}
+	}
+	if got := config.ReserveOf(gib, 7); got != 7 {
+		t.Errorf("got %d, want what is configured", got)
+	}
+}

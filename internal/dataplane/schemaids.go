@@ -11,6 +11,15 @@ import (
 // subject (docs/spec/messages.md#schema-ids).
 type schemaIDs struct{ registry *schemas.Registry }
 
+// RecordNames implements messaging.SchemaIDs.
+func (s schemaIDs) RecordNames(ctx context.Context, id int32) ([]string, error) {
+	list, err := s.registry.RecordNames(ctx, id)
+	if errs.KindOf(err) == errs.NotFound {
+		return nil, nil // no subject has it
+	}
+	return list, err
+}
+
 // SubjectHasID implements messaging.SchemaIDs.
 func (s schemaIDs) SubjectHasID(ctx context.Context, subject string, id int32) (bool, error) {
 	found := false

@@ -64,6 +64,16 @@ type Record struct {
 	Run         RunFormat // format of the run it was split out of; 0 for a message that was appended as one
 }
 
+// Weight is what the record counts for against MaxBytes: its payload, key and
+// properties, unpacked.
+func (r *Record) Weight() int {
+	n := len(r.Payload) + len(r.Key)
+	for i := range r.Properties {
+		n += len(r.Properties[i].Key) + len(r.Properties[i].Value)
+	}
+	return n
+}
+
 // OriginProperty is the property that names the message a dead letter is a
 // copy of, as topic:entry:partition. Package messaging shows it as an id.
 const OriginProperty = "ORIGIN_MESSAGE_ID"
@@ -127,7 +137,7 @@ const AllPartitions int32 = -1
 // ReceiveRequest says what a consumer wants.
 type ReceiveRequest struct {
 	Max       int           // most messages to lease; at least 1
-	MaxBytes  int           // stop adding messages past this many payload bytes; 0 for no limit
+	MaxBytes  int           // stop adding messages past this many bytes of Weight; 0 for no limit
 	Wait      time.Duration // how long to wait for the first; 0 not at all
 	Lease     time.Duration // 0 means the subscription's
 	Partition int32         // one partition, or AllPartitions
@@ -141,7 +151,7 @@ type ReadRequest struct {
 	Since        time.Time     // when set: only messages published at or after
 	Subscription string        // when set: only messages this subscription has not acknowledged
 	Max          int           // most messages; at least 1
-	MaxBytes     int           // stop past this many payload bytes; 0 for no limit
+	MaxBytes     int           // stop past this many bytes of Weight; 0 for no limit
 	Wait         time.Duration // how long to wait for the first
 }
 

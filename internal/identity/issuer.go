@@ -180,6 +180,20 @@ type KeyRequest struct {
 	Metadata  map[string]string // extra claims
 }
 
+// signedBy stands in the id of an API key before that of the signing key of its token.
+const signedBy = "."
+
+// Withdrawn says that the signing key of an API key's token was withdrawn, so that the
+// token is refused for good. Keys of earlier versions do not tell theirs.
+func (i *Issuer) Withdrawn(keyID string) bool {
+	_, kid, told := strings.Cut(keyID, signedBy)
+	return told && !i.keys.Knows(kid)
+}
+
+// OnWithdrawal calls f, which must not wait for anything, when what Withdrawn says may
+// have changed.
+func (i *Issuer) OnWithdrawal(f func()) { i.keys.OnChange(f) }
+
 // APIKey issues an API key. The record holds the token's hash and is what
 // Directory.PutKey wants; the token itself is for the caller alone and must not
 // be stored.
@@ -192,8 +206,9 @@ func (i *Issuer) APIKey(req KeyRequest) (Key, Secret, error) {
 	if req.Instance != "" {
 		aud = InstanceAudience(req.Account.Organization, req.Instance)
 	}
+	signing := i.keys.current.Load()
 	key := Key{
-		ID:           randomText(16),
+		ID:           randomText(16) + signedBy + signing.state.Active,
 		Name:         req.Name,
 		Organization: req.Account.Organization,
 		Account:      req.Account.Name,
@@ -218,7 +233,7 @@ func (i *Issuer) APIKey(req KeyRequest) (Key, Secret, error) {
 		key.ExpiresAt = req.ExpiresAt.Truncate(time.Second).UTC()
 		c.Expiry = key.ExpiresAt.Unix()
 	}
-	token, err := i.keys.sign(c)
+	token, err := signing.sign(c)
 	if err != nil {
 		return Key{}, Secret{}, err
 	}

@@ -41,6 +41,7 @@ type Keyring struct {
 	current  atomic.Pointer[keyset]
 	busy     chan struct{} // the lock: one load or change at a time, and waiting ends with the context
 	missed   time.Time     // last load because of an unknown kid; under the lock
+	changed  func()        // told of every new state; under the lock
 }
 
 // keyset is one immutable state of the ring.
@@ -58,7 +59,7 @@ func OpenKeyring(ctx context.Context, store KeyStore, rotation time.Duration) (*
 	if rotation <= 0 {
 		rotation = DefaultRotation
 	}
-	k := &Keyring{store: store, rotation: rotation, busy: make(chan struct{}, 1)}
+	k := &Keyring{store: store, rotation: rotation, busy: make(chan struct{}, 1), changed: func() {}}
 	if err := k.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -120,7 +121,15 @@ func (k *Keyring) refreshLocked(ctx context.Context) error {
 		return fmt.Errorf("load signing keys: %w", err)
 	}
 	k.current.Store(set)
+	k.changed()
 	return nil
+}
+
+// OnChange calls f, which must not wait for anything, when keys have come or gone.
+func (k *Keyring) OnChange(f func()) {
+	k.busy <- struct{}{}
+	defer k.unlock()
+	k.changed = f
 }
 
 // change edits the stored state, starting over when another replica was faster.
@@ -264,12 +273,14 @@ func (k *Keyring) Knows(kid string) bool {
 }
 
 // sign makes a compact JWS over claims with the active key.
-func (k *Keyring) sign(claims any) (Secret, error) {
+func (k *Keyring) sign(claims any) (Secret, error) { return k.current.Load().sign(claims) }
+
+func (k *keyset) sign(claims any) (Secret, error) {
 	payload, err := marshalClaims(claims)
 	if err != nil {
 		return Secret{}, err
 	}
-	signed, err := k.current.Load().signer.Sign(payload)
+	signed, err := k.signer.Sign(payload)
 	if err != nil {
 		return Secret{}, fmt.Errorf("sign token: %w", err)
 	}

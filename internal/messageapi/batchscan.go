@@ -15,7 +15,7 @@ import (
 //
 // What it fills in refers to b, which must not change while body is in use.
 func scanBatch(b []byte, body *batchBody) bool {
-	s := scanner{b: b}
+	s, first := scanner{b: b}, 0
 	s.object(func(name string) bool {
 		switch name {
 		case "producerName":
@@ -24,8 +24,14 @@ func scanBatch(b []byte, body *batchBody) bool {
 			body.Encoding = encoding(s.text())
 		case "messages":
 			s.array(func() bool {
-				if len(body.Messages) == maxBatch {
+				switch n := len(body.Messages); n {
+				case maxBatch:
 					return false
+				case 0:
+					first = s.at
+				case 1: // the others are about as long, most likely
+					more := (len(s.b) - s.at) / max(s.at-first, 1)
+					body.Messages = slices.Grow(body.Messages, min(more+1, maxBatch))
 				}
 				body.Messages = append(body.Messages, batchMessage{})
 				return s.message(&body.Messages[len(body.Messages)-1])

@@ -27,6 +27,12 @@ func (c *call) serve() error {
 		c.path.Remove(domainSegment)
 	}
 	route := c.api.router.Find(c.R.Method, &c.path)
+	if route == nil && c.R.Method == http.MethodHead {
+		// Of what describes the interface; of messages there is no HEAD.
+		if route = c.api.router.Find(http.MethodGet, &c.path); route != nil && route.Value.needs != "" {
+			route = nil
+		}
+	}
 	if route == nil {
 		return c.notFound()
 	}

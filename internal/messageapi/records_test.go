@@ -2,6 +2,7 @@ package messageapi_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 	"freshet/internal/records"
+	"freshet/test/tally"
 )
 
 // record is what a client of the stream protocol sends and gets.
@@ -309,6 +311,8 @@ func (r oneID) SubjectHasID(_ context.Context, _ string, id int32) (bool, error)
 	return id == int32(r), nil
 }
 
+func (oneID) RecordNames(context.Context, int32) ([]string, error) { return nil, nil }
+
 // TestSchemaIDsOfRecords: consumers are told the id, and null needs none.
 func TestSchemaIDsOfRecords(t *testing.T) {
 	t.Parallel()
@@ -332,4 +336,41 @@ func TestSchemaIDsOfRecords(t *testing.T) {
 	if ids := fmt.Sprint(got.Messages); ids != "[{7} {0} {7} {0}]" {
 		t.Errorf("ids in JSON: got %s, want 7, none, 7, none", ids)
 	}
+}
+
+// TestAttackLargeHeaders packs records with little value and much in keys and headers:
+// what one call hands out counts all of it, unpacked.
+func TestAttackLargeHeaders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	much := bytes.Repeat([]byte("x"), 900_000)
+	const rounds, most = 5, 20 << 20 // 8 MiB and a message, in base64
+	for range rounds {
+		var batch []record
+		for range 4 {
+			batch = append(batch, record{key: much, value: []byte("v"), headers: []records.Header{{Key: []byte("h"), Value: much}}})
+		}
+		w.write("t", batch...)
+	}
+	attempts, successes, got := 0, 0, 0
+	for got < 4*rounds {
+		response := w.Call("POST", topic+"/s/messages", `{"maxMessages":1000}`).Want(200)
+		var list struct{ Messages []json.RawMessage }
+		response.Into(&list)
+		if len(list.Messages) == 0 {
+			t.Fatalf("got %d messages, want %d", got, 4*rounds)
+		}
+		got += len(list.Messages)
+		attempts++
+		size := 0
+		for _, m := range list.Messages {
+			size += len(m)
+		}
+		if size > most {
+			successes++
+			t.Errorf("one call handed out %d bytes, want at most %d", size, most)
+		}
+	}
+	tally.Attack(t, "receive: messages with little payload and large keys and headers", attempts, successes)
 }

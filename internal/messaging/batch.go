@@ -101,12 +101,18 @@ func (t *StreamTopic) checkBatch(ctx context.Context, batch []byte) (records.Hea
 	if head.Transactional() {
 		return records.Head{}, ErrTransaction
 	}
-	if !t.looksInside() {
+	from, to, bounded := t.rules.stream.times(now())
+	bounded = bounded && (head.MaxTime > to || from > 0)
+	if !bounded && !t.looksInside() {
 		return head, nil
 	}
 	var refused BatchError
 	err = records.Walk(batch, func(i int32, r *records.Record) error {
-		if err := t.checkRecord(ctx, r); err != nil {
+		err := t.checkRecord(ctx, r)
+		if err == nil && bounded && r.Time >= 0 && (r.Time < from || r.Time > to) {
+			err = errs.Newf(errs.Invalid, "%w: %d is not between %d and %d, see message.timestamp.before.max.ms and message.timestamp.after.max.ms", records.ErrTimestamp, r.Time, from, to)
+		}
+		if err != nil {
 			if errs.KindOf(err) != errs.Invalid {
 				return err
 			}

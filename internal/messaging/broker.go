@@ -20,6 +20,9 @@ import (
 // ask for it take only records that start with an id of their subject.
 type SchemaIDs interface {
 	SubjectHasID(ctx context.Context, subject string, id int32) (bool, error)
+	// RecordNames returns what serializers call that which the schema with an id
+	// describes; none when there is no such id.
+	RecordNames(ctx context.Context, id int32) ([]string, error)
 }
 
 // Options configures a broker; the zero value is usable.

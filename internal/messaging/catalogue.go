@@ -52,6 +52,8 @@ type topic struct {
 	// of a registered schema.
 	prefixedKey   bool
 	prefixedValue bool
+	keySubjects   subjectStrategy // where these ids are looked for
+	valueSubjects subjectStrategy
 }
 
 // topicItem is a topic under its name; by value, so that a lookup needs no
@@ -118,6 +120,8 @@ func (c *catalogue) topicsOf(ns names.Namespace, visit func(*topic) bool) {
 func (c *catalogue) setTopic(t *topic) {
 	t.prefixedKey = isTrue(t.policies.Properties[PropertyKeyValidation])
 	t.prefixedValue = isTrue(t.policies.Properties[PropertyValueValidation])
+	t.keySubjects, _ = parseStrategy(t.policies.Properties[PropertyKeySubjects])
+	t.valueSubjects, _ = parseStrategy(t.policies.Properties[PropertyValueSubjects])
 	c.topics.Set(topicItem{name: t.name, topic: t})
 	if old, ok := c.byID.Get(t.id); ok {
 		c.countTopic(old, -1)

@@ -11,7 +11,7 @@ type Limits struct {
 	MessageBytes  int           // payload of one message; 5 MiB
 	MetadataBytes int           // key, properties and producer of one message; 8 KiB
 	Batch         int           // messages or ids in one call; 1000
-	BatchBytes    int           // payload bytes in one call; 8 MiB
+	BatchBytes    int           // payload bytes in one call, of what is read keys and properties too; 8 MiB
 	Wait          time.Duration // longest a consumer waits; 30 s
 	MinLease      time.Duration // shortest lease a caller may ask for; 1 s
 	MaxLease      time.Duration // longest; 12 h

@@ -3,6 +3,7 @@ package messaging
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"freshet/internal/engine"
@@ -219,6 +220,9 @@ func checkProperties(properties map[string]string) error {
 	for k, v := range properties {
 		if k == "" {
 			return errs.Newf(errs.Invalid, "%w: a property has no name", ErrPolicy)
+		}
+		if _, known := parseStrategy(v); !known && (k == PropertyKeySubjects || k == PropertyValueSubjects) {
+			return errs.Newf(errs.Invalid, "%w: %s: %q is none of %s", ErrPolicy, k, v, strings.Join(subjectStrategies, ", "))
 		}
 		size += len(k) + len(v)
 	}

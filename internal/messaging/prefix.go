@@ -5,10 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"freshet/internal/errs"
-	"freshet/internal/names"
 )
 
 // Properties of a topic that make it take only records which start with the
@@ -17,7 +17,35 @@ import (
 const (
 	PropertyKeyValidation   = "kop.stream.key.schema.validation"
 	PropertyValueValidation = "kop.stream.value.schema.validation"
+
+	// How the subject is called.
+	PropertyKeySubjects   = "kop.stream.key.subject.name.strategy"
+	PropertyValueSubjects = "kop.stream.value.subject.name.strategy"
 )
+
+// linked are the properties that the configuration of the stream protocol has under
+// the same names.
+var linked = []string{PropertyKeyValidation, PropertyValueValidation, PropertyKeySubjects, PropertyValueSubjects}
+
+// subjectStrategy says how serializers call the subject of a schema.
+type subjectStrategy uint8
+
+const (
+	byTopic          subjectStrategy = iota // <topic>-key, <topic>-value
+	byRecord                                // <name of the record>
+	byTopicAndRecord                        // <topic>-<name of the record>
+)
+
+// strategyPackage is where serializers have these classes.
+const strategyPackage = "io.confluent.kafka.serializers.subject."
+
+var subjectStrategies = []string{strategyPackage + "TopicNameStrategy", strategyPackage + "RecordNameStrategy", strategyPackage + "TopicRecordNameStrategy"}
+
+// parseStrategy reads the name of a strategy; "" is the first.
+func parseStrategy(name string) (subjectStrategy, bool) {
+	i := slices.Index(subjectStrategies, name)
+	return subjectStrategy(max(i, 0)), i >= 0 || name == "" //nolint:gosec // one of three
+}
 
 // checkPrefixes demands the five bytes of docs/spec/registry.md#wire-format
 // where the topic asks for them: 0, then the schema's id in big endian. A key
@@ -48,7 +76,14 @@ func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []
 	if !ok {
 		return errs.Newf(errs.Invalid, "%w: %s must start with a zero byte and the schema id in four bytes", ErrSchemaPrefix, part)
 	}
-	for _, subject := range subjects(t.name, part) {
+	list, err := b.subjectsOf(ctx, t, part, id)
+	if err != nil {
+		return fmt.Errorf("asking the schema registry: %w", err)
+	}
+	if len(list) == 0 {
+		return errs.Newf(errs.Invalid, "%w: %s starts with id %d, whose schema does not exist or has no name, which the topic's subject name strategy needs", ErrSchemaPrefix, part, id)
+	}
+	for _, subject := range list {
 		has, err := b.registry.SubjectHasID(ctx, subject, id)
 		if err != nil {
 			return fmt.Errorf("asking the schema registry: %w", err)
@@ -57,7 +92,7 @@ func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []
 			return nil
 		}
 	}
-	return errs.Newf(errs.Invalid, "%w: %s starts with id %d, which is not registered for subject %s", ErrSchemaPrefix, part, id, subjects(t.name, part)[0])
+	return errs.Newf(errs.Invalid, "%w: %s starts with id %d, which is not registered for subject %s", ErrSchemaPrefix, part, id, list[0])
 }
 
 // prefixID reads the schema id in front of a key or value.
@@ -68,13 +103,27 @@ func prefixID(data []byte) (int32, bool) {
 	return int32(binary.BigEndian.Uint32(data[1:5])), true
 }
 
-// subjects are the names under which serializers register the schema of a
-// topic's keys or values, depending on how they call the topic.
-func subjects(t names.Topic, part string) []string {
-	dotted := strings.Join([]string{t.Namespace.Tenant, t.Namespace.Name, t.Local}, ".")
-	list := []string{t.StreamName() + "-" + part, t.String() + "-" + part}
-	if dotted != t.StreamName() {
-		list = append(list, dotted+"-"+part)
+// subjectsOf are the names under which serializers register the schema of a topic's
+// keys or values, depending on their strategy and on how they call the topic.
+func (b *Broker) subjectsOf(ctx context.Context, t *topic, part string, id int32) ([]string, error) {
+	strategy := t.valueSubjects
+	if part == "key" {
+		strategy = t.keySubjects
 	}
-	return list
+	ends := []string{part}
+	if strategy != byTopic {
+		var err error
+		if ends, err = b.registry.RecordNames(ctx, id); err != nil || strategy == byRecord {
+			return ends, err
+		}
+	}
+	var list []string
+	for _, end := range ends {
+		dotted := strings.Join([]string{t.name.Namespace.Tenant, t.name.Namespace.Name, t.name.Local}, ".")
+		list = append(list, t.name.StreamName()+"-"+end, t.name.String()+"-"+end)
+		if dotted != t.name.StreamName() {
+			list = append(list, dotted+"-"+end)
+		}
+	}
+	return list, nil
 }

@@ -115,7 +115,7 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 	if err := b.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
 		return nil, err
 	}
-	groups := make(map[int32][]int)
+	groups := make(map[int32][]int, 1)
 	turn := int32(-1)
 	for i := range msgs {
 		m := &msgs[i]
@@ -130,7 +130,16 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 		if !free {
 			p = t.choose(live, m)
 		}
+		if groups[p] == nil {
+			groups[p] = make([]int, 0, len(msgs)-i)
+		}
 		groups[p] = append(groups[p], i)
+	}
+	if len(groups) == 1 { // as nearly always: nobody has to be woken for it
+		for p, members := range groups {
+			b.produceGroup(ctx, t, p, msgs, members, results, r.deduplicate)
+		}
+		return results, nil
 	}
 	var writers errgroup.Group
 	writers.SetLimit(batchWriters)
@@ -168,7 +177,7 @@ func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, ms
 		sealed[i] = msgs[m].toEngine(results[m].SchemaVersion, deduplicate)
 	}
 	appended, err := b.append(ctx, t.id, partition, sealed)
-	live := b.liveOf(t.id)
+	count, bytes := 0, 0
 	for i, m := range members {
 		if err != nil {
 			results[m].Err = err
@@ -176,7 +185,8 @@ func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, ms
 		}
 		results[m].ID, results[m].Duplicate = t.messageID(appended[i].ID), appended[i].Duplicate
 		if !appended[i].Duplicate {
-			live.in.add(len(msgs[m].Payload))
+			count, bytes = count+1, bytes+len(msgs[m].Payload)
 		}
 	}
+	b.liveOf(t.id).in.addMany(count, bytes)
 }

@@ -427,6 +427,11 @@ func (r registered) SubjectHasID(_ context.Context, subject string, id int32) (b
 	return ok && known == id, nil
 }
 
+// RecordNames knows the schemas 20 and 21 as records, and the rest as no such.
+func (r registered) RecordNames(_ context.Context, id int32) ([]string, error) {
+	return map[int32][]string{20: {"acme.Order"}, 21: {"acme.Line", "acme.Other"}}[id], nil
+}
+
 func TestRegisteredSchemaIDs(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{Schemas: registered{

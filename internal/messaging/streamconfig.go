@@ -21,6 +21,8 @@ const (
 	configTimestampType   = "message.timestamp.type"
 	configRouting         = "freshet.routing"
 	configStrict          = "freshet.retention.strict"
+	configTimeBefore      = "message.timestamp.before.max.ms"
+	configTimeAfter       = "message.timestamp.after.max.ms"
 
 	routingMurmur2 = "murmur2"
 	routingMurmur3 = "murmur3"
@@ -31,6 +33,9 @@ const (
 
 // defaultBatchBytes is the largest batch where the topic says nothing.
 const defaultBatchBytes = 8 << 20
+
+// defaultTimeAfter is how many milliseconds ahead a record's clock may be.
+const defaultTimeAfter = 3_600_000
 
 // streamConfig is one name of topic configuration.
 type streamConfig struct {
@@ -61,9 +66,14 @@ var streamConfigs = map[string]streamConfig{
 	configTimestampType:   {"CreateTime", ConfigString, oneOf("CreateTime", "LogAppendTime"), false},
 	configRouting:         {routingMurmur3, ConfigString, oneOf(routingMurmur2, routingMurmur3), false},
 	configStrict:          {"false", ConfigBoolean, oneOf("true", "false"), false},
+	configTimeBefore:      {"9223372036854775807", ConfigLong, atLeast(0), false},
+	configTimeAfter:       {strconv.Itoa(defaultTimeAfter), ConfigLong, atLeast(0), false},
 
 	PropertyKeyValidation:   {"false", ConfigBoolean, oneOf("true", "false"), false},
 	PropertyValueValidation: {"false", ConfigBoolean, oneOf("true", "false"), false},
+
+	PropertyKeySubjects:   {subjectStrategies[0], ConfigString, oneOf(subjectStrategies...), false},
+	PropertyValueSubjects: {subjectStrategies[0], ConfigString, oneOf(subjectStrategies...), false},
 
 	// Kept and shown, without an effect.
 	"compression.type":                {"producer", ConfigString, oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"), false},
@@ -75,8 +85,6 @@ var streamConfigs = map[string]streamConfig{
 	"index.interval.bytes":            {"4096", ConfigInt, atLeast(0), false},
 	"max.compaction.lag.ms":           {"9223372036854775807", ConfigLong, atLeast(1), false},
 	"min.compaction.lag.ms":           {"0", ConfigLong, atLeast(0), false},
-	"message.timestamp.after.max.ms":  {"3600000", ConfigLong, atLeast(0), false},
-	"message.timestamp.before.max.ms": {"9223372036854775807", ConfigLong, atLeast(0), false},
 	"min.cleanable.dirty.ratio":       {"0.5", ConfigDouble, fraction, false},
 	"preallocate":                     {"false", ConfigBoolean, oneOf("true", "false"), false},
 	"segment.bytes":                   {"1073741824", ConfigInt, atLeast(14), false},
@@ -161,6 +169,8 @@ type streamRules struct {
 	keyed        bool // every message needs a key, since the topic is compacted
 	murmur2      bool
 	strict       bool
+	timeBefore   *int64 // milliseconds that a record's time may lie back
+	timeAfter    *int64 // and ahead
 }
 
 func (r *streamRules) override(config map[string]string) {
@@ -185,8 +195,33 @@ func (r *streamRules) override(config map[string]string) {
 			r.murmur2 = value == routingMurmur2
 		case configStrict:
 			r.strict = value == "true"
+		case configTimeBefore:
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				r.timeBefore = &n
+			}
+		case configTimeAfter:
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				r.timeAfter = &n
+			}
 		}
 	}
+}
+
+// times is between which timestamps a record that comes now must lie; false when all
+// are set anyway.
+func (r *streamRules) times(now int64) (from, to int64, bounded bool) {
+	from, to = math.MinInt64, math.MaxInt64
+	if r.timeBefore != nil {
+		from = now - *r.timeBefore
+	}
+	after := int64(defaultTimeAfter)
+	if r.timeAfter != nil {
+		after = *r.timeAfter
+	}
+	if after < math.MaxInt64-now {
+		to = now + after
+	}
+	return from, to, !r.appendTime
 }
 
 // configure puts what concerns the engine into a topic's configuration.

@@ -76,6 +76,9 @@ func (t *StreamTopic) inheritedConfig(name string) (string, bool) {
 		return strconv.FormatInt(r.retention.Megabytes<<20/int64(t.Partitions()), 10), true
 	case PropertyKeyValidation, PropertyValueValidation:
 		return strconv.FormatBool(isTrue(t.topic.policies.Properties[name])), true
+	case PropertyKeySubjects, PropertyValueSubjects:
+		value, ok := t.topic.policies.Properties[name]
+		return value, ok
 	}
 	return "", false
 }
@@ -191,7 +194,7 @@ func (p *Policies) put(name, value string, reset bool) {
 	default:
 		p.Stream[name] = value
 	}
-	if name != PropertyKeyValidation && name != PropertyValueValidation {
+	if !slices.Contains(linked, name) {
 		return
 	}
 	// The property of the same meaning is kept in step.

@@ -3,6 +3,7 @@ package resources
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -192,11 +193,33 @@ func plainRequest(r *http.Request) *http.Request {
 	query := plain.URL.Query()
 	query.Set("fieldValidation", metav1.FieldValidationStrict)
 	plain.URL.RawQuery = query.Encode()
-	if r.ContentLength == 0 {
+	switch {
+	case r.ContentLength == 0:
 		plain.Header.Set("Content-Type", runtime.ContentTypeJSON)
-		plain.Body, plain.ContentLength = io.NopCloser(strings.NewReader("{}")), int64(len("{}"))
+		plain.Body, plain.ContentLength = io.NopCloser(strings.NewReader(emptyObject)), int64(len(emptyObject))
+	case r.ContentLength < 0 && r.Body != nil: // it may be empty, as that of kubectl create --raw -f /dev/null
+		plain.Body = readCloser{&orEmpty{body: r.Body}, r.Body}
 	}
 	return plain
+}
+
+const emptyObject = "{}"
+
+// orEmpty is a body, or the empty object when there is nothing in it.
+type orEmpty struct {
+	body io.Reader
+	some bool // something was read
+}
+
+// Read implements io.Reader.
+func (o *orEmpty) Read(p []byte) (int, error) {
+	n, err := o.body.Read(p)
+	if n == 0 && errors.Is(err, io.EOF) && !o.some {
+		o.body = strings.NewReader(emptyObject)
+		n, err = o.body.Read(p)
+	}
+	o.some = o.some || n > 0
+	return n, err
 }
 
 // isItem matches namespaces/{namespace}/{resource}/{name} and nothing longer.

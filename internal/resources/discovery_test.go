@@ -78,6 +78,9 @@ func TestVersionAndHealth(t *testing.T) {
 	if v, err := version.ParseSemantic(shown); err != nil || v.Major() != 1 || v.Minor() < 37 { // this is built without flags
 		t.Errorf("the version that kubectl reads is %q: %v", shown, err)
 	}
+	if _, ours, ok := strings.Cut(shown, "+freshet."); !ok || ours == "" {
+		t.Errorf("got the version %q, want ours behind it", shown)
+	}
 	a.until("what it does after its start is done", func() bool { return a.get("/readyz").code == http.StatusOK })
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		if body := string(a.get(path).want(http.StatusOK).body); body != "ok" {

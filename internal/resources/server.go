@@ -199,14 +199,14 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 		storages[plural] = s.Main
 		storages[plural+"/status"] = s.Status
 	}
-	if cfg.Tokens != nil && storages["serviceaccounts"] != nil {
-		storages["serviceaccounts/token"] = &tokens.REST{Options: *cfg.Tokens}
+	if accounts, ok := storages["serviceaccounts"].(rest.Getter); ok && cfg.Tokens != nil {
+		storages["serviceaccounts/token"] = tokens.New(*cfg.Tokens, accounts)
 	}
 	if status, ok := storages["serviceaccounts/status"].(rest.Updater); ok && cfg.Rotation != nil {
-		storages["serviceaccounts/rotate"] = &rotation.REST{Options: *cfg.Rotation, Accounts: status}
+		storages["serviceaccounts/rotate"] = rotation.New(*cfg.Rotation, status)
 	}
 	if users, ok := storages["users"].(rest.Getter); ok && cfg.Invite != nil {
-		storages["users/invite"] = &invite.REST{Options: *cfg.Invite, Users: users}
+		storages["users/invite"] = invite.New(*cfg.Invite, users)
 	}
 	return storages, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // canonAlgorithm is the version of the printing rules that made a stored text.
@@ -28,6 +29,8 @@ type Schema struct {
 	sum       identity
 	body      []byte // {"schema":"..."[,"schemaType":"..."][,"references":[...]]}
 	textEnd   int    // where the quoted text ends in body
+
+	recordNames atomic.Pointer[[]string] // once somebody asked for them
 }
 
 const bodyStart = len(`{"schema":`)

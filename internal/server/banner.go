@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,10 +16,10 @@ import (
 
 // announce tells that the server is ready: a record of the log where machines read
 // that, else a page for the person who started it.
-func (s *server) announce(out io.Writer, took time.Duration, lacks error) {
+func (s *server) announce(out io.Writer, exports []string, took time.Duration, lacks error) {
 	cfg := s.cfg
 	if cfg.Log.Format != "json" {
-		printBanner(out, cfg, s.stream.taken, s.link, took, lacks)
+		printBanner(out, screen{cfg, s.stream.taken, s.link, called(os.Args[0]), exports}, took, lacks)
 		return
 	}
 	attrs := []slog.Attr{
@@ -36,59 +37,102 @@ func (s *server) announce(out io.Writer, took time.Duration, lacks error) {
 
 // printBanner says that the server is ready, or what it still lacks, and what to do
 // next.
-func printBanner(out io.Writer, cfg *config.Config, taken []string, link string, took time.Duration, lacks error) {
+func printBanner(out io.Writer, s screen, took time.Duration, lacks error) {
 	var b strings.Builder
 	if lacks == nil {
 		fmt.Fprintf(&b, "\nFreshet is ready (%.1fs).\n\n", took.Seconds())
 	} else {
 		fmt.Fprintf(&b, "\nFreshet is running, but not all of it works; it keeps trying:\n  %v\n\n", lacks)
 	}
+	s.places(&b)
+	fmt.Fprintf(&b, "\nTry it, in another terminal, in this folder:\n\n")
+	s.commands(&b)
+	fmt.Fprintf(&b, "\nStop it with Ctrl-C.\n")
+	_, _ = io.WriteString(out, b.String()) // nobody may be looking
+}
+
+// screen is what the first screen is made of.
+type screen struct {
+	cfg   *config.Config
+	taken []string // why there is no stream protocol
+	link  string   // signs the administrator in, once; "" when there is none
+	// program is how the person called us; exports are what their shell needs before
+	// our commands find this server.
+	program string
+	exports []string
+}
+
+// places says what is where.
+func (s screen) places(b *strings.Builder) {
+	cfg := s.cfg
+	if s.link != "" {
+		fmt.Fprintf(b, "  Console      %s\n               (this link signs you in, once, within an hour)\n", s.link)
+	} else {
+		fmt.Fprintf(b, "  Console      %s/console/\n", cfg.PublicURL())
+	}
 	if cfg.HTTP != config.Off {
-		fmt.Fprintf(&b, "  HTTP         http://%s\n", cfg.HTTP)
+		fmt.Fprintf(b, "  HTTP         http://%s\n", cfg.HTTP)
 	}
 	if cfg.HTTPS != config.Off {
-		fmt.Fprintf(&b, "  HTTPS        https://%s\n", cfg.HTTPS)
+		fmt.Fprintf(b, "  HTTPS        https://%s", cfg.HTTPS)
 		if cfg.TLS.CertFile == "" {
-			fmt.Fprintf(&b, "  CA           %s\n", path(cfg, "tls", "ca.crt"))
+			fmt.Fprintf(b, " (CA: %s)", path(cfg, "tls", "ca.crt"))
 		}
+		b.WriteByte('\n')
 	}
-	for _, l := range []struct{ name, address string }{{"Stream", cfg.Stream.Plain}, {"Stream, TLS", cfg.Stream.TLS}} {
+	for _, l := range []struct{ name, address string }{{"Kafka", cfg.Stream.Plain}, {"Kafka, TLS", cfg.Stream.TLS}} {
 		if l.address != config.Off {
-			fmt.Fprintf(&b, "  %-12s %s\n", l.name, l.address)
+			fmt.Fprintf(b, "  %-12s %s\n", l.name, l.address)
 		}
 	}
-	for _, why := range taken {
-		fmt.Fprintf(&b, "  Stream       off: %s\n", why)
+	for _, why := range s.taken {
+		fmt.Fprintf(b, "  Kafka        off: %s\n", why)
 	}
 	if cfg.Ops != config.Off {
-		fmt.Fprintf(&b, "  Metrics      http://%s/metrics\n", cfg.Ops)
+		fmt.Fprintf(b, "  Metrics      http://%s/metrics\n", cfg.Ops)
 	}
-	if link != "" {
-		fmt.Fprintf(&b, "  Sign in      %s\n               (once, within an hour; freshet admin link makes another)\n", link)
-	} else {
-		fmt.Fprintf(&b, "  Console      %s/console/ (freshet admin link makes a link to sign in with)\n", cfg.PublicURL())
+	fmt.Fprintf(b, "  Credentials  admin.json, admin.token and kubeconfig in %s\n", cfg.DataDir)
+}
+
+// commands are lines to paste.
+func (s screen) commands(b *strings.Builder) {
+	for _, line := range s.exports {
+		fmt.Fprintf(b, "  export %s\n", line)
 	}
-	fmt.Fprintf(&b, "  Credentials  %s\n", path(cfg, "admin.json"))
-	fmt.Fprintf(&b, "  Token        %s\n", path(cfg, "admin.token"))
-	fmt.Fprintf(&b, "  Kubeconfig   %s\n", path(cfg, "kubeconfig"))
-	base := cfg.PublicURL()
-	curl := "curl"
-	if strings.HasPrefix(base, "https:") && cfg.TLS.CertFile == "" {
-		curl += " --cacert " + path(cfg, "tls", "ca.crt")
+	if s.cfg.DataDir != config.Default().DataDir {
+		fmt.Fprintf(b, "  export FRESHET_DATA_DIR=%s\n", quoted(s.cfg.DataDir))
 	}
-	auth := `-H "Authorization: Bearer $(cat ` + path(cfg, "admin.token") + `)"`
-	fmt.Fprintf(&b, "\nTry it, in another terminal:\n\n")
-	fmt.Fprintf(&b, "  %s %s %s/apis/cloud.vendor.io/v1alpha1/namespaces/%s/messagingclusters\n\n", curl, auth, base, cfg.Admin.Organization)
-	fmt.Fprintf(&b, "  %s -X PUT %s %s/admin/v2/persistent/public/default/hello/subscription/me\n", curl, auth, base)
-	fmt.Fprintf(&b, "  %s %s -H 'Content-Type: application/octet-stream' --data 'hello, stream' %s/admin/rest/topics/v1/public/default/hello/message\n", curl, auth, base)
-	fmt.Fprintf(&b, "  %s -X POST %s %s/admin/rest/topics/v1/public/default/hello/me/message\n\n", curl, auth, base)
-	fmt.Fprintf(&b, "  %s %s %s/subjects\n", curl, auth, base)
-	if address := cfg.Stream.Plain; address != config.Off {
-		fmt.Fprintf(&b, "\n  kcat -b %s -X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=user -X sasl.password=\"token:$(cat %s)\" -L\n",
-			address, path(cfg, "admin.token"))
+	program := quoted(s.program)
+	fmt.Fprintf(b, "  %s topic create hello --if-not-exists\n", program)
+	fmt.Fprintf(b, "  %s produce hello 'hello, stream'\n", program)
+	fmt.Fprintf(b, "  %s consume hello --subscription me --create-from earliest\n", program)
+	fmt.Fprintf(b, "  %s admin link     # a link that signs you in to the console\n", program)
+	fmt.Fprintf(b, "  %s --help\n\n", program)
+	if s.cfg.HTTPS != config.Off {
+		fmt.Fprintf(b, "  kubectl --kubeconfig %s get all\n", quoted(path(s.cfg, "kubeconfig")))
 	}
-	fmt.Fprintf(&b, "\n  kubectl --kubeconfig %s get all\n\nStop it with Ctrl-C.\n", path(cfg, "kubeconfig"))
-	_, _ = io.WriteString(out, b.String()) // nobody may be looking
+	if address := s.cfg.Stream.Plain; address != config.Off {
+		fmt.Fprintf(b, "  kcat -b %s -L -X security.protocol=SASL_PLAINTEXT \\\n", address)
+		fmt.Fprintf(b, "    -X sasl.mechanism=PLAIN -X sasl.username=user \\\n")
+		fmt.Fprintf(b, "    -X sasl.password=token:$(cat %s)\n", quoted(path(s.cfg, "admin.token")))
+	}
+}
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// called is how a program was called, as others can call it: with its path when it
+// has one, else by its name.
+func called(arg string) string {
+	if strings.ContainsRune(arg, filepath.Separator) {
+		return arg
+	}
+	return "freshet"
 }
 
 func path(cfg *config.Config, elem ...string) string {

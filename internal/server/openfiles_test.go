@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"testing"
+
+	"freshet/internal/config"
 )
 
 func TestFilesAreDivided(t *testing.T) {
@@ -25,6 +27,16 @@ func TestFilesAreDivided(t *testing.T) {
 				t.Errorf("%d files: %+v, want %+v", tc.limit, got, tc.want)
 			}
 		})
+	}
+}
+
+func TestStreamLeavesFilesToHTTP(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	for limit, want := range map[uint64]int{300: 100, 1024: 341, 20_000: 10_000} {
+		if got := streamConnections(cfg, divideFiles(limit)); got != want {
+			t.Errorf("stream connections of a listener with %d open files: got %d, want %d", limit, got, want)
+		}
 	}
 }
 

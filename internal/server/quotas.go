@@ -49,11 +49,18 @@ func quotasOf(cfg *config.Config) (defaults quota.Limits, own map[string]quota.L
 // shareOfDisk is what an organization may store unless the configuration says
 // something else: three quarters of the disk, so that one cannot fill it alone.
 func shareOfDisk(dir string) (int64, error) {
+	total, _, err := diskBytes(dir)
+	return total / 4 * 3, err
+}
+
+// diskBytes returns the size of the disk that a directory is on, and what is free.
+func diskBytes(dir string) (total, free int64, err error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
-		return 0, fmt.Errorf("asking for the size of the disk: %w", err)
+		return 0, 0, fmt.Errorf("asking for the size of the disk: %w", err)
 	}
-	return int64(disk.Blocks) / 4 * 3 * int64(disk.Bsize), nil //nolint:unconvert // its type depends on the system
+	block := int64(disk.Bsize) //nolint:unconvert // its type depends on the system
+	return int64(disk.Blocks) * block, int64(disk.Bavail) * block, nil
 }
 
 // quotaMetrics describe what organizations may have, and have.

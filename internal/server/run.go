@@ -57,6 +57,7 @@ type server struct {
 	group     *group                 // nil for a server that is alone
 	waits     atomic.Pointer[string] // for what a server that starts waits
 	files     files
+	sockets   connectionLimit // for the connections of all listeners
 	ports     *listeners
 	member    *etcd.Member
 	store     etcd.Store // how full etcd is
@@ -91,8 +92,10 @@ type server struct {
 }
 
 // Run serves until the context ends, then stops in good order. read reads the
-// configuration again, which SIGHUP asks for.
-func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer) error {
+// configuration again, which SIGHUP asks for. The first screen goes to out; exports are
+// variables that a shell needs, besides the data directory, before the commands on it
+// find this server.
+func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer, exports []string) error {
 	started := time.Now()
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before anybody can know that the server is ready
@@ -129,7 +132,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		}
 		return errors.Join(err, s.close())
 	}
-	s.announce(out, time.Since(started), s.plane.Health())
+	s.announce(out, exports, time.Since(started), s.plane.Health())
 	err = s.wait(ctx, hangUps, read)
 	return errors.Join(err, s.close())
 }
@@ -209,7 +212,8 @@ func (s *server) openDirectory(context.Context) (err error) {
 
 func (s *server) openPorts(ctx context.Context) (err error) {
 	s.files = divideOpenFiles(s.cfg, s.log)
-	if s.ports, err = listen(ctx, s.cfg, make(connectionLimit, s.files.connections)); err != nil {
+	s.sockets = make(connectionLimit, s.files.connections)
+	if s.ports, err = listen(ctx, s.cfg, s.sockets); err != nil {
 		return err
 	}
 	s.plan.BaseURL = s.cfg.PublicURL() // with the ports that are open

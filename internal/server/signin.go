@@ -24,6 +24,9 @@ import (
 // signInPrefix is where the records of sign-ins are in etcd, beside the resources.
 func signInPrefix(cfg *config.Config) string { return cfg.Etcd.Prefix + "/signin/" }
 
+// refreshGrace is enough for a program to ask again when an answer was lost.
+const refreshGrace = time.Minute
+
 // openPeople makes what knows how people sign in. It knows who has only when the
 // users are known.
 func (s *server) openPeople() error {
@@ -31,6 +34,7 @@ func (s *server) openPeople() error {
 		Store:     etcdstore.New(s.etcd, signInPrefix(s.cfg), s.identity.sealer, s.log),
 		Directory: s.identity.directory, Issuer: s.identity.issuer, Audience: s.identity.addresses[0],
 		TokenLifetime: s.cfg.SignIn.TokenLifetime.Std(), SessionLifetime: s.cfg.SignIn.SessionLifetime.Std(), DeviceLifetime: s.cfg.SignIn.DeviceLifetime.Std(),
+		RefreshGrace:      refreshGrace,
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
 		Ended: s.endedSignIns(), Log: s.log,
 	}

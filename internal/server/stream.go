@@ -52,7 +52,7 @@ func (s *server) openStreamPorts(ctx context.Context) error {
 			_ = listener.Close() // closed by its server already, most of the time
 			return nil
 		})
-		*port.to, *port.real = listener, withPort(port.address, listener.Addr())
+		*port.to, *port.real = s.sockets.apply(listener), withPort(port.address, listener.Addr())
 	}
 	if s.stream.plain != nil {
 		s.plan.StreamPlain = s.cfg.Stream.Plain
@@ -72,7 +72,7 @@ func (s *server) openStream(context.Context) error {
 		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision, Rules: s.identity.policy.RulesBeneath,
 		Clusters: streamClusters{s}, ListAll: s.cfg.Stream.ListAll,
 		Limits: streamapi.Limits{
-			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory), Connections: s.cfg.Stream.Connections,
+			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory), Connections: streamConnections(s.cfg, s.files),
 			WriteStall: s.cfg.Timeouts.WriteBody.Std(),
 		},
 		Logger: s.log,
@@ -86,6 +86,12 @@ func (s *server) openStream(context.Context) error {
 		s.serveStream(streamapi.Listener{Name: "tls", Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
 	}
 	return nil
+}
+
+// streamConnections bounds those of a listener: HTTP keeps a third of what the system's
+// limit of open files allows.
+func streamConnections(cfg *config.Config, f files) int {
+	return max(1, min(cfg.Stream.Connections, f.connections*2/3))
 }
 
 // anonymous makes tokens of the account that clients without credentials are; nil
@@ -167,6 +173,7 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.
 		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator, Quota: found.Quota,
 		Members: c.s.streamMembers(found),
 		Serves:  func() bool { return c.s.plane.ServesStream(found.UID) && c.s.alive() },
+		Disk:    func() (total, free int64, err error) { return diskBytes(c.s.cfg.DataDir) },
 	}, nil
 }
 

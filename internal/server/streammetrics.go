@@ -24,8 +24,8 @@ const (
 
 // streamMetrics describe the stream protocol and consumer groups.
 type streamMetrics struct {
-	connections, clients, refused, throttled, sessions *prometheus.Desc
-	requests, in, out, seconds                         *prometheus.Desc
+	connections, clients, refused, turnedAway, throttled, sessions *prometheus.Desc
+	requests, in, out, seconds                                     *prometheus.Desc
 
 	groups, members, lag, partitionLag, leftOut *prometheus.Desc
 }
@@ -38,6 +38,7 @@ func newStreamMetrics() streamMetrics {
 		connections: desc("stream_connections", "Connections of the stream protocol, by listener.", "listener"),
 		clients:     desc("stream_clients", "Connections of the stream protocol, by what clients say they are.", "software", "version"),
 		refused:     desc("stream_refused_total", "Clients of the stream protocol that were turned away: no credentials, or wrong ones."),
+		turnedAway:  desc("stream_turned_away_total", "Connections of the stream protocol that were refused or ended because there were too many."),
 		throttled:   desc("stream_throttled_total", "Answers of the stream protocol that told a client to wait."),
 		sessions:    desc("stream_fetch_sessions", "Fetch sessions of the stream protocol."),
 		requests:    desc("stream_requests_total", "Requests of the stream protocol that were answered, by API.", "api"),
@@ -73,6 +74,7 @@ func (m *streamMetrics) collect(ch chan<- prometheus.Metric, server *streamapi.S
 	}
 	gauge(m.sessions, float64(stats.Sessions))
 	counter(m.refused, float64(stats.Refused))
+	counter(m.turnedAway, float64(stats.TurnedAway))
 	counter(m.throttled, float64(stats.Throttled))
 	for api, r := range stats.Requests {
 		counter(m.requests, float64(r.Count), api)

@@ -118,9 +118,13 @@ func (s *server) opsMux() http.Handler {
 }
 
 func (s *server) planeOptions() dataplane.Options {
+	disk, _, err := diskBytes(s.cfg.Path("clusters"))
+	if err != nil {
+		disk, _, _ = diskBytes(s.cfg.DataDir) // before the first cluster; when nobody can say the engine chooses
+	}
 	opts := dataplane.Options{
 		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
-		DiskReserve: int64(s.cfg.Limits.DiskReserve), OpenTables: s.files.tables,
+		DiskReserve: config.ReserveOf(disk, s.cfg.Limits.DiskReserve), OpenTables: s.files.tables,
 		Quotas: s.quotas,
 		Limits: messaging.Limits{
 			MessageBytes: int(s.cfg.Limits.MessageBody),

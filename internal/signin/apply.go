@@ -28,7 +28,7 @@ func (s *Service) apply(key string, value []byte, revision int64) {
 		if !s.decode(key, value, &p) {
 			return
 		}
-		next = held{subject: p.Subject, password: p.Password != "", invited: p.Invitation.Ends}
+		next = held{subject: p.Subject, password: p.Password != "", passkeys: len(p.Passkeys), invited: p.Invitation.Ends}
 	case strings.HasPrefix(key, sessions):
 		var b session
 		if !s.decode(key, value, &b) {
@@ -106,7 +106,7 @@ func (s *Service) over(key string, value []byte, now time.Time) bool {
 		if json.Unmarshal(value, &p) != nil {
 			return false // somebody may want to look at it
 		}
-		return s.orphan(p.Subject, p.Begun, now) || p.Password == "" && !now.Before(p.Invitation.Ends)
+		return s.orphan(p.Subject, p.Begun, now) || p.Password == "" && len(p.Passkeys) == 0 && !now.Before(p.Invitation.Ends)
 	}
 	var e ends
 	if json.Unmarshal(value, &e) != nil || e.Ends.IsZero() {
@@ -175,20 +175,21 @@ func (s *Service) Alive(of Subject) (display string, ok bool) {
 // State is what a person can sign in with.
 type State struct {
 	Password bool
+	Passkeys int
 	Provider bool      // one elsewhere may vouch for them
 	Invited  time.Time // until when a link is good; zero when there is none
 }
 
 // StateOf tells it of a user.
 func (s *Service) StateOf(uid, email string) State {
-	state := State{Provider: s.opts.Trusts != nil && s.opts.Trusts(email)}
+	state := State{Provider: s.trusts(email)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.index.held.Get(people + uid)
 	if !ok || uid == "" || !identity.SameEmail(p.subject.Email, email) {
 		return state
 	}
-	state.Password, state.Invited = p.password, p.invited
+	state.Password, state.Passkeys, state.Invited = p.password, p.passkeys, p.invited
 	return state
 }
 

@@ -2,6 +2,9 @@ package signin
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"time"
@@ -76,12 +79,24 @@ func deviceEnd(begun time.Time, lifetime time.Duration) time.Time {
 }
 
 // Refresh exchanges a refresh token for the next one. One that was exchanged before
-// has been stolen, from one side or the other: the grant ends.
+// has been stolen, from one side or the other, and the grant ends; unless that was a
+// moment ago and nobody has used the next one: then the answer was lost on its way, and
+// is given again.
 func (s *Service) Refresh(ctx context.Context, token, client string) (*Grant, error) {
 	id, secret, ok := strings.Cut(token, ".")
 	if !ok || len(token) > maxToken || !isID(id) {
 		return nil, ErrInvalidGrant
 	}
+	for {
+		g, err := s.refresh(ctx, id, secret, client)
+		if !errors.Is(err, ErrChanged) {
+			return g, err
+		}
+		// Somebody else was faster: with this token, or to end the grant.
+	}
+}
+
+func (s *Service) refresh(ctx context.Context, id, secret, client string) (*Grant, error) {
 	record, revision, ok, err := read[grant](ctx, s.opts.Store, grants+id)
 	if err != nil {
 		return nil, err
@@ -89,7 +104,8 @@ func (s *Service) Refresh(ctx context.Context, token, client string) (*Grant, er
 	if !ok || record.Client != client || !time.Now().Before(record.Ends) {
 		return nil, ErrInvalidGrant
 	}
-	if !same(record.Hash, secret) {
+	again := record.Before != "" && same(record.Before, secret) && time.Since(record.Renewed) < s.opts.RefreshGrace
+	if !again && !same(record.Hash, secret) {
 		return nil, s.reused(ctx, id, record.Subject)
 	}
 	display, alive := s.Alive(record.Subject)
@@ -102,22 +118,29 @@ func (s *Service) Refresh(ctx context.Context, token, client string) (*Grant, er
 		} else if !there {
 			return nil, errors.Join(ErrInvalidGrant, s.drop(ctx, grants+id))
 		}
-	} else {
-		record.Ends = deviceEnd(record.Begun, s.opts.DeviceLifetime)
 	}
-	next := identity.GenerateSecret()
-	record.Hash = hashOf(next.Reveal())
-	err = s.write(ctx, grants+id, record, revision)
-	if errors.Is(err, ErrChanged) {
-		return nil, s.reused(ctx, id, record.Subject) // somebody else used it at the same moment
-	}
-	if err != nil {
-		return nil, err
+	if !again {
+		if record.Session == "" {
+			record.Ends = deviceEnd(record.Begun, s.opts.DeviceLifetime)
+		}
+		record.Salt, record.Renewed = identity.GenerateSecret().Reveal(), time.Now().UTC()
+		record.Before, record.Hash = record.Hash, hashOf(successor(secret, record.Salt))
+		if err := s.write(ctx, grants+id, record, revision); err != nil {
+			return nil, err
+		}
 	}
 	return &Grant{
 		ID: id, Client: client, Subject: record.Subject, Display: display, Begun: record.Begun,
-		Refresh: identity.NewSecret(id + "." + next.Reveal()), session: record.identity(id),
+		Refresh: identity.NewSecret(id + "." + successor(secret, record.Salt)), session: record.identity(id),
 	}, nil
+}
+
+// successor is the secret of the refresh token that follows one. Who has only the one,
+// or only what is stored, cannot tell it.
+func successor(secret, salt string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	_, _ = mac.Write([]byte("refresh token after\x00" + salt)) // never fails
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // Reused is the refusal of a refresh token that was used before, and says whose.

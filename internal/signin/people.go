@@ -12,6 +12,7 @@ import (
 // How somebody has proved who they are; in records and metrics.
 const (
 	MethodPassword   = "password"
+	MethodPasskey    = "passkey"
 	MethodInvitation = "invitation"
 	MethodLink       = "link"
 	MethodProvider   = "openid"
@@ -85,7 +86,7 @@ func (s *Service) Authenticate(ctx context.Context, organization, who, password 
 
 // Vouched lists the people for whose address a provider has vouched.
 func (s *Service) Vouched(email string) []Subject {
-	if s.opts.Trusts == nil || !s.opts.Trusts(email) {
+	if !s.trusts(email) {
 		return nil
 	}
 	var list []Subject
@@ -97,8 +98,9 @@ func (s *Service) Vouched(email string) []Subject {
 	return list
 }
 
-// Invite makes the one link with which a person sets a password. An earlier one is
-// not good any more; a password that there is goes on working until another is set.
+// Invite makes the one link with which a person sets a password or a passkey. An
+// earlier one is not good any more; what the person has goes on working until the
+// link is used.
 func (s *Service) Invite(ctx context.Context, organization, user, by string, lifetime time.Duration) (identity.Secret, time.Time, error) {
 	u, ok := s.opts.Directory.User(organization, user)
 	if !ok {
@@ -112,14 +114,15 @@ func (s *Service) Invite(ctx context.Context, organization, user, by string, lif
 	if err := s.write(ctx, links+hash, l, 0); err != nil {
 		return identity.Secret{}, time.Time{}, err
 	}
-	err := s.changePerson(ctx, of, func(p *person) {
+	err := s.changePerson(ctx, of, func(p *person) error {
 		p.Invitation = invitation{Hash: hash, By: by, Ends: l.Ends}
+		return nil
 	})
 	return token, l.Ends, err
 }
 
 // changePerson rewrites what is known of a person until nobody was faster.
-func (s *Service) changePerson(ctx context.Context, of Subject, change func(*person)) error {
+func (s *Service) changePerson(ctx context.Context, of Subject, change func(*person) error) error {
 	for {
 		p, revision, ok, err := read[person](ctx, s.opts.Store, people+of.UID)
 		if err != nil {
@@ -129,7 +132,9 @@ func (s *Service) changePerson(ctx context.Context, of Subject, change func(*per
 			p = person{}
 		}
 		p.Subject, p.Begun = of, time.Now().UTC()
-		change(&p)
+		if err := change(&p); err != nil {
+			return err
+		}
 		if err := s.write(ctx, people+of.UID, p, revision); !errors.Is(err, ErrChanged) {
 			return err
 		}
@@ -171,9 +176,9 @@ func (s *Service) link(ctx context.Context, token string) (link, int64, error) {
 	return l, revision, nil
 }
 
-// Accept uses an invitation up and sets the password of whose it is. Every session
-// that they had ends: an invitation is also how a password is replaced that others
-// know.
+// Accept uses an invitation up and sets the password of whose it is, instead of every
+// password and passkey that they had. Every session that they had ends: an invitation
+// is also how something is replaced that others know or have.
 func (s *Service) Accept(ctx context.Context, token, password string) (Subject, error) {
 	of, revision, err := s.invited(ctx, token)
 	if err != nil {
@@ -186,14 +191,7 @@ func (s *Service) Accept(ctx context.Context, token, password string) (Subject, 
 	if err != nil {
 		return Subject{}, err
 	}
-	if err := s.use(ctx, token, revision); err != nil {
-		return Subject{}, err
-	}
-	err = s.changePerson(ctx, of, func(p *person) { p.Password, p.Invitation = hash, invitation{} })
-	if err != nil {
-		return Subject{}, err
-	}
-	return of, s.EndAll(ctx, of.UID)
+	return of, s.accept(ctx, of, token, revision, func(p *person) { p.Password = hash })
 }
 
 // use removes a link; of several who try, one succeeds.

@@ -22,6 +22,7 @@ type Subject struct {
 type person struct {
 	Subject    Subject    `json:"subject"`
 	Password   string     `json:"password,omitempty"` // as hasher makes it
+	Passkeys   []Passkey  `json:"passkeys,omitempty"`
 	Invitation invitation `json:"invitation,omitzero"`
 	Begun      time.Time  `json:"begun"` // when it was written
 }
@@ -58,6 +59,11 @@ type grant struct {
 	Hash    string    `json:"hash"`              // of the refresh token that is good now
 	Begun   time.Time `json:"begun"`
 	Ends    time.Time `json:"ends"`
+	// Before is the hash of the refresh token that was exchanged for this one, at
+	// Renewed. With Salt the one follows from the other (successor).
+	Before  string    `json:"before,omitempty"`
+	Salt    string    `json:"salt,omitempty"`
+	Renewed time.Time `json:"renewed,omitzero"`
 }
 
 // code is an authorization code. One that was used is kept until its end, so that

@@ -26,6 +26,9 @@ type Options struct {
 	TokenLifetime   time.Duration
 	SessionLifetime time.Duration
 	DeviceLifetime  time.Duration
+	// RefreshGrace is how long a refresh token that was exchanged gets the same answer
+	// again, while nobody has used the one that followed.
+	RefreshGrace time.Duration
 	// Trusts says whether a provider elsewhere may vouch for an address; nil: there
 	// is none.
 	Trusts func(email string) bool
@@ -220,6 +223,7 @@ type held struct {
 	ends    time.Time
 
 	password bool // of people
+	passkeys int
 	invited  time.Time
 }
 

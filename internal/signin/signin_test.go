@@ -44,6 +44,36 @@ func TestAPersonsTokenIsGoodEverywhereInTheOrganization(t *testing.T) {
 	}
 }
 
+// TestALostAnswerIsGivenAgain: a program that never saw the answer asks once more with
+// the token that it has.
+func TestALostAnswerIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	g, _ := device(t, w, w.User("acme", "ann", "ann@example.com"))
+	lost, err := w.People.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another replica has the same answer.
+	again, err := w.Replica(w.Directory).Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
+	if err != nil {
+		t.Fatalf("the second time: %v, want the same answer", err)
+	}
+	if got, want := again.Refresh.Reveal(), lost.Refresh.Reveal(); got != want || got == g.Refresh.Reveal() {
+		t.Error("the second answer has another refresh token, want the same next one")
+	}
+	want(t, w.Verifier, access(t, w, again), nil)
+	next, err := w.People.Refresh(t.Context(), again.Refresh.Reveal(), signin.ClientCLI)
+	if err != nil || next.Refresh.Reveal() == again.Refresh.Reveal() {
+		t.Errorf("going on with it: got %v, want another token", err)
+	}
+	for _, key := range w.Records() {
+		if value, _, err := w.Store().Get(t.Context(), key); err != nil || strings.Contains(string(value), strings.Split(next.Refresh.Reveal(), ".")[1]) {
+			t.Errorf("%s: %v, or a refresh token in clear", key, err)
+		}
+	}
+}
+
 func TestTheSystemAdministratorComesByALink(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)

@@ -40,6 +40,8 @@ const (
 	devices  = "devices/"
 	words    = "words/" // what people type for a device
 	links    = "links/"
+	// challenges that passkeys have answered
+	challenges = "challenges/"
 )
 
 // read decodes the record under a key; ok is false when there is none.

@@ -11,6 +11,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/lru"
 	"freshet/internal/openid"
+	"freshet/internal/passkey"
 	"freshet/internal/signin"
 	"freshet/internal/surface"
 	"freshet/internal/throttle"
@@ -33,7 +34,13 @@ const (
 	pathAccount   = "/oauth/account"
 	pathSignOut   = "/oauth/signout"
 	pathStyle     = "/oauth/signin.css"
-	pathConsole   = "/console/"
+	pathScript    = "/oauth/passkeys.js"
+
+	pathSignInPasskey = "/oauth/signin/passkey"
+	pathInvitePasskey = "/oauth/invite/passkey"
+	pathPasskeys      = "/oauth/account/passkeys"
+	pathPasskeyRemove = "/oauth/account/passkeys/remove"
+	pathConsole       = "/console/"
 )
 
 // CallbackPath is where an OpenID provider sends browsers back to.
@@ -94,6 +101,7 @@ type API struct {
 	guesses   *throttle.Limiter
 	words     *throttle.Limiter
 	owners    *lru.Cache[string, struct{}] // accounts and the addresses from which somebody has signed in
+	parties   map[string]*passkey.Party    // by origin
 	policy    string                       // Content-Security-Policy
 }
 
@@ -118,15 +126,19 @@ func New(opts Options) (*API, error) {
 		words:     throttle.New(opts.Limits.Words, remembered),
 		owners:    lru.New[string, struct{}](remembered),
 		// A form may lead to the console at another of our addresses.
-		policy: "default-src 'none'; style-src 'self'; form-action 'self' " + strings.Join(named(opts.Origins), " ") + "; base-uri 'none'; frame-ancestors 'none'",
+		policy: "default-src 'none'; style-src 'self'; form-action 'self' " + strings.Join(nameable(opts.Origins), " ") + "; base-uri 'none'; frame-ancestors 'none'",
+	}
+	var err error
+	if a.parties, err = parties(opts.Origins); err != nil {
+		return nil, err
 	}
 	a.router = web.NewRouter(a.routes(), nil)
 	a.serve = web.Handle(a.handle, a.writeError)
 	return a, nil
 }
 
-// named leaves out what a policy cannot name: addresses of IPv6.
-func named(origins []string) []string {
+// nameable leaves out what a policy cannot name: addresses of IPv6.
+func nameable(origins []string) []string {
 	return slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return strings.Contains(o, "[") })
 }
 
@@ -134,6 +146,7 @@ func named(origins []string) []string {
 func Patterns() []string {
 	return []string{
 		pathAuthorize, pathSignIn, pathProvider, pathCallback, pathChoose, pathInvite, pathLink, pathDevice, pathAccount, pathSignOut, pathStyle,
+		pathScript, pathSignInPasskey, pathInvitePasskey, pathPasskeys, pathPasskeyRemove,
 	}
 }
 
@@ -155,7 +168,12 @@ func (a *API) routes() []web.Route[web.HandlerFunc] {
 		{Method: get, Pattern: pathAccount, Value: a.showAccount},
 		{Method: get, Pattern: pathSignOut, Value: a.showSignOut},
 		{Method: post, Pattern: pathSignOut, Value: a.form(a.signOut)},
-		{Method: get, Pattern: pathStyle, Value: a.serveStyle},
+		{Method: get, Pattern: pathStyle, Value: a.serveFile("text/css; charset=utf-8", style)},
+		{Method: get, Pattern: pathScript, Value: a.serveFile("text/javascript; charset=utf-8", script)},
+		{Method: post, Pattern: pathSignInPasskey, Value: a.form(a.signInPasskey)},
+		{Method: post, Pattern: pathInvitePasskey, Value: a.form(a.acceptPasskey)},
+		{Method: post, Pattern: pathPasskeys, Value: a.form(a.addPasskey)},
+		{Method: post, Pattern: pathPasskeyRemove, Value: a.form(a.removePasskey)},
 	}
 }
 

@@ -72,11 +72,6 @@ func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Valu
 	return a.show(w, r, http.StatusOK, page{Template: "message", Title: title, Text: text})
 }
 
-// showAccount says who has signed in.
-func (a *API) showAccount(w http.ResponseWriter, r *http.Request) error {
-	return a.showOwn(w, r, page{Template: "account", Title: "You are signed in"})
-}
-
 // showSignOut asks whether to sign out: a link must not do it.
 func (a *API) showSignOut(w http.ResponseWriter, r *http.Request) error {
 	return a.showOwn(w, r, page{Template: "signout", Title: "Sign out?"})

@@ -8,7 +8,7 @@ import (
 	"freshet/internal/signin"
 )
 
-// showInvite shows the form that sets a password. Looking at it uses nothing up:
+// showInvite shows the form that sets a passkey or a password. Looking at it uses nothing up:
 // programs look at links before people do.
 func (a *API) showInvite(w http.ResponseWriter, r *http.Request) error {
 	if err := a.mayTryLink(r); err != nil {
@@ -19,7 +19,7 @@ func (a *API) showInvite(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return a.refuseLink(r, err, signin.MethodInvitation)
 	}
-	return a.show(w, r, http.StatusOK, page{Template: "invite", Title: "Set your password", Token: token, Name: of.Email, Organization: of.Organization, MinPassword: signin.MinPassword})
+	return a.inviteForm(w, r, http.StatusOK, of, token, "")
 }
 
 // acceptInvite sets the password and signs the person in.
@@ -32,15 +32,12 @@ func (a *API) acceptInvite(w http.ResponseWriter, r *http.Request, form url.Valu
 	if err != nil {
 		return a.refuseLink(r, err, signin.MethodInvitation)
 	}
-	again := page{Template: "invite", Title: "Set your password", Token: token, Name: of.Email, Organization: of.Organization, MinPassword: signin.MinPassword}
 	if password != form.Get("repeated") {
-		again.Problem = "The two passwords are not the same."
-		return a.show(w, r, http.StatusUnprocessableEntity, again)
+		return a.inviteForm(w, r, http.StatusUnprocessableEntity, of, token, "The two passwords are not the same.")
 	}
-	of, err = a.opts.People.Accept(r.Context(), token, password)
+	_, err = a.opts.People.Accept(r.Context(), token, password)
 	if errs.KindOf(err) == errs.Invalid {
-		again.Problem = sentence(err.Error())
-		return a.show(w, r, http.StatusUnprocessableEntity, again)
+		return a.inviteForm(w, r, http.StatusUnprocessableEntity, of, token, sentence(err.Error()))
 	}
 	if err != nil {
 		return a.refuseLink(r, err, signin.MethodInvitation)

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"freshet/internal/errs"
+	"freshet/internal/identity"
 	"freshet/internal/openid"
 	"freshet/internal/signin"
 	"freshet/internal/web"
@@ -26,7 +27,11 @@ var pageFiles embed.FS
 //go:embed pages/signin.css
 var style []byte
 
+//go:embed pages/passkeys.js
+var script []byte
+
 var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
+	"day":   func(t time.Time) string { return t.UTC().Format("2 Jan 2006") },
 	"clock": func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 }).ParseFS(pageFiles, "pages/*.html"))
 
@@ -48,9 +53,18 @@ type page struct {
 	SignInAgain  bool
 	RequestID    string
 
+	Ask      *ask   // what the browser is to ask a device for; nil: nothing
+	NamedURL string // the page where browsers have passkeys, when they have none here
+	Replaces bool   // an invitation replaces what there is
+	Person   bool   // and not an account
+	Recent   bool   // has signed in just now
+	Password bool   // has one
+	Passkeys []keyRow
+
 	// set by show
 	Proof    string
 	Provider string
+	Nonce    string // lets the script of the page run, and no other
 }
 
 // show writes a page whose forms fit the browser that asks for it.
@@ -63,11 +77,17 @@ func (a *API) showTo(w http.ResponseWriter, r *http.Request, status int, p page,
 	if a.opts.Provider != nil {
 		p.Provider = a.opts.ProviderName
 	}
+	if p.Ask != nil {
+		p.Nonce = identity.GenerateSecret().Reveal()
+	}
 	var body bytes.Buffer
 	if err := pages.ExecuteTemplate(&body, p.Template+".html", p); err != nil {
 		return fmt.Errorf("making the page %s: %w", p.Template, err)
 	}
 	a.harden(w)
+	if p.Ask != nil {
+		w.Header().Set("Content-Security-Policy", a.policy+"; script-src 'nonce-"+p.Nonce+"'")
+	}
 	web.WriteBody(w, status, "text/html; charset=utf-8", body.Bytes())
 	return nil
 }
@@ -84,12 +104,15 @@ func (a *API) harden(w http.ResponseWriter) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-func (a *API) serveStyle(w http.ResponseWriter, _ *http.Request) error {
-	h := w.Header()
-	h.Set("Cache-Control", "public, max-age=3600")
-	h.Set("X-Content-Type-Options", "nosniff")
-	web.WriteBody(w, http.StatusOK, "text/css; charset=utf-8", style)
-	return nil
+// serveFile serves what pages load.
+func (a *API) serveFile(kind string, content []byte) web.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) error {
+		h := w.Header()
+		h.Set("Cache-Control", "public, max-age=3600")
+		h.Set("X-Content-Type-Options", "nosniff")
+		web.WriteBody(w, http.StatusOK, kind, content)
+		return nil
+	}
 }
 
 // statuses is the table for errors.
@@ -127,13 +150,6 @@ func statusOf(w http.ResponseWriter, err error) int {
 		w.Header().Set("Retry-After", "2")
 	}
 	return status
-}
-
-// showRefused shows a form again, with what was wrong.
-func (a *API) showRefused(w http.ResponseWriter, r *http.Request, err error, again page) error {
-	web.RecordOf(r.Context()).Fail(err)
-	again.Problem = sentence(again.Problem)
-	return a.show(w, r, statusOf(w, err), again)
 }
 
 // writeError is the surface's one way to fail: a page that says what happened and

@@ -3,6 +3,7 @@ package signinapi_test
 import (
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -167,9 +168,9 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 	b := w.browser()
 	for _, path := range signinapi.Patterns() {
 		a := b.get(path)
-		if strings.HasSuffix(path, ".css") {
-			if a.status != 200 || !strings.HasPrefix(a.header.Get("Content-Type"), "text/css") {
-				t.Errorf("%s: got %d %s, want a style sheet", path, a.status, a.header.Get("Content-Type"))
+		if kind := map[string]string{".css": "text/css", ".js": "text/javascript"}[filepath.Ext(path)]; kind != "" {
+			if a.status != 200 || !strings.HasPrefix(a.header.Get("Content-Type"), kind) {
+				t.Errorf("%s: got %d %s, want %s", path, a.status, a.header.Get("Content-Type"), kind)
 			}
 			continue
 		}

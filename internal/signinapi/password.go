@@ -29,7 +29,7 @@ func (a *API) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	if organization == "" || len(organization) > 63 {
 		organization = a.opts.Organization
 	}
-	return a.show(w, r, http.StatusOK, page{Template: "signin", Title: "Sign in", Next: query.Get("next"), Organization: organization})
+	return a.signInForm(w, r, http.StatusOK, page{Next: query.Get("next"), Organization: organization})
 }
 
 // tooFast is a refusal that says when to try again.
@@ -46,20 +46,18 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 	if len(organization) > maxName || len(who) > maxName || len(password) > maxName {
 		return errForm
 	}
-	again := page{Template: "signin", Title: "Sign in", Next: form.Get("next"), Organization: organization, Name: who}
+	again := page{Next: form.Get("next"), Organization: organization, Name: who}
 	account := organization + "\x00" + strings.ToLower(who)
 	address := throttle.AddressKey(a.opts.Source(r))
 	if err := a.mayTry(account, address); err != nil {
 		a.opts.Observe(signin.MethodPassword, "throttled")
-		again.Problem = err.Error()
-		return a.showRefused(w, r, err, again)
+		return a.refuseSignIn(w, r, err, again)
 	}
 	of, err := a.opts.People.Authenticate(r.Context(), organization, who, password)
 	if errors.Is(err, signin.ErrWrongPassword) {
 		a.record(r, of, "signin", signin.MethodPassword, http.StatusUnauthorized)
 		a.opts.Observe(signin.MethodPassword, "failure")
-		again.Problem = "Organization, name or password is wrong."
-		return a.showRefused(w, r, err, again)
+		return a.refuseSignIn(w, r, err, again)
 	}
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ type api struct {
 	name     string
 	min, max int16 // advertised
 	served   int16 // smallest version that is really served; older clients look for min
+	soon     bool  // the answer waits for nobody, but the disk
 	take     func(ctx context.Context, c *call) answer
 }
 
@@ -40,11 +41,11 @@ func allAPIs() map[int16]api {
 		1:  {name: "Fetch", min: 4, max: 17, served: 4, take: handle(fetch)},
 		2:  {name: "ListOffsets", min: 1, max: 10, served: 1, take: handle(listOffsets)},
 		3:  {name: "Metadata", max: 13, take: describe(metadata)},
-		8:  {name: "OffsetCommit", min: 2, max: 10, served: 2, take: handle(offsetCommit)},
+		8:  {name: "OffsetCommit", min: 2, max: 10, served: 2, soon: true, take: handle(offsetCommit)},
 		9:  {name: "OffsetFetch", min: 1, max: 10, served: 1, take: describe(offsetFetch)},
-		10: {name: "FindCoordinator", max: 6, take: handle(findCoordinator)},
+		10: {name: "FindCoordinator", max: 6, soon: true, take: handle(findCoordinator)},
 		11: {name: "JoinGroup", max: 9, take: handle(joinGroup)},
-		12: {name: "Heartbeat", max: 4, take: handle(heartbeat)},
+		12: {name: "Heartbeat", max: 4, soon: true, take: handle(heartbeat)},
 		13: {name: "LeaveGroup", max: 5, take: handle(leaveGroup)},
 		14: {name: "SyncGroup", max: 5, take: handle(syncGroup)},
 		15: {name: "DescribeGroups", max: 6, take: describe(describeGroups)},
@@ -64,7 +65,7 @@ func allAPIs() map[int16]api {
 		47: {name: "OffsetDelete", take: handle(offsetDelete)},
 		60: {name: "DescribeCluster", max: 2, take: handle(describeCluster)},
 		61: {name: "DescribeProducers", take: describe(describeProducers)},
-		68: {name: "ConsumerGroupHeartbeat", max: 1, take: handle(consumerGroupHeartbeat)},
+		68: {name: "ConsumerGroupHeartbeat", max: 1, soon: true, take: handle(consumerGroupHeartbeat)},
 		69: {name: "ConsumerGroupDescribe", max: 1, take: describe(consumerGroupDescribe)},
 		74: {name: "ListConfigResources", max: 1, take: handle(listConfigResources)},
 		75: {name: "DescribeTopicPartitions", take: describe(describeTopicPartitions)},

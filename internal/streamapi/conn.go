@@ -23,23 +23,31 @@ import (
 type conn struct {
 	server   *Server
 	listener Listener
-	accepted net.Conn // below TLS
-	socket   net.Conn
+	accepted net.Conn // below TLS; for any goroutine
+	socket   net.Conn // the connection's own goroutines'; TLS, once it is spoken
 	in       *bufio.Reader
 	address  string // of the client, without the port
 	sni      string // the name that the client sent with TLS
 	room     *semaphore.Weighted
 	client   atomic.Pointer[Client] // what the client says it is; nil before
 
-	answers chan answer
+	answers chan *answer
+	queued  atomic.Int32 // answers that are not sent yet; the reader alone adds some
 	cancel  context.CancelFunc
 	closing atomic.Bool
 
 	auth auth // the reader's
 
-	waiting *list.Element // among the server's strangers; Server.mu guards it
+	// Among the server's strangers, and those of its address, and since when;
+	// Server.mu guards it.
+	waiting, beside *list.Element
+	since           time.Time
+
 	fetches *fetchSession // the writer's; nil for none
 	muted   atomic.Int64  // until when nothing is read, nanoseconds since the epoch
+
+	// The deadlines that the socket has: the reader's, and that of who sends.
+	readEnds, writeEnds time.Time
 }
 
 // answer is a response that is due. It is made when those before it are sent.
@@ -55,6 +63,7 @@ type answer struct {
 	reserved *holding      // memory that making it took, to go back when it is sent; may be nil
 	raw      func() []byte // instead of make: a bare frame
 	last     bool          // the connection ends behind it
+	soon     bool          // nobody else is waited for, but the disk
 }
 
 // done gives back what the request held.
@@ -74,7 +83,7 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 	return &conn{
 		server: s, listener: l, accepted: socket, socket: socket, address: address,
 		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4), // of requests
-		answers: make(chan answer, pendingAnswers),
+		answers: make(chan *answer, pendingAnswers),
 	}
 }
 
@@ -136,7 +145,7 @@ func (c *conn) handshake(ctx context.Context) error {
 // answered.
 func (c *conn) drain() {
 	c.closing.Store(true)
-	_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+	_ = c.accepted.SetReadDeadline(time.Unix(1, 0))
 }
 
 // read takes requests until the connection ends.
@@ -161,20 +170,32 @@ func (c *conn) read(ctx context.Context) error {
 			return err
 		}
 		a, err := c.take(ctx, frame)
-		a.held, a.size, a.taken = held, len(frame), time.Now()
 		if err != nil {
 			held.release()
 			return err
 		}
-		select {
-		case c.answers <- a:
-		case <-ctx.Done():
-			a.done()
-			return ctx.Err()
+		a.held, a.size, a.taken = held, len(frame), time.Now()
+		last := a.last
+		if err := c.pass(ctx, &a); err != nil || last {
+			return err
 		}
-		if a.last {
-			return nil
-		}
+	}
+}
+
+// pass has an answer sent behind those before it: by the writer, or at once when there
+// are none and making it takes no more than a moment, which saves waking the writer.
+func (c *conn) pass(ctx context.Context, a *answer) error {
+	if a.soon && c.queued.Load() == 0 {
+		defer a.done()
+		return c.send(ctx, a)
+	}
+	c.queued.Add(1)
+	select {
+	case c.answers <- a:
+		return nil
+	case <-ctx.Done():
+		a.done()
+		return ctx.Err()
 	}
 }
 
@@ -214,6 +235,7 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	a := api.take(ctx, call)
 	a.header, a.session, a.reserved, a.decoded = h, c.auth.session, &call.reserved, decoded
 	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
+	a.soon = api.soon
 	return a, nil
 }
 
@@ -272,12 +294,13 @@ func (c *conn) write(ctx context.Context) error {
 	var failed error
 	for a := range c.answers {
 		if failed == nil {
-			if failed = c.send(ctx, &a); failed != nil {
+			if failed = c.send(ctx, a); failed != nil {
 				c.cancel() // the reader need not go on
 				_ = c.socket.SetReadDeadline(time.Unix(1, 0))
 			}
 		}
 		a.done()
+		c.queued.Add(-1)
 	}
 	return failed
 }
@@ -340,17 +363,32 @@ func encode(a *answer, response kmsg.Response) []byte {
 	return out
 }
 
+// keep makes a deadline that is about as far away as another the same, and says
+// whether the socket has to be told: setting one costs more than the rest of a small
+// request.
+func keep(has *time.Time, wanted time.Time, slack time.Duration) (changed bool) {
+	latest := wanted.Add(slack)
+	if !has.Before(wanted) && !has.After(latest) {
+		return false
+	}
+	*has = latest
+	return true
+}
+
 // writeAll writes in parts, so that a slow reader has to show progress.
 func (c *conn) writeAll(out []byte) error {
 	ends := c.enough(len(out))
 	for len(out) > 0 {
 		part := out[:min(len(out), smallFrame)]
-		deadline := time.Now().Add(c.server.opts.Limits.WriteStall)
+		stall := c.server.opts.Limits.WriteStall
+		deadline, slack := time.Now().Add(stall), stall/4
 		if ends.Before(deadline) {
-			deadline = ends
+			deadline, slack = ends, 0
 		}
-		if err := c.socket.SetWriteDeadline(deadline); err != nil {
-			return err
+		if keep(&c.writeEnds, deadline, slack) {
+			if err := c.socket.SetWriteDeadline(c.writeEnds); err != nil {
+				return err
+			}
 		}
 		if _, err := c.socket.Write(part); err != nil {
 			return err

@@ -158,3 +158,31 @@ func TestDescribeLogDirs(t *testing.T) {
 		t.Error("got no audit record of the denial, want one")
 	}
 }
+
+// TestLogDirsTellOfTheDisk: who may know what the cluster stores is told how large the
+// disk is, and how much of it is free.
+func TestLogDirsTellOfTheDisk(t *testing.T) {
+	t.Parallel()
+	silent, w := newWorld(t), newWorld(t)
+	w.cluster.Disk = func() (total, free int64, err error) { return 1000, 300, nil }
+	w.bind("reader", "topic-consumer")
+	request := kmsg.NewPtrDescribeLogDirsRequest()
+	request.Version = 4
+	for what, tc := range map[string]struct {
+		r    *wire
+		want string
+	}{
+		"a disk that is not known":        {silent.wire(silent.token), "code 0, -1 of -1"},
+		"an administrator":                {w.wire(w.token), "code 0, 300 of 1000"},
+		"an account without a permission": {w.wire(w.account("reader")), "code 31"},
+	} {
+		response := ask[*kmsg.DescribeLogDirsResponse](tc.r, request)
+		got := fmt.Sprintf("code %d", response.ErrorCode)
+		for _, dir := range response.Dirs {
+			got += fmt.Sprintf(", %d of %d", dir.UsableBytes, dir.TotalBytes)
+		}
+		if got != tc.want {
+			t.Errorf("%s: got %s, want %s", what, got, tc.want)
+		}
+	}
+}

@@ -16,7 +16,8 @@
 // sends what they return; so answers keep the order of requests, and one that has
 // to wait holds back those behind it. The reader of a connection with a full
 // queue does not read on: that, and the bytes that frames may hold, is what bounds
-// memory. Nothing that was read is dropped.
+// memory. Nothing that was read is dropped. What is answered in a moment (a heartbeat,
+// a commit) while nothing is queued the reader sends itself.
 //
 // Server.mu guards the connections of a server. A conn's session belongs to its
 // reader; answers get it handed over.

@@ -21,9 +21,15 @@ var (
 // readFrame reads the next frame. held goes back to the server's memory when the
 // frame is not needed any more.
 func (c *conn) readFrame(ctx context.Context, limit int, patience time.Duration) (frame []byte, held holding, err error) {
-	ends := time.Now().Add(patience)
-	if err := c.socket.SetReadDeadline(ends); err != nil {
+	ends, slack := time.Now().Add(patience), time.Duration(0)
+	if c.auth.session != nil {
+		slack = patience / 20
+	}
+	if err := c.readUntil(ends, slack); err != nil {
 		return nil, held, err
+	}
+	if c.closing.Load() { // this deadline may have replaced that of drain
+		return nil, held, io.EOF
 	}
 	var head [4]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
@@ -76,15 +82,25 @@ func (c *conn) enough(bytes int) time.Time {
 // writer gets, but not longer than the whole has. Strangers have no more than they
 // have to authenticate.
 func (c *conn) readPart(part []byte, ends time.Time) error {
-	deadline := time.Now().Add(c.server.opts.Limits.WriteStall)
-	if ends.Before(deadline) {
-		deadline = ends
-	}
-	if err := c.socket.SetReadDeadline(deadline); err != nil {
-		return err
+	if c.in.Buffered() < len(part) {
+		deadline := time.Now().Add(c.server.opts.Limits.WriteStall)
+		if ends.Before(deadline) {
+			deadline = ends
+		}
+		if err := c.readUntil(deadline, 0); err != nil {
+			return err
+		}
 	}
 	_, err := io.ReadFull(c.in, part)
 	return err
+}
+
+// readUntil gives the socket a deadline, unless it has one that is about the same.
+func (c *conn) readUntil(deadline time.Time, slack time.Duration) error {
+	if !keep(&c.readEnds, deadline, slack) {
+		return nil
+	}
+	return c.socket.SetReadDeadline(c.readEnds)
 }
 
 // guess says what a client speaks whose first bytes are no frame of ours.

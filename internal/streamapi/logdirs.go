@@ -32,8 +32,13 @@ func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirs
 		}
 		return nil
 	}
-	dir := kmsg.NewDescribeLogDirsResponseDir()
+	dir := kmsg.NewDescribeLogDirsResponseDir() // without the sizes of the disk: -1
 	dir.Dir = logDir
+	if disk := c.session.cluster.Disk; disk != nil {
+		if total, free, err := disk(); err == nil {
+			dir.TotalBytes, dir.UsableBytes = total, free
+		}
+	}
 	if request.Topics == nil {
 		topics, err := c.listed(ctx)
 		if err != nil {

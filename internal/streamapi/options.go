@@ -27,6 +27,9 @@ type Cluster struct {
 	Groups       *groups.Coordinator
 	Quota        *quota.Cluster // nil: no limits
 	Members      Members        // nil: the server is alone
+	// Disk returns the bytes of the disk that the cluster is on, and those of them that
+	// are free; nil: they are not told.
+	Disk func() (total, free int64, err error)
 	// Serves says whether the cluster still has the protocol; nil: always.
 	Serves func() bool
 }
@@ -84,7 +87,7 @@ const (
 	answersAtOnce        = 8
 	smallBeforeAuth      = 4 << 10
 	bufferBeforeAuth     = 1 << 10
-	buffer               = 16 << 10
+	buffer               = 4 << 10  // what is larger is read without one
 	memoryBeforeAuth     = 16 << 20 // of all clients together
 	slowestClient        = 64 << 10 // bytes a second of a large request or answer
 )

@@ -33,8 +33,8 @@ type Server struct {
 	drain    context.CancelFunc
 	wg       sync.WaitGroup
 
-	requests           map[int16]*requests // by API
-	refused, throttled atomic.Int64
+	requests                    map[int16]*requests // by API
+	refused, throttled, crowded atomic.Int64
 
 	mu        sync.Mutex
 	closed    bool
@@ -43,6 +43,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	addresses map[string]int // connections by the client's address
 	strangers strangers
+	told      time.Time // when the log last had a line of turnedAway
 
 	fetchSessions int // that connections have
 	sessionBytes  int // that they take
@@ -126,20 +127,38 @@ func (s *Server) Serve(l Listener) error {
 func (s *Server) admit(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.listeners[c.listener.Listener] >= s.opts.Limits.Connections || s.addresses[c.address] >= connectionsByAddress {
+	switch {
+	case s.closed:
+		return false
+	case s.listeners[c.listener.Listener] >= s.opts.Limits.Connections:
+		s.turnedAway("connections of the listener, see stream.connections", c.address)
+		return false
+	case s.addresses[c.address] >= connectionsByAddress:
+		s.turnedAway("connections of one address", c.address)
 		return false
 	}
-	gone, ok := s.strangers.addLocked(c)
-	if !ok {
-		return false
-	}
+	gone, crowded := s.strangers.addLocked(c)
 	if gone != nil {
 		_ = gone.accepted.Close() // its own goroutine does the rest
+		s.turnedAway("connections that do not authenticate", gone.address)
+	}
+	if crowded {
+		time.AfterFunc(settleTime, func() { s.thin(c.address) })
 	}
 	s.listeners[c.listener.Listener]++
 	s.addresses[c.address]++
 	s.conns[c] = struct{}{}
 	return true
+}
+
+// turnedAway says that a connection was refused or ended for want of room, which
+// looks to its client like any other loss of a connection. One line in ten seconds.
+func (s *Server) turnedAway(many, address string) {
+	s.crowded.Add(1)
+	if now := time.Now(); now.Sub(s.told) > 10*time.Second {
+		s.told = now
+		s.opts.Logger.Warn("a stream connection was turned away: too many "+many, slog.String("address", address))
+	}
 }
 
 func (s *Server) forget(c *conn) {
@@ -180,7 +199,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.cancel()
 	s.mu.Lock()
 	for c := range s.conns {
-		_ = c.socket.Close()
+		_ = c.accepted.Close()
 	}
 	s.mu.Unlock()
 	<-done

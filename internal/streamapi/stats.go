@@ -11,6 +11,7 @@ type Stats struct {
 	Clients     map[Client]int // connections by what the client says it is
 	Requests    map[string]Requests
 	Refused     int64 // clients that were turned away: no credentials, or wrong ones
+	TurnedAway  int64 // connections for which there was no room
 	Throttled   int64 // answers with a time to wait
 	Sessions    int   // fetch sessions
 }
@@ -42,7 +43,7 @@ const maxClients = 100
 func (s *Server) Stats() Stats {
 	stats := Stats{
 		Connections: make(map[string]int), Clients: make(map[Client]int), Requests: make(map[string]Requests),
-		Refused: s.refused.Load(), Throttled: s.throttled.Load(),
+		Refused: s.refused.Load(), TurnedAway: s.crowded.Load(), Throttled: s.throttled.Load(),
 	}
 	for key, api := range s.apis {
 		if r := s.requests[key]; r.count.Load() > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"freshet/api/openapi"
 	"freshet/internal/identity"
 	"freshet/internal/lru"
 	"freshet/internal/signin"
@@ -125,8 +126,15 @@ func (a *API) routes() []web.Route[web.HandlerFunc] {
 		{Pattern: pathRevoke, Value: wrongMethod(http.MethodPost)},
 		{Method: http.MethodGet, Pattern: pathUserInfo, Value: a.userInfo},
 		{Method: http.MethodPost, Pattern: pathUserInfo, Value: a.userInfo},
+		{Method: http.MethodGet, Pattern: "/oauth/openapi.yaml", Value: document},
 		{Pattern: "/oauth/...", Value: unknownPath},
 	}
+}
+
+// document describes the interface. It holds no secret.
+func document(w http.ResponseWriter, _ *http.Request) error {
+	web.WriteBody(w, http.StatusOK, "application/yaml", openapi.Document("token"))
+	return nil
 }
 
 // ServeHTTP implements http.Handler.

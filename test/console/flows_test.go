@@ -193,6 +193,7 @@ func TestEditWithDryRun(t *testing.T) {
 	b.as(server.Token)
 	b.visit("acme/clusters/payments")
 	b.click("Edit")
+	b.click("YAML")
 	b.until(`document.querySelector('dialog textarea')?.value.includes('displayName: Payments')`)
 	type_ := func(from, to string) {
 		eval[any](b, fmt.Sprintf(`(e => { e.value = e.value.replace(%q, %q); e.dispatchEvent(new Event('input', {bubbles: true})) })(document.querySelector('dialog textarea'))`, from, to))
@@ -209,6 +210,65 @@ func TestEditWithDryRun(t *testing.T) {
 	}
 	b.click("Save")
 	b.until(`document.querySelector('.page-head').innerText.includes('Payments, all regions')`)
+}
+
+// What people change of an object has a form: its change is checked and shown by the
+// server, and leaves alone what the form does not have.
+func TestEditByForm(t *testing.T) {
+	create(t, "acme", "messaginginstances", object{"metadata": object{"name": "forms", "labels": object{"keep": "me"}}, "spec": object{"auth": object{"apikey": object{}}}})
+	create(t, "acme", "messagingclusters", object{"metadata": object{"name": "forms"}, "spec": object{"instanceName": "forms", "location": "local", "config": object{"protocols": object{"stream": object{}}}}})
+	create(t, "acme", "serviceaccounts", object{"metadata": object{"name": "forms"}})
+	create(t, "acme", "users", object{"metadata": object{"name": "forms"}, "spec": object{"email": "forms@acme.example"}})
+	create(t, "acme", "rolebindings", binding("forms", "ClusterRole", "org-readonly", "User", "forms", nil))
+	b := open(t, 1440, "light")
+	b.as(server.Token)
+	tick := func(name string) {
+		eval[any](b, fmt.Sprintf(`void document.querySelector('dialog [name=%s]').click()`, name))
+	}
+	for _, c := range []struct {
+		page, plural string
+		change       func()
+		added        string // a line that the server would store
+		want         map[string]string
+	}{
+		{"clusters", "messagingclusters", func() { b.fill("displayName", "By a form"); tick("stream") }, "displayName: By a form", map[string]string{"displayName": `"By a form"`, "stream": "absent"}},
+		{"instances", "messaginginstances", func() { b.fill("life", "600"); tick("keys"); tick("protected") }, "tokenLifetimeSeconds: 600", map[string]string{"tokenLifetimeSeconds": "600", "apikey": "absent", "keep": `"me"`, "cloud.vendor.io/destroy-protected": `"true"`}},
+		{"accounts", "serviceaccounts", func() { b.fill("labels", "team=payments\nstage=test") }, "team: payments", map[string]string{"team": `"payments"`, "stage": `"test"`}},
+		{"users", "users", func() { b.fill("first", "Maria"); b.fill("last", "Mitchell") }, "first: Maria", map[string]string{"first": `"Maria"`, "email": `"forms@acme.example"`}},
+		{"roles", "rolebindings", func() {
+			b.fill("add", "ServiceAccount/forms")
+			eval[any](b, `void document.querySelector('dialog [aria-label="Remove forms"]').click()`) // of the two the first, the user
+			b.fill("where", "names")
+			b.fill("topic", "orders-*")
+		}, "kind: ServiceAccount", map[string]string{"topic": `"orders-*"`, "kind": `"ServiceAccount"`}},
+	} {
+		b.visit("acme/" + c.page + "/forms")
+		b.click("Edit")
+		b.until(`document.querySelector('dialog [name=labels]')`)
+		b.click("Review the change")
+		b.says("Nothing would change.")
+		b.click("Back")
+		c.change()
+		b.click("Review the change")
+		b.until(fmt.Sprintf(`[...document.querySelectorAll('.diff .add')].some(l => l.innerText.includes(%q))`, c.added))
+		b.click("Save")
+		b.until(`!document.querySelector('dialog[open]')`)
+		_, text, err := call(t.Context(), server.Token, http.MethodGet, group+"acme/"+c.plural+"/forms", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stored struct{ Metadata, Spec json.RawMessage }
+		if err := json.Unmarshal(text, &stored); err != nil {
+			t.Fatal(err)
+		}
+		all := string(stored.Spec) + regexp.MustCompile(`"managedFields":\[.*?\}\]`).ReplaceAllString(string(stored.Metadata), "")
+		for key, want := range c.want {
+			if got := strings.Contains(all, fmt.Sprintf(`%q:%s`, key, want)); want == "absent" && strings.Contains(all, fmt.Sprintf(`%q:`, key)) || want != "absent" && !got {
+				t.Errorf("%s: %s: want %s in %s", c.page, key, want, all)
+			}
+		}
+	}
+	b.clean()
 }
 
 // The private key never leaves the browser: not while an API key is made, and not while
@@ -310,6 +370,14 @@ func TestSnippetsRun(t *testing.T) {
 	run.Env = append(os.Environ(), "TOKEN="+server.Token, "BASE_URL="+server.URL)
 	out, err := run.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "Shop, production") {
+		t.Errorf("%s\n%v %.300s", snippet, err, out)
+	}
+	b.click("Python")
+	b.until(`document.querySelector('dialog pre')?.innerText.startsWith('import')`)
+	snippet = eval[string](b, `document.querySelector('dialog pre').innerText`)
+	run = exec.CommandContext(t.Context(), "python3", "-c", snippet)
+	run.Env = append(os.Environ(), "TOKEN="+server.Token, "BASE_URL="+server.URL)
+	if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "Shop, production") {
 		t.Errorf("%s\n%v %.300s", snippet, err, out)
 	}
 	if kubectl := os.Getenv("KUBECTL"); kubectl != "" {

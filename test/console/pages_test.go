@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,10 @@ var views = []struct{ name, path, prepare string }{
 	{"cluster-yaml", "acme/clusters/orders?tab=yaml", ""},
 	{"cluster-new", "acme/clusters", "New cluster"},
 	{"cluster-edit", "acme/clusters/orders", "Edit"},
+	{"instance-edit", "acme/instances/shop", "Edit"},
+	{"account-edit", "acme/accounts/checkout", "Edit"},
+	{"user-edit", "acme/users/ada%40acme.example", "Edit"},
+	{"role-binding-edit", "acme/roles/checkout-writes", "Edit"},
 	{"instances", "acme/instances", ""},
 	{"instance", "acme/instances/shop", ""},
 	{"topics", "acme/topics/orders", ""},
@@ -191,14 +196,27 @@ func TestEveryPageIsShown(t *testing.T) {
 	}
 }
 
-// What a first visit costs is printed; what it may cost in bytes is in console/console_test.go.
+// What a first visit costs is printed, with how busy the machine was: the time is no test
+// of the console where others compute. What it may cost in bytes is in console/console_test.go.
 func TestFirstPaint(t *testing.T) {
-	b := open(t, 1440, "light")
-	b.as(server.Token)
-	b.visit("acme/overview")
-	t.Logf("first paint %.0f ms, the page itself after %.0f ms, %d bytes in %d files",
-		eval[float64](b, `performance.getEntriesByName('first-contentful-paint')[0].startTime`),
-		eval[float64](b, `performance.now()`),
+	var paints, pages []float64
+	var b *tab
+	for range 5 { // each with a cache of its own
+		b = open(t, 1440, "light")
+		b.as(server.Token)
+		b.before(`new MutationObserver((_, me) => { if (document.querySelector('#main h1')) { window.shownAt = performance.now(); me.disconnect() } }).observe(document, {childList: true, subtree: true})`)
+		b.visit("acme/overview")
+		paints = append(paints, eval[float64](b, `performance.getEntriesByName('first-contentful-paint')[0].startTime`))
+		pages = append(pages, eval[float64](b, `window.shownAt`))
+	}
+	slices.Sort(paints)
+	slices.Sort(pages)
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		load = []byte("unknown")
+	}
+	t.Logf("first paint %.0f ms (of five, %.0f to %.0f), the page itself after %.0f ms, load %s, %d bytes in %d files",
+		paints[2], paints[0], paints[4], pages[2], strings.Fields(string(load))[0],
 		eval[int](b, `performance.getEntriesByType('resource').filter(r => r.name.includes('/console/')).reduce((n, r) => n + r.transferSize, performance.getEntriesByType('navigation')[0].transferSize)`),
 		eval[int](b, `performance.getEntriesByType('resource').filter(r => r.name.includes('/console/')).length`))
 	b.clean()

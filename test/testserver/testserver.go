@@ -46,6 +46,9 @@ type Options struct {
 	DataDir string
 	// Stream has clients of the stream protocol served.
 	Stream bool
+	// Addresses are used instead of free ones: of HTTP, HTTPS, the metrics, the
+	// stream protocol, and the same with TLS.
+	Addresses []string
 	// Args are further arguments of serve.
 	Args []string
 	// Env are further environment variables.
@@ -76,31 +79,6 @@ func Binary(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// Main runs the tests of a package that starts servers by itself, and ends the
-// process. binary is set before the first test.
-func Main(m interface{ Run() int }, binary *string) {
-	code, err := withBinary(binary, m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
-}
-
-func withBinary(binary *string, run func() int) (code int, err error) {
-	dir, err := os.MkdirTemp("", "freshet-test-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
-	if *binary, err = Binary(ctx, dir); err != nil {
-		return 0, err
-	}
-	return run(), nil
-}
-
 // Start runs `binary serve` in a folder under dir and returns once it is ready.
 // The caller has to stop it.
 func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
@@ -125,9 +103,12 @@ func start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 		}
 		o.DataDir = data
 	}
-	addresses, err := freeAddresses(5)
-	if err != nil {
-		return nil, err
+	addresses := o.Addresses
+	if addresses == nil {
+		var err error
+		if addresses, err = freeAddresses(5); err != nil {
+			return nil, err
+		}
 	}
 	s := &Server{
 		URL: "http://" + addresses[0], HTTPS: "https://" + addresses[1], Ops: "http://" + addresses[2],

@@ -73,7 +73,7 @@ export async function call(method, url, options = {}) {
     const response = await send(method, url, o, entry)
     entry.status = response.status
     entry.requestId = response.headers.get('X-Request-Id') ?? entry.id
-    if (!response.ok) throw await failure(response, entry)
+    if (!response.ok) throw await failure(response, entry, o)
     const warning = response.headers.get('Warning')
     if (warning && !o.background) emit('toast', { kind: 'warn', text: warning.replace(/^299 - "?|"$/g, '').replace(/\\"/g, '"') })
     const data = o.stream ? null : await read(response, o)
@@ -130,7 +130,7 @@ async function read(response, o) {
 }
 
 /** Every surface has its own form of errors; all become one. */
-async function failure(response, entry) {
+async function failure(response, entry, o) {
   const text = await response.text().catch(() => '')
   let body = {}
   try { body = JSON.parse(text) } catch { /* no JSON */ }
@@ -139,6 +139,7 @@ async function failure(response, entry) {
     reason: body.kind === 'Status' ? body.reason : body.error_code ? `error code ${body.error_code}` : response.statusText,
     code: body.error_code, requestId: entry.requestId, causes: body.details?.causes ?? [],
     retryAfter: response.headers.get('Retry-After'), body,
+    ...(response.status === 401 && o.audience && session.kind === 'token' && { advice: `The token that you signed in with is not one for this cluster: it has another audience than ${o.audience}, or has ended. Sign in with the credentials file, the client ID and secret, or an API key.` }),
   })
 }
 

@@ -25,7 +25,7 @@ export function modal(view, { className = '', dismissable = true } = {}) {
     document.body.append(d)
     ctl.update()
     d.showModal()
-    ;(d.querySelector('[autofocus]') ?? d).focus()
+    ;(d.querySelector('[autofocus]') ?? d.querySelector('.modal-body :is(input, select, textarea):not(:disabled)') ?? d).focus()
     on('drawn', ctl.update, ending.signal)
     on('signedout', () => ctl.close(), ending.signal)
   })

@@ -1,8 +1,7 @@
-// What every object of the resource API has: its YAML, a change with the server's own
-// word on it before it is saved, and its deletion.
+// What every object of the resource API has: its YAML, its deletion, and its form when it
+// is new. Changes are in edit.js.
 import { html, nothing } from './html.js'
 import { call, del, get, resource } from './api.js'
-import { changed, diffView, textDiff } from './diff.js'
 import { confirm, frame, modal, toast } from './dialog.js'
 import { withoutBookkeeping } from './format.js'
 import { kindOf } from './snippets.js'
@@ -32,55 +31,6 @@ export function yamlView(o) {
   return state.text ? codeBlock(state.text, 'YAML', 'tall') : loading(6)
 }
 
-/** Changes an object as YAML: write, see what the server would make of it, save. */
-export async function edit(org, plural, name) {
-  const path = resource(org, plural, name)
-  let before = '', text = '', error = null, result = null, step = 'load', diff = null
-  const load = async ctl => {
-    try {
-      before = withoutBookkeeping(await get(path, { accept: yaml }), false)
-      text = before
-      step = 'write'
-    } catch (e) { error = e }
-    ctl.update()
-  }
-  const review = async ctl => {
-    error = null
-    step = 'asking'
-    ctl.update()
-    try {
-      const { data } = await call('PUT', `${path}?dryRun=All&fieldManager=freshet-console&fieldValidation=Strict`, { body: text, contentType: yaml, accept: yaml })
-      result = withoutBookkeeping(data, false)
-      diff = await textDiff(before, result)
-      step = 'review'
-    } catch (e) { error = e; step = 'write' }
-    ctl.update()
-  }
-  const save = async ctl => {
-    step = 'saving'
-    ctl.update()
-    try {
-      await call('PUT', `${path}?fieldManager=freshet-console&fieldValidation=Strict`, { body: text, contentType: yaml })
-      toast(`${name} is saved.`)
-      ctl.close(true)
-    } catch (e) { error = e; step = 'write'; ctl.update() }
-  }
-  let begun = false
-  return modal(ctl => {
-    if (!begun) { begun = true; load(ctl) }
-    const reviewing = step === 'review' || step === 'saving'
-    return frame(ctl, reviewing ? `Review the change of ${name}` : `Edit ${name}`, html`<div class="stack">
-      ${failure(error)}
-      ${step === 'load' && !error ? loading(6) : nothing}
-      ${step === 'write' || step === 'asking' ? html`<p class="muted">The server checks the change and shows what it would make of it before anything is saved.</p>
-        <textarea autofocus rows="22" spellcheck="false" aria-label="YAML" .value=${text} @input=${e => { text = e.target.value; result = null }}></textarea>` : nothing}
-      ${reviewing ? changed(diff) ? html`<p class="muted">This is what the server would store, with its defaults and computed fields.</p>${diffView(diff)}` : html`<p class="callout">Nothing would change.</p>` : nothing}</div>`,
-    reviewing
-      ? html`<button type="button" @click=${() => { step = 'write'; ctl.update() }}>Back</button><button type="button" class="primary" ?disabled=${step === 'saving' || !changed(diff)} @click=${() => save(ctl)}>${step === 'saving' ? 'Saving…' : 'Save'}</button>`
-      : html`<button type="button" @click=${() => ctl.close()}>Cancel</button><button type="button" class="primary" ?disabled=${step !== 'write'} @click=${() => review(ctl)}>${step === 'asking' ? 'Asking the server…' : 'Review the change'}</button>`)
-  }, { className: 'wide-box' })
-}
-
 /** Deletes an object after its name was typed, and goes to the list. */
 export function remove(o, plural, page, { text, query = '' } = {}) {
   const name = o.metadata.name, org = o.metadata.namespace
@@ -97,7 +47,7 @@ export function remove(o, plural, page, { text, query = '' } = {}) {
 /** The buttons of every detail page. */
 export const usualActions = (o, plural, page, more = {}) => html`
   ${more.before ?? nothing}
-  ${more.noEdit ? nothing : button('Edit', { icon: 'edit', permission: `cloud.${plural}.update`, onclick: () => edit(o.metadata.namespace, plural, o.metadata.name) })}
+  ${button('Edit', { icon: 'edit', permission: `cloud.${plural}.update`, onclick: async () => (await import('./edit.js')).edit(o.metadata.namespace, plural, o.metadata.name) })}
   ${button('Delete', { icon: 'trash', kind: 'danger', permission: `cloud.${plural}.delete`, disabled: !!o.metadata.deletionTimestamp, onclick: () => remove(o, plural, page, more.removal) })}`
 
 export const protection = o => isProtected(o) ? badge('info', 'Protected', `The annotation ${protectedBy} refuses its deletion`) : nothing

@@ -3,6 +3,9 @@ import { html } from './html.js'
 import { modal } from './dialog.js'
 import { icon } from './icons.js'
 import { get, resource } from './api.js'
+import { clustersOf, dataPlane } from './clusters.js'
+import { parseTopic } from './names.js'
+import { taste } from './store.js'
 import { go, link, route } from './router.js'
 
 /** What can be jumped to besides pages: f(org) gives [{label, kind, href, icon}]. */
@@ -15,29 +18,62 @@ for (const [plural, page, kind] of kinds) {
   })
 }
 
+const mostClusters = 5, mostNames = 20000
+
+/** Topics and subjects, of the cluster that was looked at last and of a few others. */
+async function inClusters(org, add) {
+  const last = taste.get('cluster', '')
+  const clusters = (await clustersOf(org)).sort((a, b) => (b.metadata.name === last) - (a.metadata.name === last)).slice(0, mostClusters)
+  await Promise.allSettled(clusters.flatMap(c => {
+    const at = dataPlane(c), asked = url => get(url, { audience: at.audience, background: true })
+    return [
+      asked(`${at.topics}/topics`).then(({ data }) => add(data.filter(t => !t.is_internal).slice(0, mostNames).map(t => {
+        const { tenant, namespace, topic } = parseTopic(t.topic_name)
+        return { label: topic, kind: `Topic in ${at.name}, ${tenant}/${namespace}`, icon: 'topics', href: link(org, 'topics', [at.name, tenant, namespace, topic]) }
+      }))),
+      asked(`${at.registry}/subjects`).then(list => add(list.slice(0, mostNames).map(s => ({ label: s, kind: `Subject in ${at.name}`, icon: 'schemas', href: link(org, 'schemas', [at.name, s]) })))),
+    ]
+  }))
+}
+
+/** Those that match, by how well: begins with what was typed, has it, is of such a kind. */
+function best(list, words) {
+  const ranks = [[], [], []]
+  for (const i of list) {
+    const label = i.label.toLowerCase()
+    if (words.every(w => label.includes(w))) ranks[label.startsWith(words[0] ?? '') ? 0 : 1].push(i)
+    else if (words.every(w => label.includes(w) || i.kind.toLowerCase().includes(w))) ranks[2].push(i)
+  }
+  return ranks.flat().slice(0, 12)
+}
+
 let open = false
 
 export async function palette(pages) {
   if (open) return
   open = true
-  let q = '', at = 0, found = []
+  let q = '', at = 0, found = [], looking = 0
   const fixed = pages.map(p => ({ label: p.title, kind: 'Page', icon: p.id, href: link(route.org, p.id) }))
   await modal(ctl => {
     if (!ctl.asked) {
       ctl.asked = true
-      for (const s of sources) s(route.org).then(list => { found.push(...list); ctl.update() }).catch(() => {})
+      const add = list => { found = found.concat(list); ctl.update() }
+      for (const s of [...sources.map(f => async org => add(await f(org))), org => inClusters(org, add)]) {
+        looking++
+        s(route.org).catch(() => {}).finally(() => { looking--; ctl.update() })
+      }
     }
     const words = q.toLowerCase().split(/\s+/).filter(Boolean)
-    const hits = [...fixed, ...(words.length ? found : [])].filter(i => words.every(w => `${i.label} ${i.kind}`.toLowerCase().includes(w))).slice(0, 12)
+    const hits = best([...fixed, ...(words.length ? found : [])], words)
     at = Math.min(at, Math.max(0, hits.length - 1))
     const choose = i => { ctl.close(); if (i) go(i.href) }
     return html`<div class="palette" @keydown=${e => {
       if (e.key === 'ArrowDown' || e.key === 'ArrowUp') { e.preventDefault(); at = (at + (e.key === 'ArrowDown' ? 1 : hits.length - 1)) % Math.max(1, hits.length); ctl.update() }
       if (e.key === 'Enter') { e.preventDefault(); choose(hits[at]) }
     }}>
-      <label class="filter">${icon('search')}<input autofocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${`p${at}`} aria-label="Jump to" placeholder="Jump to a page or an object" autocomplete="off" spellcheck="false" @input=${e => { q = e.target.value; at = 0; ctl.update() }}></label>
+      <label class="filter">${icon('search')}<input autofocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${`p${at}`} aria-label="Jump to" placeholder="Page, object, topic or subject" autocomplete="off" spellcheck="false" @input=${e => { q = e.target.value; at = 0; ctl.update() }}></label>
       <ul id="palette-list" role="listbox" aria-label="Results">${hits.map((i, n) => html`<li id=${`p${n}`} role="option" aria-selected=${n === at} @click=${() => choose(i)} @mousemove=${() => { if (at !== n) { at = n; ctl.update() } }}>${icon(i.icon, 16)}<span>${i.label}</span><small>${i.kind}</small></li>`)}
-      ${hits.length ? '' : html`<li class="none">Nothing is called “${q}”.</li>`}</ul></div>`
+      ${hits.length ? '' : html`<li class="none">${looking ? 'Looking…' : `Nothing is called “${q}”.`}</li>`}</ul></div>`
   }, { className: 'palette-box' })
   open = false
 }

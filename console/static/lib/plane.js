@@ -6,6 +6,7 @@ import { dataPlane } from './clusters.js'
 import { frame, modal } from './dialog.js'
 import { go, link, route } from './router.js'
 import { taste, update } from './store.js'
+export { parseTopic } from './names.js'
 import { denied, empty, failure, heading } from './widgets.js'
 
 /**
@@ -62,15 +63,6 @@ export function asked(load, { show = update } = {}) {
     return a
   }
   return a
-}
-
-/** A name of the topic list: a bare topic, tenant.namespace.topic, or the full name. */
-export function parseTopic(text) {
-  const full = /^(?:persistent:\/\/)?([^/]+)\/([^/]+)\/(.+)$/s.exec(text)
-  if (full) return { tenant: full[1], namespace: full[2], topic: full[3] }
-  const [tenant, namespace, ...rest] = text.split('.')
-  if (rest.length && tenant && namespace) return { tenant, namespace, topic: rest.join('.') }
-  return { tenant: 'public', namespace: 'default', topic: text }
 }
 
 /** The name of a topic as the stream protocol and the registry have it. */

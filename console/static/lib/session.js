@@ -105,7 +105,12 @@ async function renew() {
 /** Another token for a request that was answered 401, or false when there is none. */
 export async function replaced(token, audience) {
   if (!current) return false
-  if (current.kind === 'token') { if (token === current.token) expire(); return current?.token !== token && !session.expired }
+  if (current.kind === 'token') {
+    // A cluster's services do not take every token that the resource API takes: it is
+    // that one's word that ends the session.
+    if (token === current.token && !audience) expire()
+    return current?.token !== token && !session.expired
+  }
   if (current.kind === 'person') audience = ''
   if (tokens.get(audience)?.token === token) tokens.delete(audience)
   try {
@@ -194,10 +199,17 @@ export async function resume() {
   // Whoever has signed in on the server's pages need not do it again here. Only at an
   // address that the server knows as its own: elsewhere it sends nobody back.
   const found = await peopleSignIn()
-  if (found && isSecureContext && new URL(found.authorization_endpoint).origin === location.origin && !sessionStorage.getItem(tried)) {
+  if (found && isSecureContext && ours(found.authorization_endpoint) && !sessionStorage.getItem(tried)) {
     sessionStorage.setItem(tried, '1')
     return withServer(true)
   }
+}
+
+const own = host => /^(localhost|127\.0\.0\.1|\[::1\])$/.test(host)
+/** Whether an address of the server is where we are, by whatever name of the own machine. */
+function ours(address) {
+  const u = new URL(address)
+  return u.origin === location.origin || own(u.hostname) && own(location.hostname) && u.port === location.port && u.protocol === location.protocol
 }
 
 /** Forgets everything, and has the server forget what can be renewed. */

@@ -123,5 +123,31 @@ function ofCluster(r) {
   return s.length < 3 ? run('schema list') : s[3] ? run('schema get', quote(s[1]), s[3] === 'latest' ? '' : s[3]) : run('schema list', quote(s[1]))
 }
 
+const headersOf = r => Object.entries({ ...(r.contentType && { 'Content-Type': r.contentType }), ...r.headers })
+const literal = s => JSON.stringify(String(s)) // is one in Go and in Python too
+const raw = s => s.includes('`') || s.includes('\r') ? literal(s) : '`' + s + '`'
+
+/** A whole program in Go, of the standard library. */
+export function golang(r) {
+  if (r.command) return ''
+  const body = r.body == null ? 'nil' : r.whole === false ? 'body' : 'strings.NewReader(body)'
+  const imports = ['io', 'log', 'net/http', 'os', ...(body === 'strings.NewReader(body)' ? ['strings'] : [])]
+  const fails = '\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n'
+  return `package main\n\nimport (\n${imports.map(i => `\t${literal(i)}\n`).join('')})\n\nfunc main() {\n` +
+    (r.body == null ? '' : r.whole === false ? `\tbody, err := os.Open("body")\n${fails}` : `\tbody := ${raw(compact(r.body))}\n`) +
+    `\treq, err := http.NewRequest(${literal(r.method)}, os.Getenv("BASE_URL")+${literal(r.url)}, ${body})\n${fails}` +
+    `\treq.Header.Set("Authorization", "Bearer "+os.Getenv("TOKEN"))\n` + headersOf(r).map(([k, v]) => `\treq.Header.Set(${literal(k)}, ${literal(v)})\n`).join('') +
+    `\tres, err := http.DefaultClient.Do(req)\n${fails}\tdefer res.Body.Close()\n\tif _, err := io.Copy(os.Stdout, res.Body); err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tif res.StatusCode >= 400 {\n\t\tlog.Fatal(res.Status)\n\t}\n}`
+}
+
+/** A whole program in Python 3, of the standard library. */
+export function python(r) {
+  if (r.command) return ''
+  const data = r.body == null ? '' : r.whole === false ? '    data=open("body", "rb").read(),\n' : `    data=${literal(compact(r.body))}.encode(),\n`
+  return `import os, sys, urllib.error, urllib.request\n\nrequest = urllib.request.Request(\n    os.environ["BASE_URL"] + ${literal(r.url)},\n    method=${literal(r.method)},\n${data}` +
+    `    headers={\n        "Authorization": "Bearer " + os.environ["TOKEN"],\n${headersOf(r).map(([k, v]) => `        ${literal(k)}: ${literal(v)},\n`).join('')}    },\n)\n` +
+    'try:\n    with urllib.request.urlopen(request) as response:\n        for line in response:\n            print(line.decode(), end="", flush=True)\nexcept urllib.error.HTTPError as refused:\n    sys.exit(f"{refused.code} {refused.read().decode()}")'
+}
+
 /** All forms that a request has. */
-export const forms = r => [['curl', curl(r)], ['kubectl', kubectl(r)], ['freshet', freshet(r)]].filter(f => f[1])
+export const forms = r => [['curl', curl(r)], ['kubectl', kubectl(r)], ['freshet', freshet(r)], ['Go', golang(r)], ['Python', python(r)]].filter(f => f[1])

@@ -84,7 +84,7 @@ class DataTable extends HTMLElement {
   row(r, cols, grid, n) {
     const href = this.now.href?.(r)
     return html`<div role="row" aria-rowindex=${n + 2} class="row ${href ? 'to' : ''} ${this.now.rowClass?.(r) ?? ''}" .style=${grid} @click=${e => { if (href && !e.target.closest('a,button,input,select') && !String(getSelection())) e.currentTarget.querySelector('a')?.click() }}>
-      ${(narrow.matches ? cols.slice(0, 2) : cols).map((c, i) => html`<div role="cell" class=${c.num && !narrow.matches ? 'num' : ''}>${i === 0 && href ? html`<a href=${href}>${show(c, r)}</a>` : show(c, r)}</div>`)}
+      ${(narrow.matches ? cols.slice(0, 2) : cols).map((c, i) => html`<div role="cell" class=${c.num && !narrow.matches ? 'num' : ''}>${i === 0 && href ? html`<a href=${href}>${show(c, r)}</a>` : html`${i === 1 && narrow.matches && c.said ? html`<span class="muted small">${c.title.toLowerCase()} </span>` : nothing}${show(c, r)}`}</div>`)}
       ${narrow.matches && cols.length > 2 ? html`<div role="cell" class="second">${cols.slice(2).map(c => html`<span>${c.said ? c.title.toLowerCase() + ' ' : ''}${show(c, r)}</span>`)}</div>` : nothing}</div>`
   }
 

@@ -47,13 +47,18 @@ export async function copy(text, button) {
 const copyButton = text => html`<button type="button" class="ghost square copy" aria-label="Copy" title="Copy" @click=${e => { e.preventDefault(); e.stopPropagation(); copy(typeof text === 'function' ? text() : text, e.currentTarget) }}>${icon('copy', 16)}${icon('check', 16)}</button>`
 
 /** A value to copy, in one line. */
-export const copyField = (value, label = '') => html`<span class="copy-field"><code title=${label || value}>${value}</code>${copyButton(value)}</span>`
+export const copyField = (value, shown = value) => html`<span class="copy-field"><code title=${value}>${shown}</code>${copyButton(value)}</span>`
 /** A short id in running text. */
 export const copyText = value => html`<span class="copy-text">${value}${copyButton(value)}</span>`
+/** A long id that means nothing to people. */
+export const copyId = value => html`<span class="copy-text"><span class="mono small">${value}</span>${copyButton(value)}</span>`
 /** A block of code; "wrap" for what has no lines of its own, a token or a link. */
 export const codeBlock = (text, label = 'Code', kind = '') => html`<div class="code ${kind}"><pre tabindex="0" aria-label=${label}>${text}</pre>${copyButton(text)}</div>`
 
 export const badge = (kind, text, title = '') => html`<span class="badge ${kind}" title=${title || nothing}>${text}</span>`
+
+/** A reason of the API as people write: NotInvited becomes Not invited. */
+const inWords = (reason = '') => reason.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`)
 
 /** The state of an object in one word: its Ready or Issued condition, or its end. */
 export function stateOf(o) {
@@ -62,7 +67,7 @@ export function stateOf(o) {
   const c = list.find(c => c.type === 'Ready') ?? list.find(c => c.type === 'Issued')
   if (!c) return ['', 'No status', '']
   if (c.status === 'True') return ['ok', c.type, c.message ?? '']
-  return [/Provisioning|Updating|Pending|Deploy/.test(c.reason) ? 'warn' : 'bad', c.reason || 'Not ready', c.message ?? '']
+  return [/Provisioning|Updating|Pending|Deploy|^(Not)?Invited$/.test(c.reason) ? 'warn' : 'bad', inWords(c.reason) || 'Not ready', c.message ?? '']
 }
 export const state = o => badge(...stateOf(o))
 
@@ -103,13 +108,13 @@ export const heading = ({ title, sub, crumbs = [], actions, badge: mark }) => ht
 /** Nothing here yet: what it is, one button, the same as a command, one link. */
 export const empty = ({ title, text, action, command, href, more = 'Read more', icon: name = 'empty' }) => html`
   <div class="empty"><div class="empty-icon">${icon(name, 28)}</div><h2>${title}</h2><p>${text}</p>
-    ${action ?? nothing}${command ? codeBlock(command, 'The same as a command') : nothing}${href ? html`<a href=${href}>${more}</a>` : nothing}</div>`
+    ${action ?? nothing}${command ? codeBlock(command, 'The same as a command', 'wrap') : nothing}${href ? html`<a href=${href}>${more}</a>` : nothing}</div>`
 
 /** Something may be here, and the role does not let us see it. */
 export const denied = (what, error, permission = '') => html`
   <div class="empty denied"><div class="empty-icon">${icon('lock', 28)}</div><h2>You may not see ${what}</h2>
     <p>${error?.message ?? 'The role does not allow it.'}</p>
-    <p class="muted">${permission ? html`The missing permission is <code>${permission}</code>. ` : nothing}An administrator of the organization can give you a role that has it.</p>
+    ${error?.status === 401 ? html`<p class="muted">${error.advice}</p>` : html`<p class="muted">${permission ? html`The missing permission is <code>${permission}</code>. ` : nothing}An administrator of the organization can give you a role that has it.</p>`}
     ${error?.requestId ? html`<p class="muted small">Request ${copyText(error.requestId)}</p>` : nothing}</div>`
 
 /** An error with the server's reason, the request id and what to try. */

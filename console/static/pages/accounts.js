@@ -7,7 +7,7 @@ import { table } from '../lib/table.js'
 import { can, missing } from '../lib/perms.js'
 import { fromBase64 } from '../lib/format.js'
 import { frame, modal, toast } from '../lib/dialog.js'
-import { ago, badge, button, copyField, copyText, denied, download, empty, facts, failure, field, heading, listed, liveMark, loading, state, stateOf, tabOf, tabs, timeline } from '../lib/widgets.js'
+import { ago, badge, button, copyField, copyId, denied, download, empty, facts, failure, field, heading, listed, liveMark, loading, state, stateOf, tabOf, tabs, timeline } from '../lib/widgets.js'
 import { create, eventsOf, input, namePattern, nameTitle, select, usualActions, yamlView } from '../lib/objects.js'
 import { grantsOf, newBinding } from './roles.js'
 import { wizard } from './keys.js'
@@ -95,7 +95,7 @@ function detail(ctx) {
     return html`
       ${heading({
         title: name, crumbs, badge: html`${state(a)}${isAdmin(a) ? badge('info', 'Administrator') : nothing}`,
-        actions: usualActions(a, plural, 'accounts', { noEdit: true, removal: { text: `Its tokens and ${keys.items.length ? `${keys.items.length} API keys` : 'API keys'} end at once. Role bindings that name it stay; delete them too.` } }),
+        actions: usualActions(a, plural, 'accounts', { removal: { text: `Its tokens and ${keys.items.length ? `${keys.items.length} API keys` : 'API keys'} end at once. Role bindings that name it stay; delete them too.` } }),
       })}
       ${tabs(views)}
       ${tabOf(views) === 'yaml' ? yamlView(a) : html`<div class="grid">
@@ -105,7 +105,7 @@ function detail(ctx) {
           <section class="card"><header><h2>API keys</h2><span class="actions">${button('New API key', { icon: 'plus', permission: 'cloud.apikeys.create', onclick: () => wizard(ctx.org, name) })}</span></header>
             ${keys.items.length ? html`<div class="rows-list">${keys.items.map(k => html`<div><a href=${link(ctx.org, 'keys', [k.metadata.name])}>${k.metadata.name}</a><span class="muted small">${k.spec.description}</span><span class="spacer"></span>${state(k)}</div>`)}</div>` : html`<p class="muted">None. A program can also use the credentials file.</p>`}</section>
           ${placed.items.length ? html`<section class="card"><h2>Placed at</h2><div class="rows-list">${placed.items.map(b => html`<div><span>${b.spec.poolMemberRef.namespace}/${b.spec.poolMemberRef.name}</span><span class="spacer"></span>${state(b)}</div>`)}</div></section>` : nothing}</div>
-        <div class="c5 stack"><section class="card"><h2>Timeline</h2>${timeline(a, events(a))}</section><section class="card"><h2>Account</h2>${facts([['Created', ago(a.metadata.creationTimestamp)], ['UID', copyText(a.metadata.uid)]])}</section></div></div>`}`
+        <div class="c5 stack"><section class="card"><h2>Timeline</h2>${timeline(a, events(a))}</section><section class="card"><h2>Account</h2>${facts([['Created', ago(a.metadata.creationTimestamp)], ['UID', copyId(a.metadata.uid)]])}</section></div></div>`}`
   }
 }
 

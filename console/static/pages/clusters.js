@@ -6,7 +6,7 @@ import { link, go, route } from '../lib/router.js'
 import { table } from '../lib/table.js'
 import { bytes, quantity, count } from '../lib/format.js'
 import { update } from '../lib/store.js'
-import { ago, badge, button, copyField, copyText, denied, empty, facts, field, heading, listed, liveMark, loading, state, stateOf, tabOf, tabs, timeline } from '../lib/widgets.js'
+import { ago, badge, button, copyField, copyId, copyText, denied, empty, facts, field, heading, listed, liveMark, loading, state, stateOf, tabOf, tabs, timeline } from '../lib/widgets.js'
 import { create, eventsOf, input, isProtected, nameTitle, protectedBy, protection, select, usualActions, yamlView } from '../lib/objects.js'
 import { pages } from './index.js'
 
@@ -30,7 +30,7 @@ function list(ctx) {
         { title: 'State', text: c => stateOf(c)[1], cell: state, width: '160px' },
         { title: 'Instance', text: c => c.spec.instanceName, width: '150px' },
         { title: 'Location', text: c => c.spec.location, width: '110px', wide: true },
-        { title: 'HTTP service URL', text: c => service(c)?.pathURL ?? '', cell: c => service(c) ? copyField(service(c).pathURL) : '–', width: 'minmax(0,1.6fr)', wide: true },
+        { title: 'HTTP service URL', text: c => service(c)?.pathURL ?? '', cell: c => service(c) ? copyField(service(c).pathURL, new URL(service(c).pathURL).pathname) : '–', width: 'minmax(0,1.6fr)', wide: true },
         { title: 'Age', text: c => c.metadata.creationTimestamp, cell: c => ago(c.metadata.creationTimestamp), width: '96px' },
       ],
     }) : empty({
@@ -105,7 +105,7 @@ const overview = (c, events) => html`<div class="grid">
     <section class="card"><h2>Specification</h2>${facts([
       ['Instance', html`<a href=${link(route.org, 'instances', [c.spec.instanceName])}>${c.spec.instanceName}</a>`], ['Location', c.spec.location], ['Release channel', c.spec.releaseChannel],
       ['Brokers', `${c.status?.broker?.readyReplicas ?? 0} of ${c.spec.broker?.replicas ?? '–'} ready`], ['Pool member', c.spec.poolMemberRef?.name],
-      ['Protocols', Object.keys(c.spec.config?.protocols ?? {}).join(', ') || 'HTTP only'], ['Created', ago(c.metadata.creationTimestamp)], ['Host name', copyText(c.spec.serviceEndpoints?.[0]?.dnsName ?? '–')], ['UID', copyText(c.metadata.uid)],
+      ['Protocols', Object.keys(c.spec.config?.protocols ?? {}).join(', ') || 'HTTP only'], ['Created', ago(c.metadata.creationTimestamp)], ['Host name', copyText(c.spec.serviceEndpoints?.[0]?.dnsName ?? '–')], ['UID', copyId(c.metadata.uid)],
     ])}</section>
   </div>
   <section class="card c5"><h2>Timeline</h2>${timeline(c, events)}</section></div>`

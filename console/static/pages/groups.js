@@ -32,7 +32,7 @@ function list(ctx) {
         rows, noun: rows.length === 1 ? 'group' : 'groups', label: 'Groups', href: g => link(org, 'groups', [at.name, g.tenant, g.group_id]),
         columns: [{ title: 'Group', text: g => g.group_id }, { title: 'State', text: g => g.state, cell: state, width: '150px' }, { title: 'Tenant', text: g => g.tenant, width: '120px', wide: true },
           { title: 'Members', text: g => of(g)?.members.length ?? 0, cell: g => of(g) ? count(of(g).members.length) : '–', num: true, width: '90px', said: true }, { title: 'Behind', text: g => of(g)?.lag ?? 0, cell: g => of(g) ? count(of(g).lag) : '–', num: true, width: '110px', said: true }],
-      }) : empty({ icon: 'groups', title: 'No group yet', text: 'A group appears when a consumer of the stream protocol joins it or commits an offset. You see only groups that your role can read.', command: `kcat -b ${location.hostname}:9092 -G my-group orders`, href: link(org, 'clusters', [at.name]), more: 'Where the cluster answers' }), loading(6))}`
+      }) : empty({ icon: 'groups', title: 'No group yet', text: 'A group appears when a consumer of the stream protocol joins it or commits an offset. You see only groups that your role can read.', command: `kcat -b ${(ctx.cluster.status?.endpoints?.find(e => e.type === 'stream')?.pathURL ?? `${location.hostname}:9092`).replace(/^.*:\/\//, '')} -G my-group orders`, href: link(org, 'clusters', [at.name]), more: 'Where the cluster answers' }), loading(6))}`
 }
 
 function detail(ctx) {
@@ -72,7 +72,7 @@ function detail(ctx) {
       <div class="stats slim">${[['Behind', count(g.lag)], ['Members', count(g.members.length)], ['Partitions', count(g.offsets.length)], ['Generation', count(g.generation)], ['Protocol', g.protocol || '–']].map(([k, v]) => html`<div class="card stat"><span>${k}</span><b>${v}</b></div>`)}</div>
       ${tabs(views(g))}${tabOf(views(g)) === 'lag' ? g.offsets.length ? table({
         rows: g.offsets, noun: g.offsets.length === 1 ? 'partition' : 'partitions', label: 'Lag of each partition',
-        columns: [{ title: 'Topic', text: o => o.topic_name, cell: o => html`<a href=${topicLink(o.topic_name)}>${o.topic_name}</a>` }, { title: 'Behind', text: o => o.lag, cell: o => html`<span class="lag"><span class="meter"><i .style=${`width:${o.lag / most * 100}%`}></i></span>${count(o.lag)}</span>`, width: '190px' },
+        columns: [{ title: 'Topic', text: o => o.topic_name, cell: o => html`<a href=${topicLink(o.topic_name)}>${o.topic_name}</a>` }, { title: 'Behind', text: o => o.lag, cell: o => html`<span class="lag"><span class="meter"><i .style=${`width:${o.lag / most * 100}%`}></i></span>${count(o.lag)}</span>`, width: '190px', said: true },
           { title: 'Partition', text: o => o.partition_id, num: true, width: '80px', said: true }, { title: 'Offset', text: o => o.offset, cell: o => count(o.offset), num: true, width: '100px', said: true }, { title: 'End', text: o => o.end_offset, cell: o => count(o.end_offset), num: true, width: '100px', said: true },
           { title: 'Committed', text: o => o.committed_at, cell: o => o.committed_at ? ago(o.committed_at) : '–', width: '110px', wide: true },
           { title: '', cell: o => button('Move', { kind: 'ghost', permission: move, label: `Move partition ${o.partition_id} of ${o.topic_name}`, onclick: () => reset(o) }), width: '80px', wide: true }],

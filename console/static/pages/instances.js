@@ -4,7 +4,7 @@ import { patch, resource } from '../lib/api.js'
 import { LiveList } from '../lib/watch.js'
 import { go, link } from '../lib/router.js'
 import { table } from '../lib/table.js'
-import { ago, button, copyField, copyText, denied, empty, facts, field, heading, listed, liveMark, loading, state, stateOf, tabOf, tabs, timeline } from '../lib/widgets.js'
+import { ago, button, copyField, copyId, denied, empty, facts, field, heading, listed, liveMark, loading, state, stateOf, tabOf, tabs, timeline } from '../lib/widgets.js'
 import { create, eventsOf, input, isProtected, namePattern, nameTitle, protectedBy, protection, select, usualActions, yamlView } from '../lib/objects.js'
 import { newCluster } from './clusters.js'
 
@@ -86,7 +86,7 @@ function detail(ctx) {
             <div><span class="muted">Issuer</span>${copyField(i.status.auth.oauth2?.issuerURL ?? '')}</div><div><span class="muted">Audience</span>${copyField(i.status.auth.oauth2?.audience ?? '')}</div></div>` : html`<p class="muted">Known in a moment.</p>`}</section>
           <section class="card"><header><h2>Clusters</h2><span class="actions">${button('New cluster', { icon: 'plus', permission: 'cloud.messagingclusters.create', onclick: () => newCluster(ctx.org, name) })}</span></header>
             ${many ? html`<div class="rows-list">${clusters.items.map(c => html`<div><a href=${link(ctx.org, 'clusters', [c.metadata.name])}>${c.metadata.name}</a><span class="spacer"></span>${state(c)}</div>`)}</div>` : html`<p class="muted">No cluster yet.</p>`}</section>
-          <section class="card"><h2>Specification</h2>${facts([['Type', i.spec.type], ['Availability', i.spec.availabilityMode], ['Accepts', accepts(i)], ['Pool', i.spec.poolRef?.name], i.spec.auth?.oauth2 && ['Token lifetime', `${i.spec.auth.oauth2.tokenLifetimeSeconds} s`], ['Created', ago(i.metadata.creationTimestamp)], ['UID', copyText(i.metadata.uid)]])}</section>
+          <section class="card"><h2>Specification</h2>${facts([['Type', i.spec.type], ['Availability', i.spec.availabilityMode], ['Accepts', accepts(i)], ['Pool', i.spec.poolRef?.name], i.spec.auth?.oauth2 && ['Token lifetime', `${i.spec.auth.oauth2.tokenLifetimeSeconds} s`], ['Created', ago(i.metadata.creationTimestamp)], ['UID', copyId(i.metadata.uid)]])}</section>
         </div>
         <section class="card c5"><h2>Timeline</h2>${timeline(i, events(i))}</section></div>`}`
   }

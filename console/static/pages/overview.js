@@ -6,7 +6,7 @@ import { link } from '../lib/router.js'
 import { taste, update } from '../lib/store.js'
 import { icon } from '../lib/icons.js'
 import { bytes, count, quantity, short } from '../lib/format.js'
-import { ago, badge, failure, heading, loading, spark, stateOf } from '../lib/widgets.js'
+import { ago, badge, codeBlock, failure, heading, loading, spark, stateOf } from '../lib/widgets.js'
 import { metricsOf, rates } from '../lib/metrics.js'
 import { readHealth } from './system.js'
 
@@ -74,7 +74,8 @@ export default ctx => {
         </div>
         <div class="grid">
           ${known && done < list.length && !hidden ? html`<section class="card c5"><header><h2>First steps</h2><span class="muted small">${done} of ${list.length}</span><span class="actions"><button class="link small" @click=${() => { taste.set('steps-hidden', true); update() }}>Hide</button></span></header>
-            <ol class="steps">${list.map(([title, ok, page, text]) => html`<li class=${ok ? 'ok' : ''}><span class="tick" aria-hidden="true">${ok ? icon('check', 14) : nothing}</span><div><a href=${link(org, page)}>${title}</a><p>${text}</p></div><span class="visually-hidden">${ok ? 'done' : 'to do'}</span></li>`)}</ol></section>` : nothing}
+            <ol class="steps">${list.map(([title, ok, page, text]) => html`<li class=${ok ? 'ok' : ''}><span class="tick" aria-hidden="true">${ok ? icon('check', 14) : nothing}</span><div><a href=${link(org, page)}>${title}</a><p>${text}</p></div><span class="visually-hidden">${ok ? 'done' : 'to do'}</span></li>`)}</ol>
+            <p class="muted small lead">Or have a small living example made, which can be taken away again:</p>${codeBlock('freshet demo', 'Command')}</section>` : nothing}
           <section class="card ${known && done < list.length && !hidden ? 'c7' : ''}"><header><h2>Recent changes</h2></header>${events.state === 'loading' ? loading(4) : changes(org, events.items)}</section>
         </div>
       </div>`

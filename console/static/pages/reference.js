@@ -1,7 +1,7 @@
 // The API reference: Swagger UI, which is heavy and therefore loaded here alone, with
 // the token of the session filled in.
 import { html } from '../lib/html.js'
-import { failure, heading } from '../lib/widgets.js'
+import { codeBlock, failure, heading } from '../lib/widgets.js'
 import { route, setQuery } from '../lib/router.js'
 import { tokenFor } from '../lib/session.js'
 import { update } from '../lib/store.js'
@@ -83,6 +83,9 @@ export default () => {
     })}
     ${failure(error)}
     <div class="stack"><div class="seg wrap" role="group" aria-label="Document">${documents.map(([id, title]) => html`<button type="button" aria-pressed=${id === now[0]} @click=${() => setQuery({ doc: id })}>${title}</button>`)}</div>
+      <details class="more"><summary class="muted small">The same elsewhere</summary><div class="stack tight">
+        <p class="muted small">The documents are OpenAPI, which Postman, Insomnia and code generators read. For kubectl, and for Grafana:</p>
+        ${codeBlock(`freshet login --server ${location.origin}   # makes a context, also for kubectl\nfreshet generate grafana > freshet-dashboard.json`, 'Commands')}</div></details>
       <div class="card reference"><api-reference document=${now[0]} @failed=${e => { error = e.detail; update() }}></api-reference></div></div>`
   }
 }

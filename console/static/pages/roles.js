@@ -57,7 +57,7 @@ function list(ctx) {
       rows, noun: 'roles', label: 'Roles', href: r => link(ctx.org, 'roles', ['role', r.metadata.name]),
       columns: [
         { title: 'Name', text: r => r.metadata.name, cell: r => html`${r.metadata.name}${r.own ? html` ${badge('info', 'own')}` : nothing}` },
-        { title: 'Given', text: r => bindings.items.filter(b => b.spec.roleRef.name === r.metadata.name).length, num: true, width: '70px' },
+        { title: 'Given', text: r => bindings.items.filter(b => b.spec.roleRef.name === r.metadata.name).length, num: true, width: '70px', said: true },
         { title: 'Description', text: r => r.spec.description ?? '', width: 'minmax(0,2.4fr)' },
         { title: 'Permissions', text: r => r.spec.permissions?.length ?? 0, num: true, width: '100px', wide: true },
       ],
@@ -143,7 +143,7 @@ function detail(ctx) {
       return html`${heading({ title: name, crumbs })}${empty({ icon: 'roles', title: 'There is no such role binding', text: 'It may have been deleted.', href: link(ctx.org, 'roles'), more: 'All grants' })}`
     }
     b.path = resource(ctx.org, plural, name)
-    return html`${heading({ title: name, crumbs, badge: state(b), sub: `Gives ${b.spec.roleRef.name} ${scopeOf(b)}.`, actions: usualActions(b, plural, 'roles', { removal: { text: 'Those it names lose the role when the call returns.' } }) })}
+    return html`${heading({ title: name, crumbs, badge: state(b), sub: `Gives ${b.spec.roleRef.name} ${/^(everywhere|where) /.test(scopeOf(b)) ? scopeOf(b) : `on ${scopeOf(b)}`}.`, actions: usualActions(b, plural, 'roles', { removal: { text: 'Those it names lose the role when the call returns.' } }) })}
       ${tabs(views)}${tabOf(views) === 'yaml' ? yamlView(b) : html`<div class="grid"><div class="c7 stack">
         <section class="card"><h2>Who</h2><div class="rows-list">${b.spec.subjects?.map(s => html`<div>${{ ServiceAccount: html`<a href=${link(ctx.org, 'accounts', [s.name])}>${s.name}</a>`, User: html`<a href=${link(ctx.org, 'users', [s.name])}>${s.name}</a>` }[s.kind] ?? s.name}<span class="spacer"></span><span class="muted small">${icons[s.kind] ?? s.kind}</span></div>`)}</div></section>
         <section class="card"><h2>What and where</h2>${facts([['Role', html`<a href=${link(ctx.org, 'roles', ['role', b.spec.roleRef.name])}>${b.spec.roleRef.name}</a>`], ['Where', scopeOf(b)], ['Created', ago(b.metadata.creationTimestamp)]])}</section></div>

@@ -28,7 +28,6 @@ export function detail(ctx) {
   const parts = { tail: tailTab(page), produce: produceTab(page), subscriptions: subscriptions(page), playground: playground(page), schema: schemaTab(page), settings: settings(page) }
   const crumbs = [['Topics', link(org, 'topics', [at.name])], [`${tenant}/${namespace}`, link(org, 'topics', [at.name], { ns: `${tenant}/${namespace}` })]]
   const views = () => [['tail', 'Tail'], ['produce', 'Produce'], ['subscriptions', 'Subscriptions', stats.data ? Object.keys(stats.data.subscriptions).length : null], ['playground', 'Playground'], ['schema', 'Schema'], ['settings', 'Settings']]
-  let seen = ''
   const remove = () => {
     let force = false
     confirm({
@@ -45,7 +44,6 @@ export function detail(ctx) {
     if (stats.state === 'gone') return html`${heading({ title: topic, crumbs })}${empty({ icon: 'topics', title: 'There is no such topic', text: 'It may have been deleted.', href: link(org, 'topics', [at.name]), more: 'All topics' })}`
     const s = stats.data
     const now = tabOf(views())
-    if (now !== seen) { seen = now; requestAnimationFrame(() => document.querySelector('.tabs [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' })) }
     return html`${heading({
       title: topic, crumbs, badge: html`${t.partitions ? badge('info', `${t.partitions} partitions`) : nothing}`, sub: copyText(t.full),
       actions: button('Delete', { icon: 'trash', kind: 'danger', permission: 'messaging.topics.delete', onclick: remove }),
@@ -108,7 +106,7 @@ function tailTab(page) {
           { title: 'Key', text: x => words(x), cell: x => x.key ?? html`<span class="muted">–</span>`, width: m ? 'minmax(0,.55fr)' : 'minmax(0,.35fr)' },
           { title: 'Payload', text: x => preview(x), cell: x => html`<span class="mono small">${preview(x)}</span>`, width: 'minmax(0,1.4fr)' },
           ...(m ? [] : [{ title: 'Properties', text: x => Object.entries(x.properties).map(p => p.join('=')).join(' '), width: 'minmax(0,.5fr)', wide: true }, { title: 'Latency', text: x => inTime(x), cell: latency, num: true, width: '76px', wide: true }]),
-          { title: 'Size', text: x => x.size, cell: x => html`${bytes(x.size)}${x.cut ? html` ${icon('warn', 14)}` : nothing}`, num: true, width: '84px', wide: true },
+          { title: 'Size', text: x => x.size, cell: x => html`${bytes(x.size)}${x.cut ? html` ${icon('warn', 14)}` : nothing}`, num: true, width: '104px', wide: true },
         ],
       }) : tail.error || m ? nothing : empty({ icon: 'topics', title: tail.running ? 'Waiting for messages' : 'Stopped', text: 'What is produced from now on appears here. No subscription is used, so nobody misses anything.', action: html`<span class="cluster"><button class="primary" @click=${() => setFrom('earliest')}>Show from the beginning</button><button @click=${() => setQuery({ tab: 'produce' })}>Produce one</button></span>`, command: `curl -N -H "Authorization: Bearer $TOKEN" "$BASE_URL"${page.messages('/tail?from=earliest')}` })}
       ${m ? html`<aside class="card message" aria-label="Message">${m.bytes ? messageView(page, follow(m), () => setQuery({ msg: '' })) : m.error ? failure(m.error) : loading(3)}</aside>` : nothing}</div></div>`

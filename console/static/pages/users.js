@@ -8,7 +8,7 @@ import { update } from '../lib/store.js'
 import { LiveList } from '../lib/watch.js'
 import { go, link } from '../lib/router.js'
 import { table } from '../lib/table.js'
-import { ago, badge, button, codeBlock, copyText, denied, empty, facts, failure, field, heading, listed, liveMark, loading, state, stateOf, timeline } from '../lib/widgets.js'
+import { ago, badge, button, codeBlock, copyId, copyText, denied, empty, facts, failure, field, heading, listed, liveMark, loading, state, stateOf, timeline } from '../lib/widgets.js'
 import { create, eventsOf, input, select, usualActions } from '../lib/objects.js'
 import { grantsOf, newBinding } from './roles.js'
 
@@ -30,7 +30,7 @@ function list(ctx) {
         { title: 'E-mail', text: u => u.spec.email },
         { title: 'State', text: u => stateOf(u)[1], cell: state, width: '160px' },
         { title: 'Name', text: full, width: 'minmax(0,.8fr)' },
-        { title: 'Roles', text: roles, cell: u => roles(u) || html`<span class="muted">none</span>`, width: 'minmax(0,1fr)' },
+        { title: 'Roles', text: roles, cell: u => roles(u) || html`<span class="muted">no role</span>`, width: 'minmax(0,1fr)' },
         { title: 'Age', text: u => u.metadata.creationTimestamp, cell: u => ago(u.metadata.creationTimestamp), width: '96px', wide: true },
       ],
     }) : empty({ icon: 'users', title: 'Nobody yet', text: 'Invite a person by e-mail address, and give them a role.', action: make(), command: `kubectl get users -n ${ctx.org}` }))}`
@@ -48,13 +48,13 @@ async function invite(org) {
   if (await peopleSignIn()) invitationLink(org, made.metadata.name)
 }
 
-/** A one-time link with which a person sets a password. Whoever has it is that person. */
+/** A one-time link with which a person sets a passkey or a password. Whoever has it is that person. */
 function invitationLink(org, name) {
   const v = { life: '604800' }
   let busy = false, error = null, made = null
   return modal(ctl => frame(ctl, `Invitation of ${name}`, html`<div class="stack">${failure(error)}
-    ${made ? html`<p class="callout ok">Send this link to the person, and to nobody else: whoever opens it first sets the password. It is good once, until ${absolute(made.expirationTime)}.</p>${codeBlock(made.url, 'Invitation link', 'wrap')}`
-      : html`<p>The link lets ${name} set a password. An earlier link is not good any more; a password that there is works until the new one is set.</p>${field('Good for', select(v, 'life', ctl, [['3600', 'an hour'], ['86400', 'a day'], ['604800', 'a week'], ['2592000', '30 days']]))}`}</div>`,
+    ${made ? html`<p class="callout ok">Send this link to the person, and to nobody else: whoever opens it first sets the passkey or password. It is good once, until ${absolute(made.expirationTime)}.</p>${codeBlock(made.url, 'Invitation link', 'wrap')}`
+      : html`<p>The link lets ${name} set a passkey or a password. An earlier link is not good any more. What the person has works until the link is used, and is replaced then.</p>${field('Good for', select(v, 'life', ctl, [['3600', 'an hour'], ['86400', 'a day'], ['604800', 'a week'], ['2592000', '30 days']]))}`}</div>`,
   made ? html`<button type="button" class="primary" @click=${() => ctl.close()}>Done</button>` : html`<button type="button" @click=${() => ctl.close()}>Not now</button><button class="primary" ?disabled=${busy}>Make the link</button>`,
   { submit: async () => {
     if (made) return
@@ -86,7 +86,7 @@ function detail(ctx) {
       <div class="grid"><div class="c7 stack">
         <section class="card"><header><h2>Roles</h2><span class="actions">${button('Give a role', { icon: 'plus', permission: 'cloud.rolebindings.create', onclick: () => newBinding(ctx.org, { kind: 'User', name }) })}</span></header>
           ${mine.length ? html`<div class="rows-list">${mine.map(b => html`<div><a href=${link(ctx.org, 'roles', [b.metadata.name])}>${b.spec.roleRef.name}</a><span class="muted small">by ${b.metadata.name}</span><span class="spacer"></span>${state(b)}</div>`)}</div>` : html`<p class="muted">None: they may do nothing.</p>`}</section>
-        <section class="card"><h2>User</h2>${facts([['E-mail', copyText(u.spec.email)], ['Name', full(u) || '–'], u.spec.invitation && ['Invitation', badge(/accepted/i.test(u.spec.invitation.decision) ? 'ok' : 'warn', u.spec.invitation.decision)], u.spec.invitation?.expiration && ['Good until', ago(u.spec.invitation.expiration)], ['Created', ago(u.metadata.creationTimestamp)], ['UID', copyText(u.metadata.uid)]])}</section></div>
+        <section class="card"><h2>User</h2>${facts([['E-mail', copyText(u.spec.email)], ['Name', full(u) || '–'], u.spec.invitation && ['Invitation', badge(/accepted/i.test(u.spec.invitation.decision) ? 'ok' : 'warn', u.spec.invitation.decision)], u.spec.invitation?.expiration && ['Good until', ago(u.spec.invitation.expiration)], ['Created', ago(u.metadata.creationTimestamp)], ['UID', copyId(u.metadata.uid)]])}</section></div>
         <section class="card c5"><h2>Timeline</h2>${timeline(u, events(u))}</section></div>`
   }
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/spf13/cobra"
+
 	"freshet/client"
 	"freshet/client/resources"
 	"freshet/internal/cli/contexts"
@@ -57,6 +59,19 @@ func (e *Env) ClusterClient(ctx context.Context) (*client.Client, error) {
 		return nil, err
 	}
 	return e.connect(c, audience)
+}
+
+// OnCluster makes what a command runs of what it does with a client of the chosen
+// cluster.
+func (e *Env) OnCluster(do func(cmd *cobra.Command, c *client.Client, given []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, given []string) error {
+		c, err := e.ClusterClient(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return do(cmd, c, given)
+	}
 }
 
 // Tokens is who the context says is asking: for the resource API when audience is

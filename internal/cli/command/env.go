@@ -99,7 +99,7 @@ func (e *Env) DataDir() string {
 func (e *Env) Style() output.Style { return output.StyleFor(e.Out, e.Getenv) }
 
 // Progress is a line about how it goes, on standard error when that is a terminal.
-func (e *Env) Progress() *output.Progress { return output.NewProgress(e.Err) }
+func (e *Env) Progress() *output.Progress { return output.NewProgress(e.Err, e.Getenv) }
 
 // The groups that the root's help is divided into.
 const (

@@ -30,6 +30,7 @@ func (d *doctor) machine(ctx context.Context) bool {
 	}
 	d.disk()
 	d.etcd(ctx)
+	d.members(ctx)
 	d.addresses(ctx)
 	if !d.listen {
 		d.warned("server", "no server runs on "+d.config.DataDir, "Start it with 'freshet serve'.")
@@ -137,17 +138,10 @@ func (d *doctor) running(ctx context.Context) {
 	}
 }
 
-// What the reserve is when the configuration leaves it open (limits.diskReserve).
-const (
-	reserveShare = 20
-	leastReserve = 64 << 20
-	mostReserve  = 1 << 30
-)
-
 // disk compares the free space with what is kept free.
 func (d *doctor) disk() {
-	dir := d.config.DataDir
-	for { // before the first start it is the disk of the folder above
+	dir := d.config.Path("clusters") // where the messages are
+	for {                            // before the first start it is the disk of the folder above
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
 			break
 		}
@@ -160,10 +154,7 @@ func (d *doctor) disk() {
 	}
 	free := int64(fs.Bavail) * fs.Bsize  //nolint:gosec // sizes of disks
 	total := int64(fs.Blocks) * fs.Bsize //nolint:gosec // sizes of disks
-	reserve := int64(d.config.Limits.DiskReserve)
-	if reserve == 0 {
-		reserve = min(max(total/reserveShare, leastReserve), mostReserve)
-	}
+	reserve := config.ReserveOf(total, d.config.Limits.DiskReserve)
 	text := fmt.Sprintf("%s free of %s, messages are taken down to %s", size(free), size(total), size(reserve))
 	const next = "Free some space, shorten retention, or lower limits.diskReserve; consuming and deleting go on meanwhile."
 	switch {
@@ -251,7 +242,12 @@ func healthy(ctx context.Context, asker *http.Client, endpoint string) error {
 // addresses checks that the server has its listeners, or could have them.
 func (d *doctor) addresses(ctx context.Context) {
 	c := d.config
+	own, place := c.Members.Own()
+	setting := fmt.Sprintf("members.list[%d].", place)
 	for _, l := range []struct{ name, setting, address string }{
+		{"internal", setting + "internal", own.Internal},
+		{"etcd", setting + "etcd", own.Etcd},
+		{"log", setting + "log", own.Log},
 		{"http", "http", c.HTTP},
 		{"https", "https", c.HTTPS},
 		{"ops", "ops", c.Ops},

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
@@ -157,22 +156,26 @@ func (d *doctor) health(status int, body string) {
 	}
 }
 
-var buildInfo = regexp.MustCompile(`(?m)^freshet_build_info\{[^}]*\bversion="([^"]*)"`)
-
-// versions compares ours with the server's, which it tells its administrators.
+// versions compares ours with the server's, which is behind the version of the
+// Kubernetes interface at /version.
 func (d *doctor) versions(ctx context.Context, conn *client.Client) {
 	own := version.Get().Version
-	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/system/v1alpha1/metrics", Timeout: answerTimeout})
-	if err != nil {
-		d.good("version", "this program is %s; the server tells its own to system administrators", own)
-		return
+	const next = "Install the same version on both sides, unless an upgrade is under way."
+	var shown struct {
+		GitVersion string `json:"gitVersion"`
 	}
-	found := buildInfo.FindSubmatch(answer.Body)
+	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/version", Timeout: answerTimeout, MaxResponse: maxAnswer})
+	if err == nil {
+		err = answer.JSON(&shown)
+	}
+	_, theirs, found := strings.Cut(shown.GitVersion, "+freshet.")
 	switch {
-	case found == nil:
-		d.warned("version", "the server does not say which version it is", "It may be older than this program ("+own+").")
-	case string(found[1]) != own:
-		d.warned("version", fmt.Sprintf("this program is %s, the server %s", own, found[1]), "Install the same version on both sides, unless an upgrade is under way.")
+	case err != nil:
+		d.warned("version", "the server does not say which version it is: "+err.Error(), "Look for a proxy on the way that takes only some paths.")
+	case !found:
+		d.warned("version", fmt.Sprintf("this program is %s, the server an older one, or none of ours", own), next)
+	case theirs != own:
+		d.warned("version", fmt.Sprintf("this program is %s, the server %s", own, theirs), next)
 	default:
 		d.good("version", "%s, as the server", own)
 	}

@@ -3,6 +3,7 @@ package messagecmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -171,14 +172,13 @@ func (o *consumeOptions) patience() time.Duration {
 }
 
 // print prints messages and acknowledges each when it is printed.
-func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *client.Subscription, p *printer) error {
+func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *client.Subscription, p *printer) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	clock := newIdle(o.patience(), cancel)
 	defer clock.busy()
 	rate := newRate(env)
-	defer rate.clear()
-	count := 0
+	defer func() { rate.end(err) }()
 	var kept []string // to be given back at the end, else they would come again
 	defer func() {
 		giving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -201,9 +201,8 @@ func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *clien
 		} else {
 			message.Ack()
 		}
-		count++
 		rate.add()
-		if o.count > 0 && count == o.count {
+		if o.count > 0 && rate.count() == o.count {
 			break
 		}
 		clock.rest()
@@ -212,15 +211,16 @@ func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *clien
 }
 
 // rate is a live line about how fast it goes, where it does not stand between
-// messages.
+// messages, and a word about the end, to a person.
 type rate struct {
+	env      *command.Env
 	progress *output.Progress
+	meter    *output.Meter
 	begin    time.Time
-	count    int
 }
 
 func newRate(env *command.Env) *rate {
-	r := &rate{progress: &output.Progress{}, begin: time.Now()}
+	r := &rate{env: env, progress: &output.Progress{}, meter: output.NewMeter(), begin: time.Now()}
 	if !output.IsTerminal(env.Out) {
 		r.progress = env.Progress()
 	}
@@ -228,8 +228,17 @@ func newRate(env *command.Env) *rate {
 }
 
 func (r *rate) add() {
-	r.count++
-	r.progress.Printf("%d messages, %.0f/s", r.count, float64(r.count)/time.Since(r.begin).Seconds())
+	r.meter.Add(1)
+	r.meter.Show(r.progress, "message")
 }
 
-func (r *rate) clear() { r.progress.Clear() }
+func (r *rate) count() int { return r.meter.Count() }
+
+// end removes the line. A person who does not see the messages, or sees none, is told
+// how many there were.
+func (r *rate) end(err error) {
+	r.progress.Clear()
+	if n := r.count(); err == nil && output.IsTerminal(r.env.Err) && (n == 0 || !output.IsTerminal(r.env.Out)) {
+		_, _ = fmt.Fprintf(r.env.Err, "%s in %.1f s\n", output.Number(n, "message"), time.Since(r.begin).Seconds()) // a courtesy
+	}
+}

@@ -69,12 +69,7 @@ among them. The property ORIGIN_MESSAGE_ID is the id that the message had.`,
   freshet dead-letter list orders billing --count 5 -o wide`,
 		Args:              args("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			dead, err := deadLetterTopic(cmd.Context(), c, given[0], given[1])
 			if err != nil {
 				return err
@@ -85,7 +80,7 @@ among them. The property ORIGIN_MESSAGE_ID is the id that the message had.`,
 			}
 			all := func(*client.Received) bool { return true }
 			return printEach(cmd.Context(), env, p, dead.Read(cmd.Context(), client.Earliest), all, count)
-		},
+		}),
 	}
 	cmd.Flags().IntVarP(&count, "count", "c", 0, "at most this `number` of messages")
 	o.addFlags(cmd)
@@ -115,12 +110,7 @@ another topic with --to.`,
   freshet dead-letter replay orders billing --to orders-retry`,
 		Args:              args("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			dead, err := deadLetterTopic(cmd.Context(), c, given[0], given[1])
 			if err != nil {
 				return err
@@ -135,7 +125,7 @@ another topic with --to.`,
 			}
 			_, err = fmt.Fprintf(env.Out, "%d messages sent to %s\n", n, target.ShortName())
 			return err
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "another `topic` than the one they came from")
 	cmd.Flags().IntVarP(&count, "count", "c", 0, "at most this `number` of messages")

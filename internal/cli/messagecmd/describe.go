@@ -63,12 +63,7 @@ func newTopicDescribe(env *command.Env) *cobra.Command {
   freshet topic describe orders -o yaml`,
 		Args:              args("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			d, err := describeTopic(cmd, c.Topic(given[0]))
 			if err != nil {
 				return err
@@ -77,7 +72,7 @@ func newTopicDescribe(env *command.Env) *cobra.Command {
 				return output.Value(env.Out, format, d)
 			}
 			return d.write(env.Out)
-		},
+		}),
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd

@@ -64,18 +64,13 @@ func newGroupList(env *command.Env, tenant *string) *cobra.Command {
   # those of one tenant
   freshet group list --tenant public -o json`,
 		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			groups, err := c.Groups(cmd.Context(), *tenant)
 			if err != nil {
 				return withoutStream(err)
 			}
 			return printGroups(env, format, groups)
-		},
+		}),
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
@@ -118,12 +113,7 @@ func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
   # as YAML
   freshet group describe workers -o yaml`,
 		Args: args("the group's name"),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			info, err := c.Group(cmd.Context(), *tenant, given[0])
 			if err != nil {
 				return withoutStream(err)
@@ -132,7 +122,7 @@ func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
 				return output.Value(env.Out, format, info)
 			}
 			return writeGroup(env.Out, info)
-		},
+		}),
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
@@ -249,17 +239,12 @@ func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
   # what is left
   freshet group list`,
 		Args: args("the group's name"),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			if err := c.DeleteGroup(cmd.Context(), *tenant, given[0]); err != nil {
 				return withoutStream(err)
 			}
-			_, err = fmt.Fprintf(env.Out, "group %s deleted\n", given[0])
+			_, err := fmt.Fprintf(env.Out, "group %s deleted\n", given[0])
 			return err
-		},
+		}),
 	}
 }

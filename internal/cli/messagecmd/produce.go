@@ -160,7 +160,13 @@ func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	sent := &sending{env: env, ids: o.ids, stop: cancel, begin: time.Now(), progress: env.Progress()}
+	sent := &sending{env: env, ids: o.ids, stop: cancel, progress: env.Progress(), meter: output.NewMeter()}
+	if o.typed(env, messages) {
+		sent.progress = &output.Progress{} // it would stand where the person types
+		if output.IsTerminal(env.Err) {
+			_, _ = fmt.Fprintln(env.Err, "Type messages, one a line; Ctrl-D ends.") // a courtesy
+		}
+	}
 	p := topic.NewProducer(client.ProducerOptions{Name: o.producer, Linger: o.linger})
 	defer func() {
 		// What was handed over is sent also when reading failed.
@@ -187,6 +193,11 @@ func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 	return nil
 }
 
+// typed says that a person types the messages.
+func (o *produceOptions) typed(env *command.Env, messages []string) bool {
+	return len(messages) == 0 && len(o.files) == 0 && !o.nullValue && output.IsTerminal(env.In)
+}
+
 // complete adds what the flags say to a message.
 func (o *produceOptions) complete(m *client.Message) {
 	if o.key != "" {
@@ -210,11 +221,10 @@ type sending struct {
 	env      *command.Env
 	ids      bool
 	stop     context.CancelFunc
-	begin    time.Time
 	progress *output.Progress
 
-	mu     sync.Mutex
-	count  int
+	mu     sync.Mutex // guards what follows, and progress
+	meter  *output.Meter
 	failed error
 }
 
@@ -233,8 +243,8 @@ func (s *sending) done(place string) func(client.Produced, error) {
 			}
 			return
 		}
-		s.count++
-		s.progress.Printf("%d messages, %.0f/s", s.count, float64(s.count)/time.Since(s.begin).Seconds())
+		s.meter.Add(1)
+		s.meter.Show(s.progress, "message")
 	}
 }
 
@@ -257,13 +267,13 @@ func (s *sending) end(err error) error {
 		err = s.failed
 	}
 	if err != nil {
-		if s.count > 0 {
-			return fmt.Errorf("%w (%d messages are stored)", err, s.count)
+		if n := s.meter.Count(); n > 0 {
+			return fmt.Errorf("%w (stored before: %s)", err, output.Number(n, "message"))
 		}
 		return err
 	}
 	if output.IsTerminal(s.env.Err) {
-		_, err = fmt.Fprintf(s.env.Err, "%d messages stored\n", s.count)
+		_, err = fmt.Fprintf(s.env.Err, "%s stored\n", output.Number(s.meter.Count(), "message"))
 	}
 	return err
 }

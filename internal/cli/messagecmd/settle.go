@@ -29,12 +29,7 @@ Acknowledging twice is no error.`,
   freshet subscription reset orders billing --to latest`,
 		Args:              argsAndMore("the topic's name", "the subscription's name", "ids of messages"),
 		ValidArgsFunction: completeTopics(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			sub, ids := c.Topic(given[0]).Subscription(given[1]), given[2:]
 			settle := sub.Ack
 			if cumulative {
@@ -43,9 +38,9 @@ Acknowledging twice is no error.`,
 			if err := settle(cmd.Context(), ids...); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "%d acknowledged\n", len(ids))
+			_, err := fmt.Fprintf(env.Out, "%d acknowledged\n", len(ids))
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&cumulative, "cumulative", false, "and all messages before them on their partitions")
 	return cmd
@@ -69,14 +64,9 @@ delivered before has to be named by the receipt of its delivery, which
   tail -n +3 held.txt | xargs freshet nack orders billing`,
 		Args:              argsAndMore("the topic's name", "the subscription's name", "ids of messages"),
 		ValidArgsFunction: completeTopics(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			ids := given[2:]
-			err = c.Topic(given[0]).Subscription(given[1]).Nack(cmd.Context(), delay, ids...)
+			err := c.Topic(given[0]).Subscription(given[1]).Nack(cmd.Context(), delay, ids...)
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "A message that is not on lease comes by itself; 'freshet subscription reset' delivers again what was acknowledged.")
 			}
@@ -85,7 +75,7 @@ delivered before has to be named by the receipt of its delivery, which
 			}
 			_, err = fmt.Fprintf(env.Out, "%d given back\n", len(ids))
 			return err
-		},
+		}),
 	}
 	cmd.Flags().DurationVar(&delay, "delay", 0, "not before this `duration` has passed")
 	return cmd

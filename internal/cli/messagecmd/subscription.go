@@ -117,12 +117,7 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
   freshet subscription list orders -o json`,
 		Args:              args("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			if format == output.FormatName { // who may list need not see statistics
 				names, err := c.Topic(given[0]).Subscriptions(cmd.Context())
 				for _, name := range names {
@@ -137,7 +132,7 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 				return err
 			}
 			return printSubscriptions(env, format, stats.Subscriptions)
-		},
+		}),
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
@@ -267,14 +262,9 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
   freshet subscription list orders -o name`,
 		Args:              args("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			sub := c.Topic(given[0]).Subscription(given[1])
-			err = sub.Delete(cmd.Context(), force)
+			err := sub.Delete(cmd.Context(), force)
 			if errors.Is(err, client.ErrInvalid) && !force {
 				return hint.Add(err, "--force deletes it with its readers.")
 			}
@@ -283,7 +273,7 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
 			}
 			_, err = fmt.Fprintf(env.Out, "subscription %s of %s deleted\n", given[1], sub.Topic().ShortName())
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also when somebody consumes from it")
 	return cmd

@@ -68,9 +68,9 @@ any from those that have one. It goes on until interrupted, and over broken line
 }
 
 // printEach prints messages that pass a filter, as many as wanted.
-func printEach(ctx context.Context, env *command.Env, p *printer, messages func(func(*client.Received, error) bool), filter func(*client.Received) bool, count int) error {
+func printEach(ctx context.Context, env *command.Env, p *printer, messages func(func(*client.Received, error) bool), filter func(*client.Received) bool, count int) (err error) {
 	rate := newRate(env)
-	defer rate.clear()
+	defer func() { rate.end(err) }()
 	for message, err := range messages {
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func printEach(ctx context.Context, env *command.Env, p *printer, messages func(
 		if err := p.print(ctx, message); err != nil {
 			return err
 		}
-		if rate.add(); count > 0 && rate.count == count {
+		if rate.add(); count > 0 && rate.count() == count {
 			return nil
 		}
 	}

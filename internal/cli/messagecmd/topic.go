@@ -106,12 +106,7 @@ func newTopicList(env *command.Env) *cobra.Command {
   # names alone, for scripts
   freshet topic list -o name`,
 		Args: command.AtMost(1),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			namespace := ""
 			if len(given) > 0 {
 				namespace = given[0]
@@ -121,7 +116,7 @@ func newTopicList(env *command.Env) *cobra.Command {
 				return err
 			}
 			return printTopics(env, format, topics, internal)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&internal, "internal", false, "internal topics, too")
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
@@ -173,12 +168,7 @@ func newTopicDelete(env *command.Env) *cobra.Command {
   freshet topic delete payments --ignore-not-found`,
 		Args:              argsAndMore("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			for _, name := range given {
 				topic := c.Topic(name)
 				err := topic.Delete(cmd.Context(), force)
@@ -196,7 +186,7 @@ func newTopicDelete(env *command.Env) *cobra.Command {
 				}
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also when somebody consumes from it")
 	cmd.Flags().BoolVar(&ignore, "ignore-not-found", false, "a topic that is not there is no error")

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -117,7 +119,7 @@ func (o *benchOptions) measure(ctx context.Context, name string, per int, call f
 	progress := o.env.Progress()
 	defer progress.Clear()
 	var mu sync.Mutex // guards what follows
-	r := &result{Name: name, Size: o.size, Workers: o.workers}
+	r, meter := &result{Name: name, Size: o.size, Workers: o.workers}, output.NewMeter()
 	next, claimed := 0, 0
 	var last error
 	begin := time.Now()
@@ -150,6 +152,7 @@ func (o *benchOptions) measure(ctx context.Context, name string, per int, call f
 					r.Errors++
 					last = err
 				default:
+					meter.Add(did)
 					claimed -= most - did // somebody may still do it
 					if r.Count += did; did > 0 {
 						r.samples = append(r.samples, sample{start.Sub(begin), took})
@@ -158,7 +161,7 @@ func (o *benchOptions) measure(ctx context.Context, name string, per int, call f
 				if r.Errors > r.Count+o.workers {
 					cancel() // nothing works
 				}
-				o.showProgress(progress, name, r.Count, time.Since(begin))
+				o.showProgress(progress, name, meter, time.Since(begin))
 				mu.Unlock()
 			}
 		})
@@ -172,18 +175,11 @@ func (o *benchOptions) measure(ctx context.Context, name string, per int, call f
 }
 
 // showProgress draws a bar of what is further: the number or the time.
-func (o *benchOptions) showProgress(p *output.Progress, name string, done int, since time.Duration) {
+func (o *benchOptions) showProgress(p *output.Progress, name string, m *output.Meter, since time.Duration) {
 	const width = 30
-	part := min(1, max(float64(done)/float64(o.count), since.Seconds()/o.limit.Seconds()))
-	bar := ""
-	for i := range width {
-		if float64(i) < part*width {
-			bar += "█"
-		} else {
-			bar += "░"
-		}
-	}
-	p.Printf("%s %s %3.0f %%  %d, %.0f/s", name, bar, part*100, done, float64(done)/max(since.Seconds(), 0.001))
+	part := min(1, max(float64(m.Count())/float64(o.count), since.Seconds()/o.limit.Seconds()))
+	full := int(math.Round(part * width))
+	p.Printf("%s %s%s %3.0f %%  %d, %.0f/s", name, strings.Repeat("█", full), strings.Repeat("░", width-full), part*100, m.Count(), m.PerSecond())
 }
 
 func (r *result) finish(took time.Duration) {

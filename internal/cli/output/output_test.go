@@ -1,10 +1,12 @@
 package output_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"freshet/internal/cli/output"
@@ -80,11 +82,35 @@ func TestNoColoursOffTheTerminal(t *testing.T) {
 		if got := output.StyleFor(w, func(string) string { return "" }).Bad("x"); got != "x" {
 			t.Errorf("%s: got %q, want no colour", w.Name(), got)
 		}
-		output.NewProgress(w).Printf("x")
+		output.NewProgress(w, func(string) string { return "" }).Printf("x")
 	}
 	if text, err := os.ReadFile(file.Name()); err != nil || len(text) > 0 {
 		t.Errorf("progress in a file: %q, %v", text, err)
 	}
+}
+
+// TestMeterIsOfNow: what was fast a while ago is not any more.
+func TestMeterIsOfNow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := output.NewMeter()
+		run := func(seconds, each int) (rate float64) {
+			for range 10 * seconds {
+				time.Sleep(100 * time.Millisecond) // of the bubble's clock
+				m.Add(each)
+				rate = m.PerSecond()
+			}
+			return rate
+		}
+		for _, step := range []struct{ each, want int }{{100, 1000}, {1, 10}, {0, 0}, {50, 500}} {
+			if got := run(5, step.each); math.Abs(got-float64(step.want)) > 1 {
+				t.Errorf("%d in each tenth of a second: got %.1f/s, want %d", step.each, got, step.want)
+			}
+		}
+		if m.Count() != 50*(100+1+0+50) {
+			t.Errorf("counted %d", m.Count())
+		}
+	})
 }
 
 func TestAge(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -73,39 +72,4 @@ func clean(text, keep string) string {
 		}
 	}
 	return b.String()
-}
-
-// Progress is one line that says how it goes, written again and again on a
-// terminal and not at all elsewhere. It is for one goroutine.
-type Progress struct {
-	w     io.Writer // nil when nobody looks on
-	shown time.Time
-}
-
-// NewProgress makes a line on w.
-func NewProgress(w io.Writer) *Progress {
-	if !IsTerminal(w) {
-		return &Progress{}
-	}
-	return &Progress{w: w}
-}
-
-// progressEvery keeps a terminal readable.
-const progressEvery = 100 * time.Millisecond
-
-// Printf replaces the line, unless that was done a moment ago.
-func (p *Progress) Printf(format string, args ...any) {
-	if p.w == nil || time.Since(p.shown) < progressEvery {
-		return
-	}
-	p.shown = time.Now()
-	_, _ = fmt.Fprint(p.w, "\r\x1b[K"+fmt.Sprintf(format, args...)) // only a decoration
-}
-
-// Clear removes the line; do so before anything else is printed.
-func (p *Progress) Clear() {
-	if p.w != nil && !p.shown.IsZero() {
-		_, _ = fmt.Fprint(p.w, "\r\x1b[K") // only a decoration
-		p.shown = time.Time{}
-	}
 }

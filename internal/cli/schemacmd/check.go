@@ -40,44 +40,36 @@ exist takes any valid schema.`,
   if freshet schema check orders-value broken.avsc; then echo "fine"; else echo "better not"; fi`,
 		Args:              args(0, "the subject", "a file with the schema, or - for standard input"),
 		ValidArgsFunction: completeSubjects(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			schema, err := in.read(cmd, env, given[1])
-			if err != nil {
-				return err
-			}
-			r, c, err := connect(cmd, env)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: in.onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
 			var found *schemas.Compatibility
+			var err error
 			if against == "" {
-				found, err = r.Check(cmd.Context(), given[0], schema)
+				found, err = r.Check(cmd.Context(), subject, schema)
 			} else {
 				var version int
 				if version, err = parseVersion(against); err != nil {
 					return command.Usagef(cmd, "--against: %w", err)
 				}
-				found, err = r.CheckVersion(cmd.Context(), given[0], version, schema)
+				found, err = r.CheckVersion(cmd.Context(), subject, version, schema)
 			}
 			if err != nil {
 				return err
 			}
 			if found.Level == "" { // it is told with reasons only
-				if found.Level, err = r.Level(cmd.Context(), given[0]); err != nil && !errors.Is(err, client.ErrNotFound) {
+				if found.Level, err = r.Level(cmd.Context(), subject); err != nil && !errors.Is(err, client.ErrNotFound) {
 					return err
 				}
 			}
 			if format != output.FormatText {
 				err = output.Value(env.Out, format, found)
 			} else {
-				err = printCheck(env.Out, env.Style(), given[0], found)
+				err = printCheck(env.Out, env.Style(), subject, found)
 			}
 			if err == nil && !found.Compatible {
 				err = errIncompatible
 			}
 			return err
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&against, "against", "", "compare with this `version` alone")
 	in.addFlags(cmd)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/client/schemas"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
@@ -33,12 +34,7 @@ good: messages written with it cannot be read any more.`,
   freshet schema delete orders-value --permanent`,
 		Args:              args(1, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			r, c, err := connect(cmd, env)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			what := given[0]
 			if len(given) > 1 {
 				version, err := parseVersion(given[1])
@@ -53,13 +49,13 @@ good: messages written with it cannot be read any more.`,
 			} else if _, err := r.DeleteSubject(cmd.Context(), given[0], permanent); err != nil {
 				return twoSteps(err, given[0])
 			}
+			done := "deleted; its ids still work"
 			if permanent {
-				_, err = fmt.Fprintf(env.Out, "%s is gone for good\n", what)
-			} else {
-				_, err = fmt.Fprintf(env.Out, "%s deleted; its ids still work\n", what)
+				done = "is gone for good"
 			}
+			_, err := fmt.Fprintln(env.Out, what, done)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&permanent, "permanent", false, "the second step: remove what is deleted for good")
 	return cmd
@@ -97,12 +93,7 @@ to standard output. 'freshet schema import' reads it.`,
   # into another cluster, or another server
   freshet schema export | freshet schema import -`,
 		Args: command.AtMost(1),
-		RunE: func(cmd *cobra.Command, given []string) (err error) {
-			r, c, err := connect(cmd, env)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) (err error) {
 			if len(given) == 0 || given[0] == "-" {
 				return r.Export(cmd.Context(), env.Out)
 			}
@@ -111,7 +102,7 @@ to standard output. 'freshet schema import' reads it.`,
 				return err
 			}
 			return errors.Join(r.Export(cmd.Context(), file), file.Close())
-		},
+		}),
 	}
 }
 
@@ -170,12 +161,7 @@ func newLevel(env *command.Env) *cobra.Command {
   freshet schema level payments-value backward_transitive`,
 		Args:              args(1, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			r, c, err := connect(cmd, env)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			if len(given) > 1 {
 				level := strings.ToUpper(given[1])
 				if _, ok := levels[level]; !ok {
@@ -195,7 +181,7 @@ func newLevel(env *command.Env) *cobra.Command {
 				_, err = fmt.Fprintln(env.Out, level)
 			}
 			return err
-		},
+		}),
 	}
 }
 
@@ -215,12 +201,7 @@ or IMPORT, in which schemas keep the ids that they are registered with.`,
   # back to normal
   freshet schema mode readwrite`,
 		Args: command.AtMost(1),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			r, c, err := connect(cmd, env)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			if len(given) > 0 {
 				if err := r.SetMode(cmd.Context(), strings.ToUpper(given[0]), force); err != nil {
 					return err
@@ -232,7 +213,7 @@ or IMPORT, in which schemas keep the ids that they are registered with.`,
 			}
 			_, err = fmt.Fprintln(env.Out, mode)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "to IMPORT although there are subjects")
 	return cmd

@@ -36,23 +36,14 @@ stays as it is. A change that the subject's level does not allow is refused.`,
   echo '"string"' | freshet schema register notes-value - -o name`,
 		Args:              args(0, "the subject", "a file with the schema, or - for standard input"),
 		ValidArgsFunction: completeSubjects(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			schema, err := in.read(cmd, env, given[1])
-			if err != nil {
-				return err
-			}
-			r, c, err := connect(cmd, env)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: in.onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
 			register := r.Register
 			if normalize {
 				register = r.RegisterNormalized
 			}
-			id, err := register(cmd.Context(), given[0], schema)
+			id, err := register(cmd.Context(), subject, schema)
 			if errors.Is(err, client.ErrConflict) {
-				return explain(cmd, env, r, given[0], schema, err)
+				return explain(cmd, env, r, subject, schema, err)
 			}
 			if err != nil {
 				return err
@@ -61,16 +52,16 @@ stays as it is. A change that the subject's level does not allow is refused.`,
 				_, err = fmt.Fprintln(env.Out, id)
 				return err
 			}
-			version, err := placeOf(cmd, r, id, given[0])
+			version, err := placeOf(cmd, r, id, subject)
 			if err != nil {
 				return err
 			}
 			if format == output.FormatJSON {
-				return output.JSON(env.Out, map[string]any{"subject": given[0], "version": version, "id": id})
+				return output.JSON(env.Out, map[string]any{"subject": subject, "version": version, "id": id})
 			}
-			_, err = fmt.Fprintf(env.Out, "%s has the schema as version %d, id %d\n", given[0], version, id)
+			_, err = fmt.Fprintf(env.Out, "%s has the schema as version %d, id %d\n", subject, version, id)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&normalize, "normalize", false, "register the normalized text")
 	in.addFlags(cmd)
@@ -128,12 +119,7 @@ func newGet(env *command.Env) *cobra.Command {
 			return args(1, "the subject, or --id")(cmd, given)
 		},
 		ValidArgsFunction: completeSubjects(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			r, c, err := connect(cmd, env)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			if cmd.Flags().Changed("id") {
 				schema, err := r.ByID(cmd.Context(), id)
 				if err != nil {
@@ -143,9 +129,11 @@ func newGet(env *command.Env) *cobra.Command {
 			}
 			version := schemas.Latest
 			if len(given) > 1 {
-				if version, err = parseVersion(given[1]); err != nil {
+				number, err := parseVersion(given[1])
+				if err != nil {
 					return command.Usagef(cmd, "%w", err)
 				}
+				version = number
 			}
 			get := r.Version
 			if deleted {
@@ -156,7 +144,7 @@ func newGet(env *command.Env) *cobra.Command {
 				return err
 			}
 			return printSchema(env, format, v, v.Text)
-		},
+		}),
 	}
 	cmd.Flags().IntVar(&id, "id", 0, "the `id` of the schema, in place of a subject")
 	cmd.Flags().BoolVar(&deleted, "deleted", false, "also a version that was deleted")
@@ -201,17 +189,14 @@ func newList(env *command.Env) *cobra.Command {
   freshet schema list orders-value`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeSubjects(env),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			r, c, err := connect(cmd, env)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			subjects := given
 			if len(subjects) == 0 {
-				if subjects, err = r.Subjects(cmd.Context(), deleted); err != nil {
+				all, err := r.Subjects(cmd.Context(), deleted)
+				if err != nil {
 					return err
 				}
+				subjects = all
 			}
 			if format == output.FormatName {
 				for _, s := range subjects {
@@ -222,7 +207,7 @@ func newList(env *command.Env) *cobra.Command {
 				return nil
 			}
 			return listSubjects(cmd, env, r, subjects, deleted, format)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&deleted, "deleted", false, "also what was deleted, but not for good")
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)

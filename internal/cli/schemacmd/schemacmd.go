@@ -60,6 +60,28 @@ func connect(cmd *cobra.Command, env *command.Env) (*schemas.Registry, *client.C
 	return schemas.New(c), c, nil
 }
 
+// onRegistry makes what a command runs of what it does with the chosen cluster's
+// registry.
+func onRegistry(env *command.Env, do func(cmd *cobra.Command, r *schemas.Registry, given []string) error) func(*cobra.Command, []string) error {
+	return env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
+		return do(cmd, schemas.New(c), given)
+	})
+}
+
+// onRegistry is for a command whose arguments are a subject and a file with a schema.
+// The file is read before the server is asked.
+func (s *source) onRegistry(env *command.Env, do func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, given []string) error {
+		schema, err := s.read(cmd, env, given[1])
+		if err != nil {
+			return err
+		}
+		return onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
+			return do(cmd, r, given[0], schema)
+		})(cmd, given)
+	}
+}
+
 // source is a schema that is read from a file.
 type source struct {
 	kind       string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -65,13 +66,13 @@ means; docs/howto/damage.md says what to do then.`,
 }
 
 func check(ctx context.Context, server Server, cfg *config.Config, out, progress io.Writer) error {
-	p := &checkPrinter{out: out, progress: output.NewProgress(progress)}
+	p := &checkPrinter{out: out, progress: output.NewProgress(progress, os.Getenv)}
 	if err := server.Check(ctx, cfg, p); err != nil {
 		return errors.Join(err, p.err)
 	}
 	p.progress.Clear()
 	if p.damaged > 0 {
-		return errors.Join(fmt.Errorf("%w: %d things in %s; docs/howto/damage.md says what to do", errDamaged, p.damaged, cfg.DataDir), p.err)
+		return errors.Join(fmt.Errorf("%w: %s in %s; docs/howto/damage.md says what to do", errDamaged, output.Number(p.damaged, "thing"), cfg.DataDir), p.err)
 	}
 	p.print("%s is whole\n", cfg.DataDir)
 	return p.err

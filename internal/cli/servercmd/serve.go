@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
 )
 
@@ -46,7 +47,7 @@ trail again and reads certificates and configuration again.`,
 			if err != nil {
 				return err
 			}
-			return server.Run(cmd.Context(), cfg, read, cmd.OutOrStdout())
+			return server.Run(cmd.Context(), cfg, read, cmd.OutOrStdout(), exports())
 		},
 	}
 	f := cmd.Flags()
@@ -80,6 +81,16 @@ func overlay(cmd *cobra.Command, cfg, flags *config.Config) {
 			set()
 		}
 	}
+}
+
+// exports are the variables without which the commands of whoever starts the server
+// would go to another one.
+func exports() []string {
+	file, err := contexts.Load(contexts.Path(os.Getenv))
+	if err != nil || file.Current == "" || file.Current == contexts.LocalName {
+		return nil // or none of them works: they say why
+	}
+	return []string{"FRESHET_CONTEXT=" + contexts.LocalName}
 }
 
 // dataDirectory is that of a server on this machine unless a flag names another.

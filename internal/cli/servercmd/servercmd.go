@@ -18,8 +18,9 @@ import (
 // Server is what the command line needs of the server.
 type Server struct {
 	// Run serves until the context ends; it reports on out. read reads the
-	// configuration again, with the same flags laid over it.
-	Run func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer) error
+	// configuration again, with the same flags laid over it; exports are variables
+	// that a shell needs before our commands find that server.
+	Run func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer, exports []string) error
 	// SealedSecrets counts what is stored under each encryption key.
 	SealedSecrets func(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
 	// Restore makes a data directory of a backup.

@@ -52,7 +52,7 @@ func Offered(ctx context.Context, conn *client.Client) (bool, error) {
 // Begin begins a sign-in at a server.
 func Begin(ctx context.Context, server, ca string) (*Device, error) {
 	d := &Device{session: Session{Server: server, CA: ca}}
-	response, err := d.session.post(ctx, "/oauth/device_authorization", url.Values{})
+	response, err := d.session.post(ctx, "/oauth/device_authorization", url.Values{}, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,9 @@
 // Package session is how a person is signed in on this machine: the device code of
 // RFC 8628 that begins it, the file that keeps it, and the token source that renews
-// it. A refresh token is good once, and one that is used twice ends the session
-// (docs/spec/signin.md#tokens). So processes renew one at a time, under a lock on a
-// file beside the session's, and what the server answers is on the disk before it is
-// used.
+// it. A refresh token is good once, and one that is used twice ends the session unless
+// it is at once (docs/spec/signin.md#tokens). So processes renew one at a time, under a
+// lock on a file beside the session's; what the server answers is on the disk before it
+// is used; and when there is no answer the same question is asked again.
 package session
 
 import (
@@ -133,6 +133,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+const grantRefresh = "refresh_token"
+
 // clientID is what the server knows the command line by.
 const clientID = "freshet-cli"
 
@@ -147,10 +149,15 @@ type answer struct {
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 1 << 20
 
-// post sends a form to the session's server, once.
-func (s *Session) post(ctx context.Context, path string, form url.Values) (*client.Response, error) {
+// post sends a form to the session's server. What may be repeated is sent again when
+// there is no answer.
+func (s *Session) post(ctx context.Context, path string, form url.Values, repeatable bool) (*client.Response, error) {
+	timeout := callTimeout
+	if repeatable {
+		timeout = renewTimeout
+	}
 	conn, err := client.New(client.Config{
-		BaseURL: s.Server, CA: []byte(s.CA), UserAgent: "freshet/" + version.Get().Version, Timeout: callTimeout, Transport: s.transport,
+		BaseURL: s.Server, CA: []byte(s.CA), UserAgent: "freshet/" + version.Get().Version, Timeout: timeout, MaxAttempts: maxAttempts, Transport: s.transport,
 	})
 	if err != nil {
 		return nil, err
@@ -158,18 +165,24 @@ func (s *Session) post(ctx context.Context, path string, form url.Values) (*clie
 	defer conn.Close()
 	form.Set("client_id", clientID)
 	return conn.Do(ctx, &client.Request{
-		Method: http.MethodPost, Path: path, Body: []byte(form.Encode()), MaxResponse: maxAnswer,
+		Method: http.MethodPost, Path: path, Body: []byte(form.Encode()), MaxResponse: maxAnswer, Idempotent: repeatable,
 		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
 	})
 }
 
-// callTimeout bounds a call.
-const callTimeout = 30 * time.Second
+// callTimeout bounds a call, renewTimeout an attempt to renew: all of them, and the
+// waits between, are within the minute that the server grants.
+const (
+	callTimeout  = 30 * time.Second
+	renewTimeout = 12 * time.Second
+	maxAttempts  = 4
+)
 
 // ask asks the token endpoint, and takes over what it answers.
 func (s *Session) ask(ctx context.Context, form url.Values) error {
 	asked := time.Now()
-	response, err := s.post(ctx, "/oauth/token", form)
+	// Other grants are used up by an answer that is lost.
+	response, err := s.post(ctx, "/oauth/token", form, form.Get("grant_type") == grantRefresh)
 	if err != nil {
 		return err
 	}
@@ -191,7 +204,7 @@ func (s *Session) ask(ctx context.Context, form url.Values) error {
 
 // Revoke ends the session at its server.
 func (s *Session) Revoke(ctx context.Context) error {
-	_, err := s.post(ctx, "/oauth/revoke", url.Values{"token": {s.RefreshToken}})
+	_, err := s.post(ctx, "/oauth/revoke", url.Values{"token": {s.RefreshToken}}, true)
 	return err
 }
 

@@ -88,6 +88,32 @@ func TestManyRenewOneSession(t *testing.T) {
 	}
 }
 
+// TestALostAnswerDoesNotEndTheSession: the server has renewed, and the answer never
+// arrived. The same question is asked again.
+func TestALostAnswerDoesNotEndTheSession(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.FormValue("refresh_token"))
+		if len(asked) < 3 {
+			panic(http.ErrAbortHandler) // the connection breaks
+		}
+		_ = json.NewEncoder(w).Encode(answer{AccessToken: "a1", ExpiresIn: 600, RefreshToken: "r1", RefreshExpiresIn: 3600})
+	}))
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "credentials", "ann")
+	if _, err := Keep(t.Context(), path, &Session{Server: server.URL, Principal: "user:ann", RefreshToken: "r0"}); err != nil {
+		t.Fatal(err)
+	}
+	token, err := Source(path).Token(t.Context())
+	if err != nil || token.Value != "a1" || fmt.Sprint(asked) != "[r0 r0 r0]" {
+		t.Errorf("got %q, %v, asked with %v; want a1 after three times r0", token.Value, err, asked)
+	}
+	if kept, err := Read(path); err != nil || kept.RefreshToken != "r1" {
+		t.Errorf("kept %v, %v; want the next refresh token", kept, err)
+	}
+}
+
 // script answers each call by the next of its lines, and notes when it was asked.
 type script struct {
 	answers []string

@@ -75,7 +75,7 @@ func (s *source) renew(ctx context.Context) (kept *Session, err error) {
 	// Whoever interrupts the command must not lose the refresh token that is on its
 	// way: this ends by its own timeout.
 	before := *kept
-	err = kept.ask(context.WithoutCancel(ctx), url.Values{"grant_type": {"refresh_token"}, "refresh_token": {kept.RefreshToken}})
+	err = kept.ask(context.WithoutCancel(ctx), url.Values{"grant_type": {grantRefresh}, "refresh_token": {kept.RefreshToken}})
 	var refusal *client.Error
 	switch {
 	case err == nil:

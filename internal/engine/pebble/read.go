@@ -277,7 +277,7 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, r
 			m.err = err
 			break
 		}
-		if total += len(r.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
+		if total += r.Weight(); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
 			break
 		}
 		out = append(out, r)

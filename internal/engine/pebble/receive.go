@@ -340,7 +340,7 @@ func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engin
 			return nil, err
 		}
 		l.size.Store(size)
-		if total += len(record.Payload); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
+		if total += record.Weight(); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
 			s.returnLeases(leaseBatch{at: got.at, leases: got.leases[i:]})
 			break
 		}

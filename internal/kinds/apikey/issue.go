@@ -83,6 +83,8 @@ func (k *Kind) obstacle(key *object) *obstacle {
 		return &obstacle{reasonExpired, "the key expired before it was issued"}
 	case !issued && !hasAccount:
 		return &obstacle{reasonNoAccount, "service account " + key.Spec.ServiceAccountName + " does not exist yet"}
+	case issued && k.issuer.Withdrawn(key.Status.KeyID):
+		return &obstacle{reasonWithdrawn, "the signing key of its token was withdrawn, and the token is refused: delete the key and create another"}
 	case instance != "" && !exists:
 		return &obstacle{reasonNoInstance, "instance " + instance + " does not exist"}
 	case instance != "" && !known.APIKeys:

@@ -2,6 +2,7 @@ package apikey
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,12 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if c.Reconciler, err = reconcile.New("apikey", informer, env.Log, c.reconcile); err != nil {
 		return nil, err
 	}
+	k.issuer.OnWithdrawal(func() { // the informer's own copies: their names are all that is wanted
+		for _, key := range informer.GetStore().ListKeys() {
+			namespace, name, _ := strings.Cut(key, "/")
+			c.WakeName(namespace, name)
+		}
+	})
 	if err := reconcile.Watch(cloud.MessagingInstances().Informer(), c.wakeKeysFor); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package apikey_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,4 +117,34 @@ func TestKeyExpiresByItself(t *testing.T) {
 	}
 	wait(t, keys, "short", "True Issued")
 	wait(t, keys, "short", "False Expired")
+}
+
+// TestKeyOfAWithdrawnSigningKey: a key whose token is refused says so, and the next one
+// is good.
+func TestKeyOfAWithdrawnSigningKey(t *testing.T) {
+	t.Parallel()
+	cloud, world := start(t)
+	world.Account("acme", "robot")
+	keys := cloud.APIKeys("acme")
+	create := func(name string) {
+		t.Helper()
+		_, err := keys.Create(t.Context(), &v1alpha1.APIKey{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.APIKeySpec{ServiceAccountName: "robot"},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("lost")
+	wait(t, keys, "lost", "True Issued")
+	world.RotateKeys() // which is no harm
+	create("kept")
+	wait(t, keys, "kept", "True Issued")
+	key := wait(t, keys, "lost", "True Issued")
+	_, signer, _ := strings.Cut(key.Status.KeyID, ".")
+	if err := world.Keys.Withdraw(t.Context(), signer); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, keys, "lost", "False SigningKeyWithdrawn")
+	wait(t, keys, "kept", "True Issued")
 }

@@ -24,6 +24,7 @@ const (
 	reasonNoInstance      = "InstanceNotFound"
 	reasonNotAccepted     = "APIKeysNotAccepted"
 	reasonNoEncryptionKey = "NoEncryptionKey"
+	reasonWithdrawn       = "SigningKeyWithdrawn"
 )
 
 // own are our conditions, in the order that clients rely on

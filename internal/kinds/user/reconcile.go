@@ -76,7 +76,7 @@ func (k *Kind) describe(user *object, now time.Time) (list []v1alpha1.Condition,
 type newCondition func(kind, reason, message string, generation int64) v1alpha1.Condition
 
 // canSignIn says whether a person can sign in, and what is missing if not. Whoever
-// has set a password has accepted, whatever the spec says of an invitation;
+// has set a passkey or a password has accepted, whatever the spec says of an invitation;
 // whoever has declined stays out.
 func (k *Kind) canSignIn(user *object, now time.Time) (status newCondition, reason, message string, again time.Duration) {
 	state := k.SignIns.StateOf(string(user.UID), user.Spec.Email)
@@ -84,6 +84,8 @@ func (k *Kind) canSignIn(user *object, now time.Time) (status newCondition, reas
 	switch {
 	case declined(user):
 		return conditions.False, "InvitationDeclined", "the invitation was declined", 0
+	case state.Passkeys > 0:
+		return conditions.True, "CanSignIn", "the person can sign in with a passkey", 0
 	case state.Password:
 		return conditions.True, "CanSignIn", "the person can sign in with a password", 0
 	case invitation != nil && !strings.EqualFold(invitation.Decision, InvitationAccepted):
@@ -94,9 +96,9 @@ func (k *Kind) canSignIn(user *object, now time.Time) (status newCondition, reas
 	case state.Provider:
 		return conditions.True, "CanSignIn", "the person can sign in with the OpenID provider", 0
 	case state.Invited.After(now):
-		return conditions.False, "Invited", "the person has a link to set a password, good until " + state.Invited.UTC().Format(time.RFC3339), state.Invited.Sub(now)
+		return conditions.False, "Invited", "the person has a link to set a passkey or a password, good until " + state.Invited.UTC().Format(time.RFC3339), state.Invited.Sub(now)
 	case !state.Invited.IsZero():
-		return conditions.False, "InvitationExpired", "the link to set a password was not used in time: invite again", 0
+		return conditions.False, "InvitationExpired", "the link to set a passkey or a password was not used in time: invite again", 0
 	}
 	return conditions.False, "NotInvited", "the person has no way to sign in: make a link for them with POST …/users/" + user.Name + "/invite", 0
 }

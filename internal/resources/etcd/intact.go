@@ -50,6 +50,9 @@ func Check(dir string) error {
 	case err != nil && (wal.Exist(log) || !errors.Is(err, os.ErrNotExist)):
 		return fmt.Errorf("member/snap/db: %w", err)
 	case used && !wal.Exist(log):
+		if asLeft, err := cleanclose.Verify(cleanclose.Dir(dir)); err == nil && asLeft {
+			return nil // as Restore leaves it
+		}
 		return errors.New("member/wal: the log is missing")
 	case !wal.Exist(log):
 		return nil // its first start was cut short

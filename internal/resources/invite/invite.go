@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -23,6 +22,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/resources/caller"
+	"freshet/internal/resources/subresource"
 )
 
 // How long a link may be good, in seconds.
@@ -55,62 +55,44 @@ type Options struct {
 	URL func(token string) string
 }
 
-// REST is the subresource.
-type REST struct {
+// maker makes links.
+type maker struct {
 	Options
-	Users rest.Getter
+	users rest.Getter
 }
 
-var (
-	_ rest.NamedCreater             = (*REST)(nil)
-	_ rest.GroupVersionKindProvider = (*REST)(nil)
-	_ rest.Storage                  = (*REST)(nil)
-)
-
-// New implements rest.Storage.
-func (*REST) New() runtime.Object { return &InvitationLink{} }
-
-// Destroy implements rest.Storage; there is nothing to let go of.
-func (*REST) Destroy() {}
-
-// GroupVersionKind implements rest.GroupVersionKindProvider.
-func (*REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind { return kind }
-
-// Create makes the link of the named user.
-func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	asked, ok := obj.(*InvitationLink)
-	if !ok {
-		return nil, apierrors.NewBadRequest("the body must be an InvitationLink")
+// New makes the subresource.
+func New(opts Options, users rest.Getter) rest.Storage {
+	m := &maker{opts, users}
+	return &subresource.REST[*InvitationLink]{
+		Kind: kind, Resource: "users/invite", Empty: func() *InvitationLink { return &InvitationLink{} },
+		Authorize: m.authorize, Check: check, Do: m.invite,
 	}
-	organization := request.NamespaceValue(ctx)
+}
+
+// invite makes the link of the named user.
+func (m *maker) invite(ctx context.Context, call subresource.Call[*InvitationLink]) (runtime.Object, error) {
+	if err := m.exists(ctx, call.Name); err != nil {
+		return nil, err
+	}
+	asked := call.Asked
+	lifetime := time.Duration(defaultLifetime) * time.Second
+	if asked.Spec.LifetimeSeconds != nil {
+		lifetime = time.Duration(*asked.Spec.LifetimeSeconds) * time.Second
+	}
+	asked.Name, asked.Namespace, asked.CreationTimestamp = call.Name, call.Organization, metav1.Now()
+	asked.Status = InvitationLinkStatus{}
+	if call.DryRun {
+		return asked, nil
+	}
 	by := "the service"
 	if who := caller.Principal(ctx); who != nil {
 		by = who.Name
-		if err := r.authorize(ctx, who, organization, name); err != nil {
-			return nil, apierrors.NewForbidden(v1alpha1.Resource("users/invite"), name, err)
-		}
 	}
-	seconds, problems := lifetime(&asked.Spec)
-	if len(problems) > 0 {
-		return nil, apierrors.NewInvalid(kind.GroupKind(), name, problems)
-	}
-	if validate != nil {
-		if err := validate(ctx, obj); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.exists(ctx, name); err != nil {
-		return nil, err
-	}
-	asked.Name, asked.Namespace, asked.CreationTimestamp = name, organization, metav1.Now()
-	asked.Status = InvitationLinkStatus{}
-	if len(options.DryRun) > 0 {
-		return asked, nil
-	}
-	token, ends, err := r.Inviter.Invite(ctx, organization, name, by, time.Duration(seconds)*time.Second)
+	token, ends, err := m.Inviter.Invite(ctx, call.Organization, call.Name, by, lifetime)
 	switch errs.KindOf(err) {
 	case errs.NotFound:
-		return nil, apierrors.NewNotFound(v1alpha1.Resource("users"), name)
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("users"), call.Name)
 	case errs.Unavailable:
 		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}
@@ -118,20 +100,24 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, vali
 		return nil, err
 	}
 	end := metav1.NewTime(ends)
-	asked.Status = InvitationLinkStatus{URL: r.URL(token.Reveal()), ExpirationTime: &end}
+	asked.Status = InvitationLinkStatus{URL: m.URL(token.Reveal()), ExpirationTime: &end}
 	return asked, nil
 }
 
-func (r *REST) authorize(ctx context.Context, who *identity.Principal, organization, name string) error {
-	if _, err := r.Authorizer.Authorize(ctx, who, changeUser, access.Scope{Organization: organization}); err != nil {
+func (m *maker) authorize(ctx context.Context, organization, name string, _ *InvitationLink) error {
+	who := caller.Principal(ctx)
+	if who == nil {
+		return nil // the service itself
+	}
+	if _, err := m.Authorizer.Authorize(ctx, who, changeUser, access.Scope{Organization: organization}); err != nil {
 		return err
 	}
-	return r.Authorizer.MayActAsUser(who, organization, name)
+	return m.Authorizer.MayActAsUser(who, organization, name)
 }
 
 // exists refuses to invite somebody who is not there, or on the way out.
-func (r *REST) exists(ctx context.Context, name string) error {
-	got, err := r.Users.Get(request.WithUser(ctx, nil), name, &metav1.GetOptions{})
+func (m *maker) exists(ctx context.Context, name string) error {
+	got, err := m.users.Get(request.WithUser(ctx, nil), name, &metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -143,13 +129,10 @@ func (r *REST) exists(ctx context.Context, name string) error {
 
 var errDeleting = errs.New(errs.Conflict, "the user is being deleted")
 
-func lifetime(asked *InvitationLinkSpec) (int64, field.ErrorList) {
-	path := field.NewPath("spec", "lifetimeSeconds")
-	switch {
-	case asked.LifetimeSeconds == nil:
-		return defaultLifetime, nil
-	case *asked.LifetimeSeconds < minLifetime || *asked.LifetimeSeconds > maxLifetime:
-		return 0, field.ErrorList{field.Invalid(path, *asked.LifetimeSeconds, "must be 60 to 2592000 (30 days)")}
+func check(asked *InvitationLink) field.ErrorList {
+	seconds := asked.Spec.LifetimeSeconds
+	if seconds != nil && (*seconds < minLifetime || *seconds > maxLifetime) {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "lifetimeSeconds"), *seconds, "must be 60 to 2592000 (30 days)")}
 	}
-	return *asked.LifetimeSeconds, nil
+	return nil
 }

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -25,6 +24,7 @@ import (
 	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/resources/caller"
+	"freshet/internal/resources/subresource"
 )
 
 // How long replaced credentials may go on working.
@@ -51,54 +51,40 @@ type Options struct {
 	Authorizer Authorizer
 }
 
-// REST is the subresource.
-type REST struct {
+// rotator rotates credentials.
+type rotator struct {
 	Options
-	Accounts rest.Updater // the status of service accounts
+	accounts rest.Updater // the status of service accounts
 }
 
-var (
-	_ rest.NamedCreater             = (*REST)(nil)
-	_ rest.GroupVersionKindProvider = (*REST)(nil)
-	_ rest.Storage                  = (*REST)(nil)
-)
-
-// New implements rest.Storage.
-func (*REST) New() runtime.Object { return &CredentialsRotation{} }
-
-// Destroy implements rest.Storage; there is nothing to let go of.
-func (*REST) Destroy() {}
-
-// GroupVersionKind implements rest.GroupVersionKindProvider.
-func (*REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind { return kind }
-
-// Create rotates the credentials of the named account.
-func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	asked, ok := obj.(*CredentialsRotation)
-	if !ok {
-		return nil, apierrors.NewBadRequest("the body must be a CredentialsRotation")
+// New makes the subresource; accounts writes the status of service accounts.
+func New(opts Options, accounts rest.Updater) rest.Storage {
+	r := &rotator{opts, accounts}
+	return &subresource.REST[*CredentialsRotation]{
+		Kind: kind, Resource: "serviceaccounts/rotate", Empty: func() *CredentialsRotation { return &CredentialsRotation{} },
+		Authorize: func(ctx context.Context, organization, name string, asked *CredentialsRotation) error {
+			return r.authorize(ctx, organization, name, identity.NewSecret(asked.Spec.ClientSecret))
+		},
+		Check: func(asked *CredentialsRotation) field.ErrorList { return check(&asked.Spec) },
+		Do:    r.rotate,
 	}
-	organization := request.NamespaceValue(ctx)
-	if err := r.authorize(ctx, organization, name, identity.NewSecret(asked.Spec.ClientSecret)); err != nil {
-		return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/rotate"), name, err)
-	}
-	if errs := check(&asked.Spec); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(kind.GroupKind(), name, errs)
-	}
-	if validate != nil {
-		if err := validate(ctx, obj); err != nil {
-			return nil, err
-		}
-	}
+}
+
+// rotate rotates the credentials of the named account.
+func (r *rotator) rotate(ctx context.Context, call subresource.Call[*CredentialsRotation]) (runtime.Object, error) {
+	asked := call.Asked
 	asked.Spec.ClientSecret = ""
 	change := &change{issuer: r.Issuer, asked: asked.Spec}
+	options := &metav1.UpdateOptions{}
+	if call.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
 	// As the service, which alone writes credentials.
-	_, _, err := r.Accounts.Update(request.WithUser(ctx, nil), name, change, nil, nil, false, &metav1.UpdateOptions{DryRun: options.DryRun})
-	if err != nil {
+	if _, _, err := r.accounts.Update(request.WithUser(ctx, nil), call.Name, change, nil, nil, false, options); err != nil {
 		return nil, err
 	}
-	asked.Name, asked.Namespace, asked.CreationTimestamp = name, organization, metav1.Now()
-	asked.Status = change.status(len(options.DryRun) > 0)
+	asked.Name, asked.Namespace, asked.CreationTimestamp = call.Name, call.Organization, metav1.Now()
+	asked.Status = change.status(call.DryRun)
 	return asked, nil
 }
 
@@ -108,7 +94,7 @@ var errSecret = errs.New(errs.Denied, "an account that does not manage accounts 
 // and read its credentials: the answer has the new ones. An account rotates its
 // own if it knows its present secret; a token or a key alone, which may have been
 // stolen, must not become more than it is.
-func (r *REST) authorize(ctx context.Context, organization, name string, secret identity.Secret) error {
+func (r *rotator) authorize(ctx context.Context, organization, name string, secret identity.Secret) error {
 	who := caller.Principal(ctx)
 	if who == nil {
 		return nil // the service itself
@@ -127,7 +113,7 @@ func (r *REST) authorize(ctx context.Context, organization, name string, secret 
 	return nil
 }
 
-func (r *REST) mayManage(ctx context.Context, who *identity.Principal, organization, name string) error {
+func (r *rotator) mayManage(ctx context.Context, who *identity.Principal, organization, name string) error {
 	scope := access.Scope{Organization: organization, ServiceAccount: name}
 	for _, permission := range []access.Permission{changeAccount, access.ReadCredentials} {
 		if _, err := r.Authorizer.Authorize(ctx, who, permission, scope); err != nil {

@@ -14,15 +14,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/access"
+	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/resources/caller"
+	"freshet/internal/resources/subresource"
 )
 
 // Bounds of a request.
@@ -50,92 +51,116 @@ type Options struct {
 	Authorizer Authorizer
 }
 
-// REST is the subresource.
-type REST struct{ Options }
+var kind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
 
-var (
-	_ rest.NamedCreater             = (*REST)(nil)
-	_ rest.GroupVersionKindProvider = (*REST)(nil)
-	_ rest.Storage                  = (*REST)(nil)
-)
-
-// New implements rest.Storage.
-func (*REST) New() runtime.Object { return &authenticationv1.TokenRequest{} }
-
-// Destroy implements rest.Storage; there is nothing to let go of.
-func (*REST) Destroy() {}
-
-// GroupVersionKind implements rest.GroupVersionKindProvider.
-func (*REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
-	return authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
+// maker makes tokens.
+type maker struct {
+	Options
+	accounts rest.Getter
 }
 
-// Create issues a token.
-func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	asked, ok := obj.(*authenticationv1.TokenRequest)
+// New makes the subresource; accounts reads service accounts.
+func New(opts Options, accounts rest.Getter) rest.Storage {
+	m := &maker{opts, accounts}
+	return &subresource.REST[*authenticationv1.TokenRequest]{
+		Kind: kind, Resource: "serviceaccounts/token", Empty: func() *authenticationv1.TokenRequest { return &authenticationv1.TokenRequest{} },
+		Authorize: m.authorize, Check: check, Do: m.create,
+	}
+}
+
+// create issues a token.
+func (m *maker) create(ctx context.Context, call subresource.Call[*authenticationv1.TokenRequest]) (runtime.Object, error) {
+	account, ok := m.ready(call.Organization, call.Name)
 	if !ok {
-		return nil, apierrors.NewBadRequest("the body must be a TokenRequest")
-	}
-	organization := request.NamespaceValue(ctx)
-	if err := r.authorize(ctx, organization, name); err != nil {
-		return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), name, err)
-	}
-	if errs := check(&asked.Spec); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), name, errs)
-	}
-	if validate != nil {
-		if err := validate(ctx, obj); err != nil {
+		var err error
+		if account, err = m.await(ctx, call.Organization, call.Name); err != nil {
 			return nil, err
 		}
+		// What it is was not known when this was asked first.
+		if err := m.authorize(ctx, call.Organization, call.Name, call.Asked); err != nil {
+			return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), call.Name, err)
+		}
 	}
-	account, ok := r.Directory.Account(organization, name)
-	if !ok || account.ClientID == "" {
-		return nil, apierrors.NewNotFound(v1alpha1.Resource("serviceaccounts"), name)
+	out := call.Asked.DeepCopy()
+	out.Name, out.Namespace, out.CreationTimestamp = call.Name, call.Organization, metav1.Now()
+	return out, m.issue(account, out, call.DryRun)
+}
+
+// An account has its credentials a moment after it is made.
+const (
+	provisioning = 5 * time.Second
+	lookAgain    = 20 * time.Millisecond
+)
+
+var errNotReady = errs.New(errs.Conflict, "it has no credentials yet: wait until it is Ready, and see why it is not")
+
+// ready finds an account that has credentials.
+func (m *maker) ready(organization, name string) (*identity.Account, bool) {
+	account, ok := m.Directory.Account(organization, name)
+	return account, ok && account.ClientID != ""
+}
+
+// await waits for the credentials of an account that was made just now: whoever saw it
+// created can have a token.
+func (m *maker) await(ctx context.Context, organization, name string) (*identity.Account, error) {
+	if _, err := m.accounts.Get(request.WithUser(ctx, nil), name, &metav1.GetOptions{}); err != nil {
+		return nil, err
 	}
-	out := asked.DeepCopy()
-	out.Name, out.Namespace, out.CreationTimestamp = name, organization, metav1.Now()
-	return out, r.issue(account, out, len(options.DryRun) > 0)
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for end := time.Now().Add(provisioning); time.Now().Before(end); {
+		if account, ok := m.ready(organization, name); ok {
+			return account, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, apierrors.NewTimeoutError("waiting for the credentials of the account", 1)
+		}
+	}
+	return nil, apierrors.NewConflict(v1alpha1.Resource("serviceaccounts"), name, errNotReady)
 }
 
 // authorize lets those have a token who could make an API key for the account:
 // whoever holds one does all that the account may do.
-func (r *REST) authorize(ctx context.Context, organization, name string) error {
+func (m *maker) authorize(ctx context.Context, organization, name string, _ *authenticationv1.TokenRequest) error {
 	who := caller.Principal(ctx)
 	if who == nil {
 		return nil // the service itself
 	}
-	if _, err := r.Authorizer.Authorize(ctx, who, createKey, access.Scope{Organization: organization, ServiceAccount: name}); err != nil {
+	if _, err := m.Authorizer.Authorize(ctx, who, createKey, access.Scope{Organization: organization, ServiceAccount: name}); err != nil {
 		return err
 	}
-	account, known := r.Directory.Account(organization, name)
+	account, known := m.Directory.Account(organization, name)
 	if known && account.System && !who.System {
 		return access.ErrDenied
 	}
-	return r.Authorizer.MayActAs(who, organization, name, known && account.Admin)
+	return m.Authorizer.MayActAs(who, organization, name, known && account.Admin)
 }
 
-func check(spec *authenticationv1.TokenRequestSpec) field.ErrorList {
-	var errs field.ErrorList
+func check(asked *authenticationv1.TokenRequest) field.ErrorList {
+	spec := &asked.Spec
+	var problems field.ErrorList
 	path := field.NewPath("spec")
 	if spec.ExpirationSeconds == nil {
 		spec.ExpirationSeconds = new(int64)
 		*spec.ExpirationSeconds = defaultSeconds
 	}
 	if n := *spec.ExpirationSeconds; n < minSeconds || n > maxSeconds {
-		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), n, "must be at least 600 (10 minutes) and at most 4294967296; the server's own limit may be shorter"))
+		problems = append(problems, field.Invalid(path.Child("expirationSeconds"), n, "must be at least 600 (10 minutes) and at most 4294967296; the server's own limit may be shorter"))
 	}
 	if spec.BoundObjectRef != nil {
-		errs = append(errs, field.Forbidden(path.Child("boundObjectRef"), "tokens are bound to their account only"))
+		problems = append(problems, field.Forbidden(path.Child("boundObjectRef"), "tokens are bound to their account only"))
 	}
 	if n := len(spec.Audiences); n > maxAudiences {
-		errs = append(errs, field.TooMany(path.Child("audiences"), n, maxAudiences))
+		problems = append(problems, field.TooMany(path.Child("audiences"), n, maxAudiences))
 	}
-	return errs
+	return problems
 }
 
 // issue fills in the status. A token for several audiences lives as long as the
 // shortest of them allows.
-func (r *REST) issue(account *identity.Account, out *authenticationv1.TokenRequest, dryRun bool) error {
+func (m *maker) issue(account *identity.Account, out *authenticationv1.TokenRequest, dryRun bool) error {
 	wanted := out.Spec.Audiences
 	if len(wanted) == 0 {
 		wanted = []string{""}
@@ -143,9 +168,9 @@ func (r *REST) issue(account *identity.Account, out *authenticationv1.TokenReque
 	lifetime := time.Duration(*out.Spec.ExpirationSeconds) * time.Second
 	var audiences []string
 	for i, name := range wanted {
-		good, longest, ok := r.Audiences.Resolve(account, name, "")
+		good, longest, ok := m.Audiences.Resolve(account, name, "")
 		if !ok {
-			return apierrors.NewInvalid(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), account.Name, field.ErrorList{
+			return apierrors.NewInvalid(kind.GroupKind(), account.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "audiences").Index(i), name,
 					"is neither the address of this server nor urn:vendor:messaging:<organization>:<instance> of an instance of this organization"),
 			})
@@ -165,7 +190,7 @@ func (r *REST) issue(account *identity.Account, out *authenticationv1.TokenReque
 		out.Status.ExpirationTimestamp = metav1.NewTime(time.Now().Add(lifetime))
 		return nil
 	}
-	token, expires, err := r.Issuer.AccessToken(account, lifetime, audiences...)
+	token, expires, err := m.Issuer.AccessToken(account, lifetime, audiences...)
 	if err != nil {
 		return err
 	}

@@ -1,26 +1,20 @@
 package protobuf
 
 import (
-	"embed"
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 	"sync"
 
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/linker"
 	"google.golang.org/protobuf/reflect/protodesc"
+
+	"freshet/client/schemas/builtin"
 )
 
-// Clients never upload the files below, so a registry without them refuses
-// real producers. google/protobuf comes with protocompile; google/type and
-// confluent are declared again under builtin/, without comments and options,
-// from their public definitions (Apache License 2.0).
-//
-//go:embed builtin
-var builtinText embed.FS
-
+// Clients never upload the files below and those of client/schemas/builtin, so a
+// registry without them refuses real producers. google/protobuf comes with protocompile.
 var protocFiles = []string{
 	"any", "api", "compiler/plugin", "cpp_features", "descriptor", "duration", "empty", "field_mask",
 	"go_features", "java_features", "source_context", "struct", "timestamp", "type", "wrappers",
@@ -45,14 +39,10 @@ var builtins = sync.OnceValue(func() map[string]*source {
 			panic(err)
 		}
 	}
-	err := fs.WalkDir(builtinText, "builtin", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	for _, name := range builtin.Paths() {
+		if err := addBuiltin(files, name); err != nil {
+			panic(err)
 		}
-		return addBuiltin(files, strings.TrimPrefix(name, "builtin/"))
-	})
-	if err != nil {
-		panic(err)
 	}
 	for _, src := range files {
 		for _, imp := range src.model.imports {
@@ -85,11 +75,11 @@ func addProtocFile(files map[string]*source, name string) error {
 }
 
 func addBuiltin(files map[string]*source, name string) error {
-	text, err := builtinText.ReadFile(path.Join("builtin", name))
+	text, err := builtin.Text(name)
 	if err != nil {
 		return fmt.Errorf("read built-in %s: %w", name, err)
 	}
-	tree, err := parseTree(name, string(text))
+	tree, err := parseTree(name, text)
 	if err != nil {
 		return fmt.Errorf("parse built-in %s: %w", name, err)
 	}
@@ -97,7 +87,7 @@ func addBuiltin(files map[string]*source, name string) error {
 	if err != nil {
 		return fmt.Errorf("read built-in %s: %w", name, err)
 	}
-	src := &source{path: name, model: model, text: string(text)}
+	src := &source{path: name, model: model, text: text}
 	for _, imp := range model.imports {
 		src.imports = append(src.imports, files[imp.path])
 	}

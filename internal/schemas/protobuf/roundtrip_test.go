@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
+
+	"freshet/client/schemas/builtin"
 )
 
 // compile is an independent reading of a text: protocompile as anybody would
@@ -28,7 +30,7 @@ func compile(t *testing.T, text string) *descriptorpb.FileDescriptorProto {
 			if path == "x.proto" {
 				return io.NopCloser(strings.NewReader(text)), nil
 			}
-			return builtinText.Open("builtin/" + path)
+			return builtin.Open(path)
 		},
 	})}
 	files, err := compiler.Compile(context.Background(), "x.proto")

@@ -68,7 +68,7 @@ func (w *World) Replica(directory *identity.Directory) *signin.Service {
 	w.t.Helper()
 	opts := signin.Options{
 		Store: w.Store(), Directory: directory, Issuer: w.Issuer, Audience: identitytest.IssuerURL,
-		TokenLifetime: 10 * time.Minute, SessionLifetime: time.Hour, DeviceLifetime: time.Hour,
+		TokenLifetime: 10 * time.Minute, SessionLifetime: time.Hour, DeviceLifetime: time.Hour, RefreshGrace: time.Minute,
 		AdminOrganization: "default", AdminAccount: "admin", Log: slog.New(slog.DiscardHandler),
 	}
 	for _, e := range w.edit {

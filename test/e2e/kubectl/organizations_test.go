@@ -1,6 +1,7 @@
 package kubectl
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -121,5 +122,43 @@ func TestCreateToken(t *testing.T) {
 		if r := c.try("", append([]string{"create", "token"}, strings.Fields(args)...)...); r.code == 0 || !strings.Contains(r.err, want) {
 			t.Errorf("create token %s: %+v, want %q", args, r, want)
 		}
+	}
+}
+
+// TestTokenOfANewAccount: nobody has to wait between making an account and asking for
+// its token.
+func TestTokenOfANewAccount(t *testing.T) {
+	c := in(t)
+	for i := range 10 {
+		name := fmt.Sprintf("fresh-%d", i)
+		c.must(fmt.Sprintf("apiVersion: cloud.vendor.io/v1alpha1\nkind: ServiceAccount\nmetadata: {name: %s}\n", name), "create", "-f", "-")
+		if r := c.try("", "create", "token", name); r.code != 0 {
+			t.Errorf("a token right after the account %s: %+v, want one", name, r)
+		}
+	}
+}
+
+// TestEmptyBody: kubectl create --raw sends a body of unknown length, in which there
+// may be nothing.
+func TestEmptyBody(t *testing.T) {
+	c := in(t)
+	c.must(user, "create", "-f", "-")
+	path := "/apis/cloud.vendor.io/v1alpha1/namespaces/" + c.organization
+	c.contains(c.must("", "create", "--raw", path+"/users/ann/invite", "-f", "/dev/null"), "/oauth/invite?token=")
+	c.must("apiVersion: cloud.vendor.io/v1alpha1\nkind: ServiceAccount\nmetadata: {name: robot}\n", "create", "-f", "-")
+	c.must("", "wait", "--for=condition=Ready", "serviceaccount/robot", "--timeout=30s")
+	c.contains(c.must("", "create", "--raw", path+"/serviceaccounts/robot/rotate", "-f", "/dev/null"), "privateKeyData")
+	if r := c.try("{", "create", "--raw", path+"/users/ann/invite", "-f", "-"); r.code == 0 {
+		t.Errorf("half a body: %+v, want a refusal", r)
+	}
+}
+
+// TestVersion: kubectl reads the version of the interface, and people ours behind it.
+func TestVersion(t *testing.T) {
+	c := in(t)
+	out := c.must("", "version", "-o", "json")
+	c.contains(out, `+freshet.`)
+	if r := c.try("", "version"); r.code != 0 || strings.Contains(r.err, "WARNING") {
+		t.Errorf("kubectl version: %+v, want no complaint", r)
 	}
 }

@@ -46,9 +46,24 @@ func TestAttackWithdrawnSigningKey(t *testing.T) {
 	if got := callWith(t, base, token); got != http.StatusOK {
 		t.Fatalf("a new token: %d, want 200", got)
 	}
+	apiKey := func(args ...string) string {
+		t.Helper()
+		out, code := run(t, []string{"FRESHET_DATA_DIR=" + dir, "HOME=" + dir}, append([]string{"apikey"}, args...)...)
+		if code != 0 {
+			t.Fatalf("apikey %v: exit code %d\n%s", args, code, out)
+		}
+		return strings.TrimSpace(out)
+	}
+	long := filepath.Join(t.TempDir(), "token")
+	apiKey("create", "long", "--account", "admin", "--out", long)
+	held, err := os.ReadFile(long)
+	if err != nil {
+		t.Fatal(err)
+	}
 	first := active()
 	key(0, "withdraw", first)
 	refused("withdrawn", token)
+	refused("an API key that it signed", strings.TrimSpace(string(held)))
 	if list := key(0, "list"); strings.Contains(list, first) || len(strings.Fields(list)) != 4 {
 		t.Errorf("the keys are %q, want two others than %s", list, first)
 	}

@@ -1,0 +1,236 @@
+package stream
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/bench/process"
+	"freshet/test/testserver"
+)
+
+// wire is a connection without a client around it: thousands of them cost little.
+type wire struct {
+	conn net.Conn
+	in   *bufio.Reader
+	next int32
+}
+
+// byAddress is how many connections one address makes; brokers have bounds.
+const byAddress = 900
+
+// dial opens the n-th connection, authenticated where that is asked for. It is closed
+// behind the turn.
+func (k *broker) dial(ctx context.Context, n int) (*wire, error) {
+	from := net.IPv4(127, 0, 9, byte(n/byAddress+1))
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}).DialContext(ctx, "tcp", k.address)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{conn: conn, in: bufio.NewReaderSize(conn, 512)}
+	requests := []kmsg.Request{kmsg.NewPtrApiVersionsRequest()}
+	if k.token != "" {
+		handshake, authenticate := kmsg.NewPtrSASLHandshakeRequest(), kmsg.NewPtrSASLAuthenticateRequest()
+		handshake.Version, handshake.Mechanism = 1, "PLAIN"
+		authenticate.Version, authenticate.SASLAuthBytes = 2, []byte("\x00bench\x00"+k.token)
+		requests = append(requests, handshake, authenticate)
+	}
+	for _, request := range requests {
+		response, err := w.ask(request)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		if refused, ok := response.(*kmsg.SASLAuthenticateResponse); ok && refused.ErrorCode != 0 {
+			return nil, errors.Join(fmt.Errorf("authenticating: code %d", refused.ErrorCode), conn.Close())
+		}
+	}
+	return w, nil
+}
+
+// ask sends a request and reads its answer.
+func (w *wire) ask(request kmsg.Request) (kmsg.Response, error) {
+	w.next++
+	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID("bench")).AppendRequest(nil, request, w.next)
+	if _, err := w.conn.Write(frame); err != nil {
+		return nil, err
+	}
+	var head [4]byte
+	if _, err := io.ReadFull(w.in, head[:]); err != nil {
+		return nil, err
+	}
+	body := make([]byte, binary.BigEndian.Uint32(head[:]))
+	if _, err := io.ReadFull(w.in, body); err != nil {
+		return nil, err
+	}
+	body = body[4:] // the number of the request
+	response := request.ResponseKind()
+	response.SetVersion(request.GetVersion())
+	if response.IsFlexible() && response.Key() != kmsg.ApiVersions.Int16() {
+		body = body[1:] // no tags
+	}
+	return response, response.ReadFrom(body)
+}
+
+// dialMany opens connections, some at a time.
+func (t *turn) dialMany(n int) ([]*wire, error) {
+	all := make([]*wire, n)
+	t.opened = append(t.opened, func() {
+		for _, w := range all {
+			if w != nil {
+				_ = w.conn.Close()
+			}
+		}
+	})
+	const atOnce = 32
+	return all, each(atOnce, func(part int) (err error) {
+		for i := part; i < n && err == nil; i += atOnce {
+			all[i], err = t.k.dial(t.ctx, i)
+		}
+		return err
+	})
+}
+
+// idleRow opens connections to a fresh server, which then do nothing for a while.
+func idleRow(name string, n int) row {
+	return row{name, func(brokers []*broker) []side {
+		return []side{{brokers[0].name, brokers[0], func(t *turn) (outcome, error) {
+			dir, err := os.MkdirTemp("", "freshet-idle-")
+			if err != nil {
+				return outcome{}, err
+			}
+			defer func() { _ = os.RemoveAll(dir) }()
+			s, err := testserver.Start(t.ctx, freshet, dir, testserver.Options{Stream: true})
+			if err != nil {
+				return outcome{}, err
+			}
+			defer s.Kill()
+			before, err := process.Resident(s.PID())
+			if err != nil {
+				return outcome{}, err
+			}
+			t.k = &broker{pid: s.PID(), address: s.Stream, token: s.Token}
+			if _, err = t.dialMany(n); err != nil {
+				return outcome{}, err
+			}
+			after, err := process.Resident(s.PID())
+			return outcome{records: n, note: fmt.Sprintf("%d MB resident, %d MB before", after>>20, before>>20)}, err
+		}}}
+	}}
+}
+
+// heartbeatRow has members of classic groups show that they live, as clients do when
+// nothing happens, each on a connection of its own.
+func heartbeatRow(name string, groups, members int) row {
+	const every, length = 3 * time.Second, 12 * time.Second
+	return everywhere(name, func(t *turn) (outcome, error) {
+		beats := make([]*kmsg.HeartbeatRequest, groups*members)
+		var conns []*wire
+		err := t.prepare(func() (err error) {
+			if conns, err = t.dialMany(len(beats)); err != nil {
+				return err
+			}
+			const atOnce = 16
+			return each(atOnce, func(part int) error {
+				for g := part; g < groups; g += atOnce {
+					first := g * members
+					if err := join(fmt.Sprintf("%s-%d", t.topic, g), conns[first:first+members], beats[first:first+members]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return outcome{}, err
+		}
+		var sent sync.WaitGroup
+		ends := time.Now().Add(length)
+		failures := make(chan error, len(conns))
+		count := make([]int, len(conns))
+		for i := range conns {
+			sent.Go(func() {
+				time.Sleep(every * time.Duration(i) / time.Duration(len(conns))) // not all at once
+				for ; time.Now().Before(ends); time.Sleep(every) {
+					response, err := conns[i].ask(beats[i])
+					if got, ok := response.(*kmsg.HeartbeatResponse); err == nil && ok && got.ErrorCode != 0 {
+						err = fmt.Errorf("heartbeat: code %d", got.ErrorCode)
+					}
+					if err != nil {
+						failures <- err
+						return
+					}
+					count[i]++
+				}
+			})
+		}
+		sent.Wait()
+		close(failures)
+		if err := <-failures; err != nil {
+			return outcome{}, err
+		}
+		total := 0
+		for _, n := range count {
+			total += n
+		}
+		return outcome{records: total}, nil
+	})
+}
+
+// join has connections become the members of a new group.
+func join(group string, conns []*wire, beats []*kmsg.HeartbeatRequest) error {
+	return each(len(conns), func(i int) error {
+		request := kmsg.NewPtrJoinGroupRequest()
+		request.Version, request.Group, request.ProtocolType = 3, group, "consumer"
+		request.SessionTimeoutMillis, request.RebalanceTimeoutMillis = 60_000, 60_000
+		protocol := kmsg.NewJoinGroupRequestProtocol()
+		protocol.Name, protocol.Metadata = "range", []byte("x")
+		request.Protocols = append(request.Protocols, protocol)
+		for {
+			response, err := conns[i].ask(request)
+			if err != nil {
+				return err
+			}
+			joined, _ := response.(*kmsg.JoinGroupResponse)
+			if joined.ErrorCode != 0 && joined.ErrorCode != rebalancing {
+				return fmt.Errorf("joining %s: code %d", group, joined.ErrorCode)
+			}
+			request.MemberID = joined.MemberID
+			if joined.ErrorCode == rebalancing || len(joined.Members) > 0 && len(joined.Members) < len(conns) {
+				continue // the others have not come yet
+			}
+			sync := kmsg.NewPtrSyncGroupRequest()
+			sync.Version, sync.Group, sync.Generation, sync.MemberID = 2, group, joined.Generation, joined.MemberID
+			for _, m := range joined.Members {
+				assigned := kmsg.NewSyncGroupRequestGroupAssignment()
+				assigned.MemberID, assigned.MemberAssignment = m.MemberID, []byte("y")
+				sync.GroupAssignment = append(sync.GroupAssignment, assigned)
+			}
+			response, err = conns[i].ask(sync)
+			if err != nil {
+				return err
+			}
+			switch synced, _ := response.(*kmsg.SyncGroupResponse); synced.ErrorCode {
+			case 0:
+			case rebalancing:
+				continue
+			default:
+				return fmt.Errorf("syncing %s: code %d", group, synced.ErrorCode)
+			}
+			beats[i] = kmsg.NewPtrHeartbeatRequest()
+			beats[i].Version, beats[i].Group, beats[i].Generation, beats[i].MemberID = 2, group, joined.Generation, joined.MemberID
+			return nil
+		}
+	})
+}
+
+// rebalancing is the code for members that have to join again.
+const rebalancing = 27

@@ -1,0 +1,188 @@
+package operations
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// panel is what of a panel of a dashboard matters here.
+type panel struct {
+	Title   string
+	ID      int
+	GridPos struct{ H, W, X, Y int }
+	Targets []struct{ RefID, Expr string }
+	Panels  []panel
+}
+
+// dashboard is the generated one.
+func dashboard(t *testing.T) (panels []panel, queries []string) {
+	t.Helper()
+	var d struct {
+		Panels     []panel
+		Templating struct{ List []struct{ Query string } }
+	}
+	if err := json.Unmarshal([]byte(generate(t, "grafana")), &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range d.Templating.List {
+		queries = append(queries, variable.Query)
+	}
+	return d.Panels, queries
+}
+
+// variables are what Grafana puts in before it asks Prometheus.
+var variables = strings.NewReplacer("$__rate_interval", "1m", "$organization", ".*", "$cluster", ".*")
+
+// expressions are those of all panels, as Prometheus gets them.
+func expressions(panels []panel) (list []string) {
+	for _, p := range panels {
+		for _, target := range p.Targets {
+			list = append(list, variables.Replace(target.Expr))
+		}
+		list = append(list, expressions(p.Panels)...)
+	}
+	return list
+}
+
+var labelValues = regexp.MustCompile(`^label_values\((.*), ([a-z]+)\)$`)
+
+// TestDashboard: every expression of the dashboard and of the alerts is one to
+// Prometheus, and names metrics and labels that a real server has.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	server := living(t)
+	panels, queries := dashboard(t)
+	list := expressions(panels)
+	for _, query := range queries {
+		parts := labelValues.FindStringSubmatch(query)
+		if parts == nil {
+			t.Fatalf("a variable asks %q, which is no label_values", query)
+		}
+		list = append(list, "sum by ("+parts[2]+") ("+variables.Replace(parts[1])+")")
+	}
+	for _, group := range rules(t).Groups {
+		for _, rule := range group.Rules {
+			list = append(list, rule.Expr)
+		}
+	}
+	if len(list) < 30 {
+		t.Fatalf("got %d expressions, want more", len(list))
+	}
+	until(t, 30*time.Second, func() string {
+		known := series(get(t, server.Ops+"/metrics"))
+		known["up"] = map[string]bool{} // Prometheus's own
+		var missing []string
+		for _, text := range list {
+			missing = append(missing, check(t, text, known)...)
+		}
+		return strings.Join(missing, "\n")
+	})
+}
+
+// check says which metrics and labels of an expression nobody has.
+func check(t *testing.T, text string, known map[string]map[string]bool) (missing []string) {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		selector, ok := node.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		labels, ok := known[selector.Name]
+		if !ok {
+			missing = append(missing, text+": the server has no metric "+selector.Name)
+			return nil
+		}
+		var wanted []string
+		for _, matcher := range selector.LabelMatchers {
+			wanted = append(wanted, matcher.Name)
+		}
+		for _, outer := range path {
+			if sum, ok := outer.(*parser.AggregateExpr); ok {
+				wanted = append(wanted, sum.Grouping...)
+			}
+		}
+		for _, label := range wanted {
+			if !labels[label] && label != "__name__" && label != "job" {
+				missing = append(missing, text+": "+selector.Name+" has no label "+label)
+			}
+		}
+		return nil
+	})
+	return missing
+}
+
+var sample = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? `)
+var label = regexp.MustCompile(`([a-z_]+)="`)
+
+// series are the metrics of a page, with the labels that each has.
+func series(page string) map[string]map[string]bool {
+	known := map[string]map[string]bool{}
+	for _, found := range sample.FindAllStringSubmatch(page, -1) {
+		if known[found[1]] == nil {
+			known[found[1]] = map[string]bool{}
+		}
+		for _, name := range label.FindAllStringSubmatch(found[2], -1) {
+			known[found[1]][name[1]] = true
+		}
+	}
+	return known
+}
+
+// TestDashboardFits: panels have numbers of their own, stay on the grid of 24 columns
+// and do not cover each other.
+func TestDashboardFits(t *testing.T) {
+	t.Parallel()
+	panels, _ := dashboard(t)
+	numbers, cells := map[int]string{}, map[[2]int]string{}
+	for _, p := range panels {
+		if other, twice := numbers[p.ID]; twice {
+			t.Errorf("%q and %q have the number %d", p.Title, other, p.ID)
+		}
+		numbers[p.ID] = p.Title
+		g := p.GridPos
+		if g.W < 1 || g.H < 1 || g.X < 0 || g.X+g.W > 24 {
+			t.Errorf("%q is not on the grid: %+v", p.Title, g)
+		}
+		for x := g.X; x < g.X+g.W; x++ {
+			for y := g.Y; y < g.Y+g.H; y++ {
+				if other, taken := cells[[2]int{x, y}]; taken {
+					t.Fatalf("%q covers %q", p.Title, other)
+				}
+				cells[[2]int{x, y}] = p.Title
+			}
+		}
+	}
+}
+
+// TestDashboardSchema holds the dashboard against the types that Grafana publishes.
+func TestDashboardSchema(t *testing.T) {
+	t.Parallel()
+	need(t, "npm", "npm")
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS("grafana")); err != nil {
+		t.Fatal(err)
+	}
+	install := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	install.Dir = folder
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("NOT TESTED: npm cannot fetch @grafana/schema: %v\n%s", err, out)
+	}
+	head, err := os.ReadFile(filepath.Join("grafana", "dashboard.ts.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file(t, folder, "dashboard.ts", string(head)+generate(t, "grafana"))
+	run(t, folder, filepath.Join(folder, "node_modules", ".bin", "tsc"), "--project", folder)
+}

@@ -1,0 +1,71 @@
+package operations
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// TestSystemd: systemd takes the unit as it is, with and without a configuration file.
+func TestSystemd(t *testing.T) {
+	t.Parallel()
+	analyze := need(t, "systemd-analyze", "systemd")
+	for _, args := range [][]string{{"systemd"}, {"systemd", "--config", "/etc/freshet.yaml"}} {
+		folder := t.TempDir()
+		unit := file(t, folder, "freshet.service", generate(t, append(args, "--binary", binary)...))
+		// It says nothing of a unit that is good, and fails for what it cannot take;
+		// of what it does not know it only warns.
+		if out := run(t, folder, analyze, "verify", unit); out != "" {
+			t.Errorf("systemd-analyze verify: %s", out)
+		}
+	}
+}
+
+// TestCompose: the library of docker compose takes the file, which opens ports to this
+// machine alone.
+func TestCompose(t *testing.T) {
+	t.Parallel()
+	text := generate(t, "compose", "--image", "registry.example.com/freshet:1")
+	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
+		WorkingDir:  t.TempDir(),
+		ConfigFiles: []types.ConfigFile{{Filename: "compose.yaml", Content: []byte(text)}},
+	}, func(o *loader.Options) { o.SetProjectName("freshet", true) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := project.GetService("freshet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if service.Image != "registry.example.com/freshet:1" || service.HealthCheck == nil || !service.ReadOnly {
+		t.Errorf("got image %q, health check %v, read only %v", service.Image, service.HealthCheck, service.ReadOnly)
+	}
+	for _, port := range service.Ports {
+		if port.HostIP != "127.0.0.1" {
+			t.Errorf("port %s is open to %q, want this machine alone", port.Published, port.HostIP)
+		}
+	}
+	for _, volume := range service.Volumes {
+		if _, declared := project.Volumes[volume.Source]; !declared || volume.Target != "/data" {
+			t.Errorf("volume %s at %s is not declared, or not where the data is", volume.Source, volume.Target)
+		}
+	}
+	// What the container starts is a command line that we take.
+	if args := service.Command; len(args) == 0 || args[0] != "serve" || !slices.Contains(args, "/data") {
+		t.Errorf("the command is %q", args)
+	}
+}
+
+// TestComposeConfig asks docker compose itself.
+func TestComposeConfig(t *testing.T) {
+	t.Parallel()
+	docker := need(t, "docker", "docker-compose-v2")
+	if out, err := exec.CommandContext(t.Context(), docker, "compose", "version").CombinedOutput(); err != nil {
+		t.Skipf("NOT TESTED: docker has no compose: %s", out)
+	}
+	folder := t.TempDir()
+	run(t, folder, docker, "compose", "--file", file(t, folder, "compose.yaml", generate(t, "compose")), "config", "--quiet")
+}

@@ -1,0 +1,167 @@
+package operations
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// rules are the alert rules, as Prometheus reads them.
+func rules(t *testing.T) *rulefmt.RuleGroups {
+	t.Helper()
+	groups, problems := rulefmt.Parse([]byte(generate(t, "alerts")), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+	if groups == nil {
+		t.FailNow()
+	}
+	return groups
+}
+
+// TestRules: every alert says how bad it is, what is so and what to do.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	total := 0
+	for _, group := range rules(t).Groups {
+		for _, rule := range group.Rules {
+			total++
+			if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["action"] == "" {
+				t.Errorf("%s lacks severity, summary or action", rule.Alert)
+			}
+		}
+	}
+	if total < 10 {
+		t.Errorf("got %d rules, want more", total)
+	}
+}
+
+// TestPromtool: the tool that people check their files with finds nothing.
+func TestPromtool(t *testing.T) {
+	t.Parallel()
+	promtool := need(t, "promtool", "prometheus")
+	folder := t.TempDir()
+	file(t, folder, "freshet-alerts.yml", generate(t, "alerts"))
+	out := run(t, folder, promtool, "check", "config", file(t, folder, "prometheus.yml", generate(t, "prometheus", "--ops", "10.0.0.5:8081")))
+	if !strings.Contains(out, "rules found") {
+		t.Errorf("the configuration does not load the rules:\n%s", out)
+	}
+}
+
+// answer is that of Prometheus's API.
+type answer struct {
+	Status, Error string
+	Data          struct {
+		Result        []json.RawMessage
+		ActiveTargets []struct{ Health, LastError string }
+		Groups        []struct {
+			Rules []struct{ Name, Health, LastError, State string }
+		}
+	}
+}
+
+// TestPrometheus has the real Prometheus scrape a real server with the generated
+// files: every panel of the dashboard has something to show, every rule is evaluated,
+// and a server that is well raises no alert.
+func TestPrometheus(t *testing.T) {
+	t.Parallel()
+	program := need(t, "prometheus", "prometheus")
+	server := living(t)
+	base := prometheus(t, program, strings.TrimPrefix(server.Ops, "http://"))
+	ask := func(path string) (a answer) {
+		if err := json.Unmarshal([]byte(get(t, base+"/api/v1/"+path)), &a); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	until(t, time.Minute, func() string {
+		targets := ask("targets").Data.ActiveTargets
+		if len(targets) != 1 || targets[0].Health != "up" {
+			return fmt.Sprintf("the target is not up: %v", targets)
+		}
+		return ""
+	})
+	panels, _ := dashboard(t)
+	for _, text := range expressions(panels) {
+		until(t, 30*time.Second, func() string {
+			switch a := ask("query?query=" + url.QueryEscape(text)); {
+			case a.Status != "success":
+				return text + ": " + a.Error
+			case len(a.Data.Result) == 0:
+				return text + " shows nothing"
+			}
+			return ""
+		})
+	}
+	until(t, 30*time.Second, func() string {
+		for _, group := range ask("rules").Data.Groups {
+			for _, rule := range group.Rules {
+				if rule.Health != "ok" {
+					return fmt.Sprintf("rule %s is %s: %s", rule.Name, rule.Health, rule.LastError)
+				}
+				if rule.State != "inactive" {
+					return fmt.Sprintf("the alert %s is %s at a server that is well", rule.Name, rule.State)
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// prometheus starts one with the generated files, which only asks more often than
+// they say, and returns where it answers.
+func prometheus(t *testing.T, program, ops string) string {
+	t.Helper()
+	folder := t.TempDir()
+	file(t, folder, "freshet-alerts.yml", generate(t, "alerts"))
+	config := file(t, folder, "prometheus.yml", strings.ReplaceAll(generate(t, "prometheus", "--ops", ops), "interval: 15s", "interval: 1s"))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(folder, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+address)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait() // by our signal
+		_ = log.Close()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("Prometheus says:\n%s", text)
+		}
+	})
+	until(t, 30*time.Second, func() string {
+		conn, err := (&net.Dialer{}).DialContext(context.WithoutCancel(t.Context()), "tcp", address)
+		if err != nil {
+			return err.Error()
+		}
+		_ = conn.Close() // it was only tried
+		return ""
+	})
+	return "http://" + address
+}

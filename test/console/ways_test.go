@@ -1,0 +1,100 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A token of the resource API is not one for a cluster: the page says so, and nobody has
+// to sign in again.
+func TestTokenForAnotherAudience(t *testing.T) {
+	id, secret := credentials(t, "reporting")
+	res, err := http.PostForm(server.URL+"/oauth/token", url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || answer.Token == "" {
+		t.Fatalf("%d %v", res.StatusCode, err)
+	}
+	b := open(t, 1440, "light")
+	b.as(answer.Token)
+	b.visit("acme/topics/orders")
+	b.says("it has another audience than urn:vendor:messaging:acme:shop")
+	b.visit("acme/clusters")
+	b.says("Shop, production")
+	if eval[bool](b, `document.body.innerText.includes('Sign in again')`) {
+		t.Error("it asks to sign in again, though the token is good")
+	}
+}
+
+// The pages of a cluster's data without a mouse: to a topic and a subject by name, through
+// the rows by arrows, a message opened and closed, the tabs by Enter.
+func TestKeyboardOfData(t *testing.T) {
+	b := open(t, 1440, "light")
+	b.as(server.Token)
+	b.visit("acme/overview")
+	press := func(keys ...string) {
+		for _, key := range keys {
+			do(b, chromedp.KeyEvent(key))
+		}
+	}
+	jump := func(name, kind, path string) {
+		eval[any](b, `void document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'k', ctrlKey: true, bubbles: true}))`)
+		b.until(`document.activeElement.getAttribute('aria-label') === 'Jump to'`)
+		press(strings.Split(name, "")...)
+		b.until(fmt.Sprintf(`(o => o?.innerText.includes(%q) && o.innerText.includes(%q))(document.querySelector('[role=option][aria-selected=true]'))`, name, kind))
+		press(kb.Enter)
+		b.until(fmt.Sprintf(`location.pathname === %q`, path))
+		b.settled()
+	}
+	focused := func(condition string) { t.Helper(); b.until(`(e => ` + condition + `)(document.activeElement)`) }
+	jump("invoices-value", "Subject in orders", "/console/acme/schemas/orders/invoices-value")
+	jump("clicks", "Topic in orders", "/console/acme/topics/orders/public/default/clicks")
+	b.visit("acme/topics/orders")
+	b.until(`document.querySelector('.rows .row')`)
+	eval[any](b, `void document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '/', bubbles: true, cancelable: true}))`)
+	focused(`e.matches('[data-filter]')`)
+	press("o", "r", "d", "e", "r", "s")
+	b.until(`document.querySelectorAll('.rows .row').length > 0 && [...document.querySelectorAll('.rows .row')].every(r => r.innerText.includes('orders'))`)
+	for range 20 { // past the choices to the first row
+		press(kb.Tab)
+		if eval[bool](b, `!!document.activeElement.closest('.rows')`) {
+			break
+		}
+	}
+	focused(`e.closest('.rows') && e.matches('a')`)
+	press(kb.Enter)
+	b.until(`location.pathname.startsWith('/console/acme/topics/orders/public/')`)
+	b.visit("acme/topics/orders/public/default/orders?from=earliest")
+	b.until(`document.querySelectorAll('.rows .row').length > 2`)
+	eval[any](b, `void document.querySelector('.rows a').focus()`)
+	press(kb.ArrowDown, kb.Enter)
+	b.until(`document.querySelector('.message pre') && new URLSearchParams(location.search).get('msg')`)
+	eval[any](b, `void document.querySelector('.tabs a').focus()`)
+	press(kb.Tab, kb.Enter)
+	b.until(`new URLSearchParams(location.search).get('tab') === 'produce'`)
+	b.until(`getComputedStyle(document.activeElement).outlineStyle !== 'none'`) // and one sees where one is
+	b.clean()
+}
+
+// On a narrow screen the tab that is open is seen, and that there are more.
+func TestTabsOnNarrowScreens(t *testing.T) {
+	b := open(t, 390, "light")
+	b.as(server.Token)
+	b.visit("acme/topics/orders/public/default/orders?tab=settings")
+	inside := `(r => r.left >= 0 && r.right <= innerWidth)(document.querySelector('.tabs [aria-current]').getBoundingClientRect())`
+	b.until(inside + ` && document.querySelector('.tabs.before')`)
+	eval[any](b, `void document.querySelector('.tabs a').click()`)
+	b.until(inside + ` && document.querySelector('.tabs.after:not(.before)')`)
+}
