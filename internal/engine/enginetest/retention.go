@@ -45,20 +45,20 @@ var retentionTests = []testCase{
 		v.expect(1, "fast", "next")
 	}},
 	{"settled messages stay for their age", func(v *env) {
-		v.topic(1, engine.TopicConfig{Partitions: 1, RetainAge: 100 * v.tick, RetainBytes: -1})
+		v.topic(1, engine.TopicConfig{Partitions: 1, RetainAge: 50 * v.tick, RetainBytes: -1})
 		v.sub(1, "s")
 		v.put(1, "a")
-		v.sleep(50)
+		v.sleep(25)
 		ids := v.put(1, "b", "c")
 		v.settle(1, "s", engine.AckTo, ids[0])
-		v.sleep(40)
+		v.sleep(15)
 		v.same(v.read(1, 0), []string{"a", "b", "c"})
 		v.reopen()
-		v.sleep(30)
+		v.sleep(18)
 		v.same(v.read(1, 0), []string{"b", "c"})
-		v.sleep(60)
+		v.sleep(30)
 		v.trimmedTo(1, 2)
-		v.sleep(200)
+		v.sleep(30)
 		v.expect(1, "s", "c") // not settled, however old
 	}},
 	{"a topic without subscriptions keeps messages for their age", func(v *env) {
@@ -103,15 +103,15 @@ var retentionTests = []testCase{
 	}},
 	{"unacknowledged messages are settled after their time to live", func(v *env) {
 		c := keep
-		c.TTL = 50 * v.tick
+		c.TTL = 60 * v.tick
 		v.topic(1, c)
 		v.sub(1, "s")
 		v.put(1, "a", "b")
-		v.sleep(20)
+		v.sleep(30)
 		v.put(1, "c")
 		v.same(payloads(v.get(1, "s", 1)), []string{"a"})
 		v.reopen()
-		v.sleep(40)
+		v.sleep(36)
 		if s := v.subStats(1, "s"); s.Backlog != 1 || s.Cursors[0].Floor != 2 {
 			v.Fatalf("got %+v, want a backlog of 1 above floor 2", s)
 		}

@@ -166,7 +166,11 @@ func (e *Engine) live() error {
 
 // Resign is called before Close when another member will take the log over: callers
 // hear ErrNotOwner from then on, and not that the engine is closed.
-func (e *Engine) Resign() { e.resigns.Store(true) }
+func (e *Engine) Resign() {
+	if !e.closed.Load() {
+		e.resigns.Store(true)
+	}
+}
 
 // closedCause is what callers of a closed engine are told.
 func (e *Engine) closedCause() error {

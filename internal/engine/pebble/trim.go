@@ -31,6 +31,7 @@ func (e *Engine) trim(id engine.TopicID) error {
 	if err := t.expireBacklogLocked(now); err != nil {
 		return err
 	}
+	ends := t.ends()
 	plan, err := t.planTrimLocked(now)
 	if err != nil {
 		return err
@@ -47,10 +48,24 @@ func (e *Engine) trim(id engine.TopicID) error {
 		c.applyLocked(g)
 	}
 	t.unscheduleTrimLocked(g)
+	for i, p := range *t.parts.Load() {
+		if i >= len(ends) || p.next > ends[i] {
+			plan.again(now.UnixMilli()) // what was not durable yet was not looked at
+		}
+	}
 	if plan.due != 0 {
 		t.scheduleTrimLocked(g, max(plan.due, now.Add(e.opts.TrimDelay).UnixMilli()))
 	}
 	return nil
+}
+
+// ends returns up to where each partition is durable.
+func (t *topic) ends() []uint64 {
+	var ends []uint64
+	for _, p := range *t.parts.Load() {
+		ends = append(ends, p.durable.Load())
+	}
+	return ends
 }
 
 // dueAt says whether the topic has something to trim.

@@ -35,6 +35,8 @@ type group struct {
 	etcd *etcd.Member
 	nats *natstest.Cluster
 	next atomic.Int64 // cluster that no test has used
+
+	lease int // seconds
 }
 
 func newGroup(t testing.TB, servers int, opts ...natstest.Option) *group {
@@ -48,7 +50,7 @@ func newGroup(t testing.TB, servers int, opts ...natstest.Option) *group {
 			t.Errorf("close etcd: got error %v, want none", err)
 		}
 	})
-	return &group{t: t, etcd: m, nats: natstest.New(t, servers, opts...)}
+	return &group{t: t, etcd: m, nats: natstest.New(t, servers, opts...), lease: leaseSeconds}
 }
 
 // team is the members that have copies of one shard.
@@ -94,6 +96,8 @@ type member struct {
 	fs      *vfs.MemFS // nil for the disk
 	cancel  context.CancelFunc
 	wire    wire
+
+	lastEpoch uint64
 }
 
 // wire is a member's way to etcd, which can be cut.
@@ -141,7 +145,7 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.session, err = concurrency.NewSession(m.client, concurrency.WithTTL(leaseSeconds)); err != nil {
+	if m.session, err = concurrency.NewSession(m.client, concurrency.WithTTL(tm.g.lease)); err != nil {
 		t.Fatal(err)
 	}
 	if m.js, err = jetstream.New(tm.g.nats.Connect(server)); err != nil {
@@ -153,7 +157,7 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 		JetStream: m.js, Replicas: tm.g.nats.Size(),
 		Etcd: m.client, Session: session, Live: WatchLease(ctx, m.client, session),
 		Prefix: "/shards", Member: name, Members: tm.members,
-		Store:  pebble.Options{Splitter: enginetest.Lines{}, MemTableBytes: 1 << 20, EraBytes: 1 << 10},
+		Store:  pebble.Options{Splitter: enginetest.Lines{}, MemTableBytes: 1 << 20, EraBytes: 1 << 10, TrimDelay: 300 * time.Millisecond},
 		Settle: time.Hour,
 	}
 	if fs != nil {
@@ -225,13 +229,27 @@ func (m *member) stop(t testing.TB) {
 // runs out, and its disk keeps what was synced.
 func (m *member) kill(t testing.TB) *vfs.MemFS {
 	t.Helper()
-	var left *vfs.MemFS
-	if m.fs != nil {
-		left = m.fs.CrashClone(vfs.CrashCloneCfg{})
-	}
+	left := m.crash()
+	m.abandon(t)
+	return left
+}
+
+// crash cuts the member's power; abandon ends what is left of it in this process.
+func (m *member) crash() *vfs.MemFS {
+	left := m.fs.CrashClone(vfs.CrashCloneCfg{})
 	m.wire.cut()
 	m.js.Conn().Close()
 	m.team.join(m.name, false)
+	m.mu.Lock()
+	w := m.writer
+	m.mu.Unlock()
+	if w != nil {
+		w.lose(errCut) // whoever waits in a process that is gone waits no longer
+	}
+	return left
+}
+
+func (m *member) abandon(t testing.TB) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -241,6 +259,61 @@ func (m *member) kill(t testing.TB) *vfs.MemFS {
 			t.Errorf("close after the power cut: got error %v, want none", err)
 		}
 	}()
-	m.team.g.t.Cleanup(func() { <-closed })
-	return left
+	t.Cleanup(func() { <-closed })
+}
+
+// claimed is the revision of the owner's key.
+func (m *member) claimed() int64 {
+	for {
+		changed := m.Changed()
+		m.mu.Lock()
+		rev, mine := m.view.rev, m.view.owner.Instance == m.instance
+		m.mu.Unlock()
+		if mine || m.ctx.Err() != nil {
+			return rev
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second):
+			return rev
+		}
+	}
+}
+
+func (m *member) epoch() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.writer == nil {
+		return 0
+	}
+	return m.writer.epoch
+}
+
+// fence appends to the log as a rival does who believes to be the owner.
+func (m *member) fence() {
+	m.mu.Lock()
+	st, w := m.stream, m.writer
+	m.mu.Unlock()
+	if st == nil || w == nil {
+		return
+	}
+	for {
+		state, err := st.state(context.Background())
+		if err != nil {
+			continue
+		}
+		last, err := st.read(context.Background(), state.LastSeq)
+		if err != nil {
+			continue
+		}
+		rival, err := newWriter(st, mark{log: st.id, position: last.seq, epoch: last.epoch, sum: last.sum}, "rival", func() bool { return true }, 1<<30)
+		if err != nil {
+			return
+		}
+		_, err = rival.begin()
+		rival.close(errRival)
+		if err == nil {
+			return
+		}
+	}
 }
