@@ -134,7 +134,7 @@ var rules = []rule{
 	},
 	{ // the list
 		[]string{"internal/kinds"},
-		[]string{"api/...", "internal/access", "internal/identity", "internal/kinds/...", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/store"},
+		[]string{"api/...", "internal/access", "internal/errs", "internal/identity", "internal/kinds/...", "internal/placement", "internal/quota", "internal/reconcile/...", "internal/resources/store"},
 		join(engines, surfaces),
 	},
 	{[]string{"internal/kinds/kindstest"}, []string{"api/...", "internal/..."}, nil},

@@ -44,7 +44,10 @@ type Options struct {
 	// SystemOrganization and SystemAccount name the system administrator.
 	SystemOrganization string
 	SystemAccount      string
-	Log                *slog.Logger
+	// Stored is told of every write that decides who may call, before the call is
+	// answered; nil for a server that is alone.
+	Stored func(Change)
+	Log    *slog.Logger
 }
 
 // Reconciled is a kind whose objects are brought to where their spec wants them.
@@ -63,6 +66,8 @@ type Set struct {
 	definitions []store.Definition
 	reconciled  []Reconciled
 	published   []Published
+	observed    map[string]observed // by kind
+	order       []string            // in which kinds are read
 
 	accounts  *serviceaccount.Kind
 	keys      *apikey.Kind
@@ -75,7 +80,7 @@ type Set struct {
 // New makes the kinds. To add one, make its folder and add it here.
 func New(opts Options) *Set {
 	s := &Set{
-		opts: opts,
+		opts: opts, observed: map[string]observed{},
 		accounts: serviceaccount.New(serviceaccount.Options{
 			Issuer: opts.Issuer, Directory: opts.Directory, Sealer: opts.Sealer, Authorizer: opts.Policy,
 			SystemOrganization: opts.SystemOrganization, SystemAccount: opts.SystemAccount, Log: opts.Log,
@@ -108,6 +113,7 @@ func New(opts Options) *Set {
 func add[T store.Object](s *Set, kind store.Kind[T]) *store.Resource[T] {
 	resource := store.Define(kind)
 	s.definitions = append(s.definitions, resource)
+	observe(s, kind, resource)
 	if k, ok := kind.(Reconciled); ok {
 		s.reconciled = append(s.reconciled, k)
 	}

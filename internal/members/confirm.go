@@ -94,7 +94,9 @@ func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Co
 	}
 }
 
-func (g *Group) leaving(member Record) string { return g.key(fmt.Sprintf("leaving/%x", int64(member.Lease))) }
+func (g *Group) leaving(member Record) string {
+	return g.key(fmt.Sprintf("leaving/%x", int64(member.Lease)))
+}
 
 // gone says whether a member's lease has ended, and it knows that.
 func (g *Group) gone(ctx context.Context, member Record) (bool, error) {

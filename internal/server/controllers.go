@@ -30,8 +30,9 @@ func (s *server) openResources(context.Context) (err error) {
 		Plan: s.plan, Plane: s.clusterPlane(), Quotas: s.quotas,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy, SignIns: s.people,
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
-		Log: s.log,
+		Stored: s.stored(), Log: s.log,
 	})
+	s.read()
 	s.api, err = resources.New(resources.Config{
 		Etcd:               s.endpoints(),
 		Prefix:             s.cfg.Etcd.Prefix,
@@ -90,6 +91,9 @@ func (s *server) openControllers(ctx context.Context) error {
 	err := s.loops.Load(background)
 	if err == nil {
 		err = s.people.Load(background)
+	}
+	if err == nil {
+		err = s.loaded(background)
 	}
 	if err != nil {
 		close(s.ended)

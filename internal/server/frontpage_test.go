@@ -42,7 +42,7 @@ func TestFrontPageIsForBrowsersOnly(t *testing.T) {
 // browser that was told "not ready" would stay there.
 func TestConsoleIsThereFromTheStart(t *testing.T) {
 	t.Parallel()
-	router := newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth)), web.CORS{}), web.CORS{})
+	router := newRouter(mounts(refusingHandlers(web.ErrStarting, http.NotFoundHandler()), web.CORS{}), web.CORS{})
 	for _, path := range []string{"/console/", "/console/acme/clusters/prod", "/console/a%2Fb"} {
 		w := httptest.NewRecorder()
 		router.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://h"+path, http.NoBody))

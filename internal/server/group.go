@@ -28,6 +28,7 @@ type group struct {
 	members     *members.Group
 	log         *natsserver.Server
 	leading     leading
+	hearing     hearing
 	plane       *datagroup.Plane
 	opened      chan struct{} // closed when this member has opened what should run
 }
@@ -38,7 +39,7 @@ func (s *server) openGroup(context.Context) (err error) {
 	if !m.On() {
 		return nil
 	}
-	g := &group{leading: newLeading()}
+	g := &group{leading: newLeading(), hearing: newHearing()}
 	if g.credentials, err = bundle.Open(s.cfg.BundleDir(), m.Self); err != nil {
 		return err
 	}
@@ -169,7 +170,11 @@ func (s *server) openMembers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.closers = append(s.closers, func() error { s.group.members.Close(); return nil })
+	s.closers = append(s.closers, func() error {
+		s.group.hearing.cancel()
+		s.group.members.Close()
+		return nil
+	})
 	return nil
 }
 

@@ -48,6 +48,8 @@ func (s *server) openInternal(ctx context.Context) error {
 		return fmt.Errorf("opening the port for the other members: %w; members.list says which it is", err)
 	}
 	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+changesPath, s.hearChanges)
+	mux.HandleFunc("POST "+aboutPath, s.tellAbout)
 	server := &http.Server{
 		Handler: asMember(mux), ReadHeaderTimeout: internalHeader, IdleTimeout: s.cfg.Timeouts.Idle.Std(),
 		TLSConfig: members.ServerTLS(s.group.credentials, s.memberNames()),

@@ -36,7 +36,7 @@ func (s *server) openPeople() error {
 		TokenLifetime: s.cfg.SignIn.TokenLifetime.Std(), SessionLifetime: s.cfg.SignIn.SessionLifetime.Std(), DeviceLifetime: s.cfg.SignIn.DeviceLifetime.Std(),
 		RefreshGrace:      refreshGrace,
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
-		Log: s.log,
+		Ended: s.endedSignIns(), Log: s.log,
 	}
 	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
 		var secret []byte

@@ -80,7 +80,7 @@ func (s *server) surfaceOptions() surface.Options {
 // system tells callers about the server.
 func (s *server) system(options surface.Options) http.Handler {
 	return systemapi.New(systemapi.Options{
-		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics,
+		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Group: groupStatus{s},
 		Configuration: func() ([]byte, error) {
 			var text bytes.Buffer
 			err := config.Print(&text, s.settings())

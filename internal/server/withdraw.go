@@ -23,12 +23,17 @@ const (
 type withdrawer struct {
 	keys   *identity.Keyring
 	file   string
-	shared bool // with other replicas, which withdraw keys too
+	shared bool   // with other replicas, which withdraw keys too
+	tell   func() // has the other members hear of it; nil when there are none
 	log    *slog.Logger
 }
 
 func (s *server) withdrawer() *withdrawer {
-	return &withdrawer{keys: s.identity.keys, file: s.cfg.WithdrawnKeysFile(), shared: s.cfg.Etcd.External() || s.group != nil, log: s.log}
+	w := &withdrawer{keys: s.identity.keys, file: s.cfg.WithdrawnKeysFile(), shared: s.cfg.Etcd.External() || s.group != nil, log: s.log}
+	if s.group != nil {
+		w.tell = func() { s.confirm(change{SigningKeys: true}) }
+	}
+	return w
 }
 
 // run looks for the file, and for what other replicas have withdrawn, until ctx
@@ -83,6 +88,9 @@ func (w *withdrawer) obey(ctx context.Context) error {
 	if len(known) > 0 {
 		if err := w.keys.Withdraw(ctx, known...); err != nil && !errors.Is(err, identity.ErrSigningKeyUnknown) {
 			return err
+		}
+		if w.tell != nil {
+			w.tell()
 		}
 		w.log.Warn("signing keys were withdrawn: every token that they have signed is refused", slog.Any("keys", known))
 	}

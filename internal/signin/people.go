@@ -196,7 +196,7 @@ func (s *Service) Accept(ctx context.Context, token, password string) (Subject, 
 
 // use removes a link; of several who try, one succeeds.
 func (s *Service) use(ctx context.Context, token string, revision int64) error {
-	err := s.remove(ctx, links+hashOf(token), revision)
+	_, err := s.remove(ctx, links+hashOf(token), revision)
 	if errors.Is(err, ErrChanged) {
 		return ErrLinkUsed
 	}

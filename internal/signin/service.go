@@ -35,7 +35,10 @@ type Options struct {
 	// AdminOrganization and AdminAccount are whose links AdminLink makes.
 	AdminOrganization string
 	AdminAccount      string
-	Log               *slog.Logger
+	// Ended is told of every session and grant that has ended here, by its key, and
+	// returns when other replicas know; nil when there are none.
+	Ended func(key string, revision int64)
+	Log   *slog.Logger
 }
 
 // Service knows how people sign in and who has.
@@ -133,14 +136,18 @@ func (s *Service) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := s.reload(ctx); err != nil && ctx.Err() == nil {
+		if err := s.Reload(ctx); err != nil && ctx.Err() == nil {
 			s.opts.Log.Warn("stored sign-ins cannot be read for now", slog.String("error", err.Error()))
 		}
 	}
 }
 
-// reload reads everything again and ends what is gone.
-func (s *Service) reload(ctx context.Context) error {
+// HearEnd ends a session or grant that has ended at another replica, before the store
+// tells of it.
+func (s *Service) HearEnd(key string, revision int64) { s.apply(key, nil, revision) }
+
+// Reload reads everything again and ends what is gone.
+func (s *Service) Reload(ctx context.Context) error {
 	seen := map[string]bool{}
 	revision, err := s.opts.Store.List(ctx, func(key string, value []byte, revision int64) {
 		seen[key] = true
@@ -182,7 +189,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	}
 	var problems []error
 	for _, o := range over {
-		if err := s.remove(ctx, o.key, o.revision); err != nil && !errors.Is(err, ErrChanged) {
+		if _, err := s.remove(ctx, o.key, o.revision); err != nil && !errors.Is(err, ErrChanged) {
 			problems = append(problems, err)
 		}
 	}

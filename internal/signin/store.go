@@ -74,13 +74,13 @@ func (s *Service) write(ctx context.Context, key string, record any, revision in
 }
 
 // remove deletes a record, and has what it stood for ended when it returns.
-func (s *Service) remove(ctx context.Context, key string, revision int64) error {
-	now, err := s.opts.Store.Delete(ctx, key, revision)
+func (s *Service) remove(ctx context.Context, key string, revision int64) (now int64, err error) {
+	now, err = s.opts.Store.Delete(ctx, key, revision)
 	if err != nil {
-		return fmt.Errorf("deleting a record of %s: %w", sort(key), err)
+		return 0, fmt.Errorf("deleting a record of %s: %w", sort(key), err)
 	}
 	s.apply(key, nil, now)
-	return nil
+	return now, nil
 }
 
 // drop deletes a record whatever it says by now. What it stood for is over in this
@@ -92,12 +92,24 @@ func (s *Service) drop(ctx context.Context, key string) error {
 		if err != nil {
 			return fmt.Errorf("reading a record of %s: %w", sort(key), err)
 		}
-		if revision == 0 {
+		if revision == 0 { // another replica may not have heard
+			s.tellEnd(key, 0)
 			return nil
 		}
-		if err := s.remove(ctx, key, revision); !errors.Is(err, ErrChanged) {
+		now, err := s.remove(ctx, key, revision)
+		if err == nil {
+			s.tellEnd(key, now)
+		}
+		if !errors.Is(err, ErrChanged) {
 			return err
 		}
+	}
+}
+
+// tellEnd has other replicas end what a record stood for.
+func (s *Service) tellEnd(key string, revision int64) {
+	if s.opts.Ended != nil && (strings.HasPrefix(key, sessions) || strings.HasPrefix(key, grants)) {
+		s.opts.Ended(key, revision)
 	}
 }
 

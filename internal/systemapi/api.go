@@ -1,6 +1,7 @@
 // Package systemapi tells what a server is doing to those who may know: an
 // organization's own metrics to whoever has cloud.metrics.describe in it, and the
-// effective configuration to system administrators.
+// effective configuration and the members of a group (members.go) to system
+// administrators.
 //
 // The ops address has the metrics of everything, asks for nothing, and is for
 // whoever runs the machine; this is what of it can be told to others.
@@ -25,6 +26,8 @@ const Root = "/system"
 const (
 	metricsPath       = Root + "/v1alpha1/metrics"
 	configurationPath = Root + "/v1alpha1/configuration"
+	membersPath       = Root + "/v1alpha1/members"
+	replacePath       = membersPath + "/{name}/replace"
 	documentPath      = Root + "/v1alpha1/openapi.yaml"
 
 	surfaceName = "system" // in records and metrics
@@ -40,9 +43,11 @@ type Options struct {
 	Metrics Gatherer
 	// Configuration is the effective one as YAML, without secrets.
 	Configuration func() ([]byte, error)
+	// Group is the one that the server is a member of.
+	Group Group
 }
 
-// API serves both.
+// API serves them.
 type API struct {
 	opts    Options
 	metrics *cache
@@ -57,6 +62,8 @@ func New(opts Options) *API {
 	a.router = web.NewRouter([]web.Route[web.HandlerFunc]{
 		{Method: http.MethodGet, Pattern: metricsPath, Value: a.writeMetrics},
 		{Method: http.MethodGet, Pattern: configurationPath, Value: a.writeConfiguration},
+		{Method: http.MethodGet, Pattern: membersPath, Value: a.writeMembers},
+		{Method: http.MethodPost, Pattern: replacePath, Value: a.replaceMember},
 		{Method: http.MethodGet, Pattern: documentPath, Value: document},
 	}, nil)
 	a.serve = web.Handle(a.handle, writeError)
@@ -68,7 +75,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeH
 
 var (
 	errNoPath = errs.New(errs.NotFound, "there is nothing at this path")
-	errMethod = errs.New(errs.Invalid, "the method is not allowed on this path; use GET")
+	errMethod = errs.New(errs.Invalid, "the method is not allowed on this path; the header Allow says which are")
 	errQuery  = errs.New(errs.Invalid, "the query is malformed; organization is its only parameter, at most once")
 	errSystem = errs.New(errs.Denied, "the configuration is for system administrators only")
 )
@@ -81,8 +88,11 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	path.Parse(r.URL)
 	route := a.router.Find(web.MethodOf(r), &path)
 	if route == nil {
-		if a.router.Allowed(&path) != "" {
-			w.Header().Set("Allow", "GET, HEAD")
+		if allowed := a.router.Allowed(&path); allowed != "" {
+			if allowed == http.MethodGet {
+				allowed = "GET, HEAD"
+			}
+			w.Header().Set("Allow", allowed)
 			return errMethod
 		}
 		return errNoPath

@@ -13,6 +13,7 @@ import (
 	"freshet/api/openapi"
 	"freshet/internal/access"
 	"freshet/internal/audit"
+	"freshet/internal/errs"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
 	"freshet/internal/surface"
@@ -26,9 +27,24 @@ type trail struct{ records []audit.Record }
 func (t *trail) Record(r audit.Record) { t.records = append(t.records, r) }
 
 type fixture struct {
-	api    *systemapi.API
-	trail  *trail
-	tokens map[string]string
+	replaced []string
+	api      *systemapi.API
+	trail    *trail
+	tokens   map[string]string
+}
+
+// Members implements systemapi.Group.
+func (*fixture) Members(context.Context) (*systemapi.Members, error) {
+	return &systemapi.Members{Self: "a", Controller: "b", Members: []systemapi.Member{{Name: "a", Node: 1, Live: true}}}, nil
+}
+
+// Replace implements systemapi.Group.
+func (f *fixture) Replace(_ context.Context, name string) error {
+	if name != "c" {
+		return errs.New(errs.Conflict, "it is live")
+	}
+	f.replaced = append(f.replaced, name)
+	return nil
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -62,6 +78,7 @@ func newFixture(t *testing.T) *fixture {
 		Options:   surface.Options{Authenticator: world.Verifier, Authorizer: policy, Auditor: f.trail},
 		Audiences: []string{identitytest.IssuerURL}, Metrics: registry,
 		Configuration: func() ([]byte, error) { return []byte("domain: example\n"), nil },
+		Group:         f,
 	})
 	return f
 }
@@ -93,7 +110,14 @@ func TestWhoMayReadWhat(t *testing.T) {
 		{"nobody", "GET", "/system/v1alpha1/metrics", 401, "Unauthorized", "prod"},
 		{"boss", "GET", "/system/v1alpha1/metrics?organisation=acme", 400, "organization", "prod"},
 		{"boss", "GET", "/system/v1alpha1/metrics?%zz", 400, "malformed", "prod"},
-		{"boss", "POST", "/system/v1alpha1/metrics", 405, "use GET", "prod"},
+		{"root", "GET", "/system/v1alpha1/members", 200, `"controller":"b"`, ""},
+		{"boss", "GET", "/system/v1alpha1/members", 403, "system administrators", "controller"},
+		{"nobody", "GET", "/system/v1alpha1/members", 401, "", "controller"},
+		{"root", "POST", "/system/v1alpha1/members/c/replace", 200, "{}", ""},
+		{"root", "POST", "/system/v1alpha1/members/a/replace", 409, "it is live", ""},
+		{"boss", "POST", "/system/v1alpha1/members/c/replace", 403, "system administrators", ""},
+		{"root", "GET", "/system/v1alpha1/members/c/replace", 405, "Allow", ""},
+		{"boss", "POST", "/system/v1alpha1/metrics", 405, "the header Allow", "prod"},
 		{"boss", "GET", "/system/v1alpha1", 404, "nothing at this path", ""},
 		{"root", "GET", "/system/v1alpha1/configuration", 200, "domain: example", ""},
 		{"boss", "GET", "/system/v1alpha1/configuration", 403, "system administrators", "domain"},

@@ -32,6 +32,8 @@ var reasons = map[int]string{
 	http.StatusForbidden:           "Forbidden",
 	http.StatusNotFound:            "NotFound",
 	http.StatusMethodNotAllowed:    "MethodNotAllowed",
+	http.StatusConflict:            "Conflict",
+	http.StatusPreconditionFailed:  "PreconditionFailed",
 	http.StatusTooManyRequests:     "TooManyRequests",
 	http.StatusServiceUnavailable:  "ServiceUnavailable",
 	http.StatusInternalServerError: "InternalError",

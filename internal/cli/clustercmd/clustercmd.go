@@ -30,5 +30,6 @@ brought to its machine (join). Then 'freshet serve' starts the member.`,
 		RunE: command.Help,
 	}
 	cmd.AddCommand(command.Offline(newInit(env), newJoin(env))...)
+	cmd.AddCommand(newStatus(env), newReplace(env))
 	return command.InGroup(command.GroupServer, cmd)
 }

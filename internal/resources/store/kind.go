@@ -200,6 +200,7 @@ type kind[T Object] struct {
 	revealer        Revealer[T]
 	expecter        Expecter[T]
 	observer        Observer[T]
+	stored          func(obj T, gone bool) // nil: nobody else is told
 }
 
 func newKind[T Object](of Kind[T]) *kind[T] {

@@ -52,6 +52,10 @@ type Resource[T Object] struct {
 // Define puts a kind into the form that servers take.
 func Define[T Object](of Kind[T]) *Resource[T] { return &Resource[T]{kind: newKind(of)} }
 
+// OnStored calls f behind the kind's observer, and answers callers when it returns. It
+// is called before Open.
+func (r *Resource[T]) OnStored(f func(obj T, gone bool)) { r.kind.stored = f }
+
 // Info implements Definition.
 func (r *Resource[T]) Info() Info { return r.kind.info }
 
@@ -136,19 +140,31 @@ func (k *kind[T]) observe(store *genericregistry.Store) {
 	}
 	store.AfterCreate = func(obj runtime.Object, options *metav1.CreateOptions) {
 		if len(options.DryRun) == 0 {
-			k.observer.Put(obj.(T))
+			k.tell(obj.(T), false)
 		}
 	}
 	// Not BeginUpdate: what that returns is called before the write.
 	store.AfterUpdate = func(obj runtime.Object, options *metav1.UpdateOptions) {
 		if len(options.DryRun) == 0 {
-			k.observer.Put(obj.(T))
+			k.tell(obj.(T), false)
 		}
 	}
 	store.AfterDelete = func(obj runtime.Object, options *metav1.DeleteOptions) {
 		if len(options.DryRun) == 0 {
-			k.observer.Remove(obj.(T))
+			k.tell(obj.(T), true)
 		}
+	}
+}
+
+// tell tells the observer of a write, and then who else has to know.
+func (k *kind[T]) tell(obj T, gone bool) {
+	if gone {
+		k.observer.Remove(obj)
+	} else {
+		k.observer.Put(obj)
+	}
+	if k.stored != nil {
+		k.stored(obj, gone)
 	}
 }
 

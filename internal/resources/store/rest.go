@@ -113,7 +113,7 @@ func (r *REST[T]) deleting(out runtime.Object, options *metav1.DeleteOptions) {
 		return
 	}
 	if options.GracePeriodSeconds == nil || *options.GracePeriodSeconds == 0 {
-		r.kind.observer.Remove(object)
+		r.kind.tell(object, true)
 	}
 }
 

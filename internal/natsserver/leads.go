@@ -1,0 +1,5 @@
+package natsserver
+
+// Leads says whether this server leads the group's streams as a whole: where they are
+// is decided by it.
+func (s *Server) Leads() bool { return s.nats.JetStreamIsLeader() }

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"freshet/internal/config"
+	"freshet/internal/errs"
+	"freshet/internal/resources/etcd"
+	"freshet/internal/systemapi"
+)
+
+const (
+	aboutPath = "/v1/about"
+	// aboutTimeout is how long a member may take to tell about itself.
+	aboutTimeout = 2 * time.Second
+	// maxSkew is how far clocks may be apart before that is called a problem: tokens
+	// and leases are judged by them.
+	maxSkew = time.Second
+	// renewBefore is how long before its end a certificate is called a problem.
+	renewBefore = 90 * 24 * time.Hour
+)
+
+// about is what a member tells the others when they ask.
+type about struct {
+	Time            time.Time `json:"time"`
+	CertificateEnds time.Time `json:"certificateEnds"`
+	LogLeader       bool      `json:"logLeader"`
+}
+
+// tellAbout is what the other members call.
+func (s *server) tellAbout(w http.ResponseWriter, _ *http.Request) {
+	_ = json.NewEncoder(w).Encode(s.aboutSelf()) // the caller may be gone
+}
+
+func (s *server) aboutSelf() about {
+	a := about{Time: time.Now(), CertificateEnds: s.group.credentials.Ends()}
+	if log := s.group.log; log != nil {
+		a.LogLeader = log.Leads()
+	}
+	return a
+}
+
+// groupStatus tells system administrators about the group.
+type groupStatus struct{ s *server }
+
+// Members implements systemapi.Group.
+func (g groupStatus) Members(ctx context.Context) (*systemapi.Members, error) {
+	s := g.s
+	if s.group == nil {
+		return &systemapi.Members{Members: []systemapi.Member{}}, nil
+	}
+	out := &systemapi.Members{Self: s.cfg.Members.Self, Members: make([]systemapi.Member, len(s.cfg.Members.List))}
+	var err error
+	if out.Controller, err = s.group.members.Controller(ctx); err != nil {
+		return nil, errs.Newf(errs.Unavailable, "asking etcd who runs the controllers: %w", err)
+	}
+	if s.member != nil {
+		out.EtcdLeader = s.member.Leader()
+	}
+	var asked sync.WaitGroup
+	leads := make([]bool, len(out.Members))
+	for i, m := range s.cfg.Members.List {
+		asked.Go(func() { out.Members[i], leads[i] = g.member(ctx, m, i+1) })
+	}
+	asked.Wait()
+	for i := range leads {
+		if leads[i] {
+			out.LogLeader = out.Members[i].Name
+		}
+	}
+	return out, nil
+}
+
+// member describes one, which is asked unless it is this one.
+func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m systemapi.Member, leads bool) {
+	m = systemapi.Member{Name: of.Name, Node: node, Internal: of.Internal}
+	if record, ok := g.s.group.members.Find(of.Name); ok {
+		m.Live, m.Ready, m.Version, m.Started = true, record.Ready, record.Version, &record.Started
+		m.HTTP, m.HTTPS, m.Stream, m.StreamTLS = record.HTTP, record.HTTPS, record.Stream, record.StreamTLS
+	} else {
+		m.Problem = "it has no lease: it is stopped, or does not reach a majority"
+	}
+	var told about
+	if of.Name == g.s.cfg.Members.Self {
+		told = g.s.aboutSelf()
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, aboutTimeout)
+		defer cancel()
+		began := time.Now()
+		if err := g.s.group.network.Post(ctx, of.Name, aboutPath, struct{}{}, &told); err != nil {
+			if m.Live {
+				m.Problem = "it does not answer this member: " + err.Error()
+			}
+			return m, false
+		}
+		m.ClockAhead = told.Time.Sub(began.Add(time.Since(began) / 2)).Round(time.Millisecond).Seconds()
+	}
+	m.CertificateEnds = &told.CertificateEnds
+	switch skew := time.Duration(m.ClockAhead * float64(time.Second)); {
+	case m.Problem != "":
+	case skew > maxSkew || skew < -maxSkew:
+		m.Problem = "its clock and that of this member are " + skew.Abs().String() + " apart; have both set by NTP"
+	case time.Until(told.CertificateEnds) < renewBefore:
+		m.Problem = "its certificate ends on " + told.CertificateEnds.Format(time.DateOnly) + "; see freshet cluster replace"
+	case !m.Ready:
+		m.Problem = "it is starting or stopping"
+	}
+	return m, told.LogLeader
+}
+
+var (
+	errAlone  = errs.New(errs.NotFound, "this server is alone: its configuration has no members")
+	errIsLive = errs.New(errs.Conflict, "the member is live; stop it first, or it would be cut off")
+	errNoPart = errs.New(errs.Precondition, "etcd is external and has no part of this member: start the new machine with its bundle")
+)
+
+// Replace implements systemapi.Group.
+func (g groupStatus) Replace(ctx context.Context, name string) error {
+	s := g.s
+	if s.group == nil {
+		return errAlone
+	}
+	for _, m := range s.cfg.Members.List {
+		if m.Name != name {
+			continue
+		}
+		if _, live := s.group.members.Find(name); live {
+			return errIsLive
+		}
+		if s.cfg.Etcd.External() {
+			return errNoPart
+		}
+		s.log.Warn("a member is replaced by an empty one", "member", name)
+		return etcd.Replace(ctx, s.etcd, etcd.Peer{Name: name, Address: m.Etcd})
+	}
+	return errs.Newf(errs.NotFound, "there is no member %q in members.list", name)
+}

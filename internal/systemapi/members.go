@@ -1,0 +1,101 @@
+package systemapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/surface"
+	"freshet/internal/web"
+)
+
+// Group tells about the members of a group.
+type Group interface {
+	// Members describes all of them. A server that is alone has none.
+	Members(ctx context.Context) (*Members, error)
+	// Replace takes a lost member out and expects an empty one in its place.
+	Replace(ctx context.Context, name string) error
+}
+
+// Members are those of a group, as the one sees them that was asked.
+type Members struct {
+	// Self is the member that was asked; "" for a server that is alone.
+	Self string `json:"self,omitempty"`
+	// Controller runs the controllers. EtcdLeader and LogLeader lead the store of
+	// resources and the log of messages; they are "" while there is none, or when that
+	// is external.
+	Controller string   `json:"controller,omitempty"`
+	EtcdLeader string   `json:"etcdLeader,omitempty"`
+	LogLeader  string   `json:"logLeader,omitempty"`
+	Members    []Member `json:"members"`
+}
+
+// Member is one of them.
+type Member struct {
+	Name     string `json:"name"`
+	Node     int    `json:"node"` // its number in the stream protocol
+	Internal string `json:"internal"`
+	// Live says that its lease is good, Ready that it serves clients.
+	Live  bool `json:"live"`
+	Ready bool `json:"ready"`
+	// The rest is known of live members.
+	Version   string     `json:"version,omitempty"`
+	Started   *time.Time `json:"started,omitempty"`
+	HTTP      string     `json:"http,omitempty"`
+	HTTPS     string     `json:"https,omitempty"`
+	Stream    string     `json:"stream,omitempty"`
+	StreamTLS string     `json:"streamTLS,omitempty"`
+	// ClockAhead is how far its clock is ahead of that of the member that was asked, in
+	// seconds; negative when it is behind.
+	ClockAhead      float64    `json:"clockAheadSeconds"`
+	CertificateEnds *time.Time `json:"certificateEnds,omitempty"`
+	// Problem says what is wrong with it, if anything is.
+	Problem string `json:"problem,omitempty"`
+}
+
+var errMembers = errs.New(errs.Denied, "the members of the group are for system administrators only")
+
+// system is the caller, who must be a system administrator.
+func (a *API) system(r *http.Request, refusal error) (*identity.Principal, error) {
+	caller, err := a.caller(r)
+	if err == nil && !caller.System {
+		return nil, a.denied(r, caller, surface.Asked{}, refusal)
+	}
+	return caller, err
+}
+
+func (a *API) writeMembers(w http.ResponseWriter, r *http.Request) error {
+	if _, err := a.system(r, errMembers); err != nil {
+		return err
+	}
+	list, err := a.opts.Group.Members(r.Context())
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	web.WriteBody(w, http.StatusOK, "application/json", append(text, '\n'))
+	return nil
+}
+
+func (a *API) replaceMember(w http.ResponseWriter, r *http.Request) error {
+	caller, err := a.system(r, errMembers)
+	if err != nil {
+		return err
+	}
+	var path web.Path
+	path.Parse(r.URL)
+	name := a.router.Find(http.MethodPost, &path).Param(&path, "name")
+	if err := a.opts.Group.Replace(r.Context(), name); err != nil {
+		return err
+	}
+	a.opts.Auditor.Record(surface.Record(r, surfaceName, caller, surface.Asked{}, http.StatusOK))
+	web.WriteBody(w, http.StatusOK, "application/json", []byte("{}\n"))
+	return nil
+}
