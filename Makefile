@@ -151,6 +151,10 @@ bench-stream: build ## Measure the stream protocol beside Apache Kafka (fetched;
 	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_BENCH_KAFKA=$$(test -d .cache/java/platform && echo $(CURDIR)/hack/kafka-peer.sh) \
 		go test -run '^$$' -bench Stream -benchtime 1x -timeout 60m ./bench/stream
 
+.PHONY: bench-journals
+bench-journals: ## Append to a journal and read its end: embedded, and replicated by one and three servers
+	go test -run '^$$' -bench Journal -benchtime 5s -timeout 30m ./internal/engine/jetstream
+
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)
 	hack/bench-engine.sh .cache/bench-engine.txt

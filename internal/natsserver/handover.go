@@ -15,7 +15,7 @@ const (
 // lead them: they would take four to nine seconds to notice that it is gone. It
 // gives up after a while, since the others may be gone, too.
 func (s *Server) handOver() {
-	if s.nats.ClusterAddr() == nil || !s.nats.JetStreamEnabled() {
+	if s.nats.ClusterAddr() == nil || !s.nats.JetStreamEnabled() || s.peers() == 0 {
 		return
 	}
 	deadline := time.NewTimer(handOverTimeout)
@@ -28,7 +28,7 @@ func (s *Server) handOver() {
 			}
 			waiting = waiting || leader == s.nats.Name() || leader == ""
 		}
-		if !waiting {
+		if !waiting || s.peers() == 0 {
 			return
 		}
 		select {

@@ -27,6 +27,10 @@ func open(t *testing.T, c *natstest.Cluster, i int) jetstream.JetStream {
 	return js
 }
 
+func streamConfig(replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: replicas}
+}
+
 func limit(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -39,7 +43,7 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 		c := natstest.New(t, servers)
 		ctx := limit(t, time.Minute)
 		js := open(t, c, 0)
-		if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: servers}); err != nil {
+		if _, err := js.CreateStream(ctx, streamConfig(servers)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := js.Publish(ctx, "s", make([]byte, natsserver.MinMaxPayload)); err != nil {

@@ -27,7 +27,7 @@ type Options struct {
 
 const (
 	defaultTimeout = 10 * time.Second
-	pollInterval   = 3 * time.Second // between looks at a journal that nobody tells us about
+	pollInterval   = 5 * time.Second // between looks at a journal that nobody tells us about
 	maxNameBytes   = 100             // of a journal or a cluster
 
 	journalSubjects  = "freshet.journal."

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -135,7 +136,7 @@ func (j *journal) prepare(ctx context.Context, position uint64) (place uint64, c
 
 // snapshotID begins with the position, so that one can see which are outdated.
 func snapshotID(position uint64) string {
-	return strconv.FormatUint(position, 10) + "-" + nats.NewInbox()[len(nats.InboxPrefix):]
+	return strconv.FormatUint(position, 10) + "-" + rand.Text()
 }
 
 // install makes a snapshot whose chunks are durable the latest one, and drops what

@@ -238,6 +238,25 @@ func (c *Cluster) StepDown(ctx context.Context, conn *nats.Conn, stream string) 
 	return err
 }
 
+// Lead makes a server the leader of a stream, and says whether it is.
+func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i int) bool {
+	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, c.servers[i].name)
+	for ctx.Err() == nil {
+		leader := c.Leader(ctx, conn, stream)
+		if leader == i {
+			return true
+		}
+		if leader >= 0 {
+			_, _ = conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request) // else again
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
 // Leader returns the place of the server that leads a stream, -1 for none.
 func (c *Cluster) Leader(ctx context.Context, conn *nats.Conn, stream string) int {
 	js, err := jetstream.New(conn)
