@@ -36,6 +36,10 @@ build: ## Build bin/freshet
 run: build ## Build and start a server with its data in ./freshet-data
 	@exec bin/freshet serve --data-dir ./freshet-data
 
+.PHONY: cluster-demo
+cluster-demo: build ## Show three members on loopback under load; keys kill, pause and revive them
+	@FRESHET_BIN=$(CURDIR)/bin/freshet go run ./test/cluster/demo
+
 .PHONY: quick-start
 quick-start: build ## Paste the README's first five minutes into a shell, with a person's pauses, and time each step
 	FRESHET_PAUSE=3s FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -timeout 10m -v -run TestQuickStart ./test/e2e/howto
@@ -82,6 +86,15 @@ test-attack: build ## Attack a running system for some minutes: attempts and suc
 .PHONY: test-faults
 test-faults: build ## Break things under a running system for some minutes: lost, wrong, time to recover
 	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh fault
+
+.PHONY: test-cluster
+test-cluster: build ## Three members on loopback: every kind of fault once, failover, a rolling restart (about 5 minutes)
+	FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 10m -run '^TestGroup' ./test/cluster/chaos
+
+.PHONY: chaos
+CHAOS_TIME ?= 30m
+chaos: build ## The same for CHAOS_TIME (default 30m), faults in an order by chance; FRESHET_SEED= does a run again
+	FRESHET_TEST_CLUSTER=1 CHAOS_TIME=$(CHAOS_TIME) FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 24h -run '^TestGroupFaults$$' ./test/cluster/chaos
 
 .PHONY: fixture
 fixture: build ## Make a data directory of this version's formats for the tests of later ones: make fixture NAME=format-2
@@ -154,6 +167,10 @@ bench-stream: build ## Measure the stream protocol beside Apache Kafka (fetched;
 .PHONY: bench-journals
 bench-journals: ## Append to a journal and read its end: embedded, and replicated by one and three servers
 	go test -run '^$$' -bench Journal -benchtime 5s -timeout 30m ./internal/engine/jetstream
+
+.PHONY: bench-group
+bench-group: build ## Measure three members beside one server: processor time for each message, memory at rest
+	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench Group -benchtime 1x -timeout 20m ./bench/group
 
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)

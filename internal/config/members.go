@@ -14,6 +14,9 @@ type Members struct {
 	// Bundle is the folder with this member's certificate, beneath the data
 	// directory unless it is absolute. `freshet cluster join` fills it.
 	Bundle string `json:"bundle"`
+	// Listen is where this server listens for the others, where that is not the
+	// address at which they reach it.
+	Listen MemberListen `json:"listen"`
 	// List is every member, in the same order on each of them.
 	List []Member `json:"list,omitempty"`
 }
@@ -24,6 +27,13 @@ type Member struct {
 	Name string `json:"name"`
 	// Internal is for calls between members, Etcd for the store of resources (empty
 	// when that is external), and Log for the log of messages.
+	Internal string `json:"internal"`
+	Etcd     string `json:"etcd"`
+	Log      string `json:"log"`
+}
+
+// MemberListen has addresses of this machine, each empty for the one in the list.
+type MemberListen struct {
 	Internal string `json:"internal"`
 	Etcd     string `json:"etcd"`
 	Log      string `json:"log"`
@@ -73,6 +83,11 @@ func (c *Config) validateMembers(p *problems) {
 	}
 	if c.Etcd.SingleReplica {
 		p.addf("etcd.singleReplica", "cannot be true when there are members")
+	}
+	for _, l := range []struct{ name, address string }{{"internal", m.Listen.Internal}, {"etcd", m.Listen.Etcd}, {"log", m.Listen.Log}} {
+		if host, _, err := net.SplitHostPort(l.address); l.address != "" && (err != nil || net.ParseIP(host) == nil) {
+			p.addf("members.listen."+l.name, "%q must be an IP address of this machine and a port, such as 0.0.0.0:7443", l.address)
+		}
 	}
 	names, addresses := map[string]bool{}, c.ownAddresses()
 	for i, member := range m.List {

@@ -72,6 +72,7 @@ func TestMembersRefused(t *testing.T) {
 		"no log":             {`, log: "10.0.0.1:7422"`, "", "members.list[0].log"},
 		"etcd twice":         {"members:", "etcd: {endpoints: [\"https://etcd.example.com:2379\"]}\nmembers:", "members.list[0].etcd: must be left out"},
 		"a single replica":   {"members:", "etcd: {singleReplica: true}\nmembers:", "etcd.singleReplica: cannot be true"},
+		"listen at a name":   {"members:", "members:\n  listen: {etcd: \"b.example.com:7380\"}", "members.listen.etcd"},
 		"unknown field":      {"name: c,", "name: c, port: 1,", "port"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -96,11 +96,14 @@ func (s *server) groupChecks() []resources.Check {
 	}
 }
 
-// listenAddress is where a member listens that others reach at an address: at the
-// address itself, or for a name of this machine at what that means here. A name that
+// listenAddress is where a member listens that others reach at an address: where its
+// configuration says (given), else at the address itself, or for a name of this machine at what that means here. A name that
 // leads here by way of another machine is listened for everywhere; only members can
 // connect.
-func listenAddress(ctx context.Context, address string) (string, error) {
+func listenAddress(ctx context.Context, given, address string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err
@@ -130,7 +133,7 @@ func (s *server) etcdGroup(ctx context.Context) (*etcd.Group, error) {
 		return nil, nil
 	}
 	own, _ := s.cfg.Members.Own()
-	listen, err := listenAddress(ctx, own.Etcd)
+	listen, err := listenAddress(ctx, s.cfg.Members.Listen.Etcd, own.Etcd)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +218,7 @@ func (s *server) openLog(ctx context.Context) error {
 		return nil
 	}
 	own, _ := s.cfg.Members.Own()
-	listen, err := listenAddress(ctx, own.Log)
+	listen, err := listenAddress(ctx, s.cfg.Members.Listen.Log, own.Log)
 	if err != nil {
 		return err
 	}

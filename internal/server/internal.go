@@ -39,7 +39,7 @@ func (s *server) openInternal(ctx context.Context) error {
 		return nil
 	}
 	own, _ := s.cfg.Members.Own()
-	address, err := listenAddress(ctx, own.Internal)
+	address, err := listenAddress(ctx, s.cfg.Members.Listen.Internal, own.Internal)
 	if err != nil {
 		return err
 	}

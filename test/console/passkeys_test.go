@@ -61,6 +61,8 @@ func TestPasskeys(t *testing.T) {
 	b.until(`location.pathname === '/console/acme/overview'`)
 	b.settled()
 	b.until(`document.querySelector('.chip').innerText.includes('emmy@acme.example')`)
+	do(b, chromedp.Navigate(byName()+"/console/acme/users/emmy%40acme.example"))
+	b.says("the person can sign in with a passkey")
 	eval[any](b, `void document.querySelector('.chip').click()`)
 	b.click("Your account")
 	b.until(`location.pathname === '/oauth/account'`)
@@ -105,6 +107,11 @@ func TestPasskeys(t *testing.T) {
 	command(b, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: key, IsUserVerified: false})
 	b.click("Sign in with a passkey")
 	b.says("No passkey was used")
+	for name, path := range map[string]string{"signout": "/oauth/signout", "device": "/oauth/device", "message": "/oauth/invite?token=used"} {
+		do(b, chromedp.Navigate(byName()+path))
+		b.until(`document.querySelector('.card h1')`)
+		b.looks("people-"+name, checker)
+	}
 	b.clean()
 }
 

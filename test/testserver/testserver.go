@@ -46,6 +46,9 @@ type Options struct {
 	DataDir string
 	// Stream has clients of the stream protocol served.
 	Stream bool
+	// Addresses are used instead of free ones: of HTTP, HTTPS, the metrics, the
+	// stream protocol, and the same with TLS.
+	Addresses []string
 	// Args are further arguments of serve.
 	Args []string
 	// Env are further environment variables.
@@ -100,9 +103,12 @@ func start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 		}
 		o.DataDir = data
 	}
-	addresses, err := freeAddresses(5)
-	if err != nil {
-		return nil, err
+	addresses := o.Addresses
+	if addresses == nil {
+		var err error
+		if addresses, err = freeAddresses(5); err != nil {
+			return nil, err
+		}
 	}
 	s := &Server{
 		URL: "http://" + addresses[0], HTTPS: "https://" + addresses[1], Ops: "http://" + addresses[2],

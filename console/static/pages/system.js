@@ -2,17 +2,17 @@
 import { html, nothing } from '../lib/html.js'
 import { call, get } from '../lib/api.js'
 import { poll } from '../lib/watch.js'
-import { route, setQuery } from '../lib/router.js'
+import { link, route, setQuery } from '../lib/router.js'
 import { table } from '../lib/table.js'
 import { session } from '../lib/session.js'
 import { can } from '../lib/perms.js'
 import { update } from '../lib/store.js'
-import { ago, badge, codeBlock, copyText, denied, empty, facts, failure, heading, loading, tabOf, tabs } from '../lib/widgets.js'
+import { ago, badge, codeBlock, copyField, copyText, denied, empty, facts, failure, heading, loading, tabOf, tabs } from '../lib/widgets.js'
 import { metricsOf, parseMetrics, plotOf } from '../lib/metrics.js'
 import { usage } from './clusters.js'
 
 export default ctx => {
-  const state = { health: null, version: null, build: null, quota: null, audit: null, config: null, errors: {} }
+  const state = { group: null, health: null, version: null, build: null, quota: null, audit: null, config: null, errors: {} }
   const ask = (key, f) => f().then(v => { state[key] = v; state.errors[key] = null }, e => { if (e.name !== 'AbortError') state.errors[key] = e }).then(update)
   const bg = { background: true, signal: ctx.signal }
   poll(() => ask('health', () => readHealth(bg)), 5000, ctx.signal)
@@ -20,9 +20,11 @@ export default ctx => {
   ask('version', () => get('/version', bg))
   const series = metricsOf(ctx)
   if (session.who?.systemAdministrator) ask('build', () => get('/system/v1alpha1/metrics', { ...bg, accept: 'text/plain' }).then(t => parseMetrics(t).find(m => m.name === 'freshet_build_info')?.labels))
+  if (session.who?.systemAdministrator) poll(() => ask('group', () => get('/system/v1alpha1/members', bg)), 5000, ctx.signal)
   let auditKey = ''
-  const views = [['health', 'Health'], ['metrics', 'Metrics'], ['usage', 'Quotas'], ['audit', 'Audit log'], ['config', 'Configuration']]
+  const views = () => [['health', 'Health'], ...(state.group?.members.length ? [['members', 'Members', state.group.members.length]] : []), ['metrics', 'Metrics'], ['usage', 'Quotas'], ['audit', 'Audit log'], ['config', 'Configuration']]
   const parts = {
+    members: () => html`${failure(state.errors.group)}${members(state.group)}`,
     health: () => html`${failure(state.errors.health)}${state.health ? health(state) : loading()}`,
     usage: () => state.errors.quota ? denied('quotas', state.errors.quota) : usage(state.quota),
     metrics: () => series.error ? denied('metrics', series.error, 'cloud.metrics.describe') : metrics(series),
@@ -37,7 +39,7 @@ export default ctx => {
       return html`${failure(state.errors.config)}${state.config ? html`<p class="muted small lead">What is in force, with defaults. Secrets are names of files.</p>${codeBlock(state.config, 'Configuration', 'tall')}` : loading(8)}`
     },
   }
-  return () => html`${heading({ title: 'System', badge: state.health ? badge(state.health.ok ? 'ok' : 'bad', state.health.ok ? 'Healthy' : 'Not ready') : nothing, sub: location.host })}${tabs(views)}${parts[tabOf(views)]()}`
+  return () => html`${heading({ title: 'System', badge: state.health ? badge(state.health.ok ? 'ok' : 'bad', state.health.ok ? 'Healthy' : 'Not ready') : nothing, sub: location.host })}${tabs(views())}${parts[tabOf(views())]()}`
 }
 
 /** The server's own checks; an answer that says "not ready" is one too. */
@@ -51,8 +53,29 @@ export async function readHealth(o) {
 const what = { ping: 'The process answers', log: 'The log can be written', startup: 'Everything has started', clusters: 'The clusters are open and work', 'etcd-quota': 'The store of resources has room', etcd: 'The store of resources answers', 'etcd-readiness': 'The store of resources is ready', shutdown: 'It is not shutting down' }
 
 const health = s => html`<div class="grid"><section class="card c7"><h2>Checks</h2><div class="rows-list">${s.health.checks.map(c => html`<div>${badge(c.ok ? 'ok' : 'bad', c.ok ? 'OK' : 'Failed')}<span class="mono small">${c.name}</span><span class="spacer"></span><span class="muted small hide-narrow">${what[c.name] ?? ''}</span></div>`)}</div></section>
-  <section class="card c5"><h2>Server</h2>${facts([s.build && ['Version', s.build.version], s.build && ['Commit', copyText(s.build.commit.slice(0, 12))], ['API machinery', s.version?.gitVersion], ['Go', s.version?.goVersion], ['Platform', s.version?.platform]])}
+  <section class="card c5"><h2>Server</h2>${facts([s.build && ['Version', s.build.version], s.build && ['Commit', copyText(s.build.commit.slice(0, 12))], ['API machinery', s.version?.gitVersion], ['Go', s.version?.goVersion], ['Platform', s.version?.platform],
+    s.group && ['Group', s.group.members.length ? html`<a href=${link(route.org, 'system', [], { tab: 'members' })}>${s.group.members.length} members</a>, this is ${s.group.self}` : 'none: this server is alone']])}
     <p class="muted small lead">On the machine of the server, this finds what is wrong and says what to do:</p>${codeBlock('freshet doctor', 'Command')}</section></div>`
+
+/** What a member does besides serving. */
+const duties = (g, name) => [[g.controller, 'runs the controllers'], [g.etcdLeader, 'leads the store of resources'], [g.logLeader, 'leads the log of messages']].filter(d => d[0] === name).map(d => d[1])
+const memberState = m => m.ready ? badge('ok', 'Ready') : m.live ? badge('warn', 'Starting', 'Its lease is good; it does not serve clients yet') : badge('bad', 'Lost', 'Its lease has ended')
+
+const members = g => html`<div class="stack">
+  ${g.members.filter(m => m.problem).map(m => html`<p class="callout bad" role="alert"><span><b>${m.name}</b>: ${m.problem}</span></p>`)}
+  ${table({
+    rows: g.members, noun: 'members', label: 'Members', quiet: true,
+    columns: [
+      { title: 'Name', text: m => m.name, cell: m => html`${m.name}${m.name === g.self ? html` <span class="muted small">this one</span>` : nothing}`, width: 'minmax(0,.6fr)' },
+      { title: 'State', text: m => m.live, cell: memberState, width: '110px' },
+      { title: 'Does', text: m => duties(g, m.name).join(), cell: m => duties(g, m.name).join(', ') || html`<span class="muted">serves</span>`, width: 'minmax(0,1.6fr)' },
+      { title: 'Up since', text: m => m.started ?? '', cell: m => m.started ? ago(m.started) : '–', width: '110px', said: true },
+      { title: 'Clock', text: m => m.clockAheadSeconds, cell: m => m.name === g.self ? '–' : html`<span title="How far its clock is ahead of that of ${g.self}">${m.clockAheadSeconds > 0 ? '+' : ''}${m.clockAheadSeconds.toFixed(3)} s</span>`, num: true, width: '90px', wide: true },
+      { title: 'Certificate ends', text: m => m.certificateEnds ?? '', cell: m => m.certificateEnds ? ago(m.certificateEnds) : '–', width: '130px', wide: true },
+      { title: 'Clients reach it at', text: m => m.https ?? m.http ?? '', cell: m => m.https || m.http ? copyField(m.https || m.http) : '–', width: 'minmax(0,1.4fr)', wide: true },
+    ],
+  })}
+  <p class="muted small">As ${g.self} sees it. On a machine of the group, <code>freshet cluster status</code> says the same.</p></div>`
 
 const metrics = s => s.ready && s.times.length > 2 ? html`<div class="grid">
   ${[['Messages in', 'freshet_namespace_produced_messages_total', '/s'], ['Messages out', 'freshet_namespace_delivered_messages_total', '/s'], ['Acknowledged', 'freshet_namespace_acknowledgements_total', '/s'], ['Bytes in', 'freshet_namespace_produced_bytes_total', 'B/s'], ['Backlog', 'freshet_namespace_backlog_messages', ''], ['Stored', 'freshet_namespace_stored_bytes', 'B']]

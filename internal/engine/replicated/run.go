@@ -91,14 +91,20 @@ func (s *Shard) term(ctx context.Context) error {
 
 // fit sees to it that the store can follow the log.
 func (s *Shard) fit(ctx context.Context, f *follower) error {
-	deadline := time.Now().Add(lostPatience)
+	deadline, fetched := time.Now().Add(lostPatience), 0
 	for {
 		err := f.st.fits(ctx, f.at)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
+		case errors.Is(err, errBehind) && fetched == fetchTries:
+			return err
 		case errors.Is(err, errBehind):
-			return s.bootstrap(ctx, f)
+			fetched++
+			if err := s.bootstrap(ctx, f); err != nil {
+				return err
+			}
+			continue
 		case errors.Is(err, engine.ErrLogLost) && time.Now().After(deadline):
 			return err
 		case !errors.Is(err, engine.ErrLogLost):

@@ -1,0 +1,100 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// SmallDisk mounts a disk of this size in memory, which needs root. Close unmounts
+// it.
+type SmallDisk struct{ Dir string }
+
+// MountSmallDisk makes a disk at a folder.
+func MountSmallDisk(dir string, size int) (*SmallDisk, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		return nil, fmt.Errorf("mounting a small disk: %w", err)
+	}
+	return &SmallDisk{dir}, nil
+}
+
+// Close unmounts the disk.
+func (d *SmallDisk) Close() error { return syscall.Unmount(d.Dir, syscall.MNT_DETACH) }
+
+// Full fills the disk to the last byte and empties it again.
+func (d *SmallDisk) Full(name string, hold time.Duration) Fault {
+	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
+		filler := filepath.Join(d.Dir, "filler")
+		heal := func(context.Context) error { return os.Remove(filler) }
+		return heal, fill(filler)
+	}}
+}
+
+// fill writes a file until there is no room for another byte.
+func fill(path string) (err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	block := make([]byte, 1<<20)
+	for size := len(block); size > 0; {
+		if _, err := file.Write(block[:size]); err != nil {
+			if !errors.Is(err, syscall.ENOSPC) {
+				return err
+			}
+			size /= 2
+		}
+	}
+	return nil
+}
+
+// Busy writes and syncs beside the members' data all the time, so that whatever they
+// sync takes long.
+func (g *Group) Busy(name string, hold time.Duration) Fault {
+	return Fault{Name: name, Hold: hold, Inject: func(ctx context.Context) (func(context.Context) error, error) {
+		ctx, stop := context.WithCancel(ctx)
+		var writers sync.WaitGroup
+		failed := make(chan error, 4)
+		for i := range cap(failed) {
+			writers.Go(func() { failed <- churn(ctx, filepath.Join(g.o.Dir, fmt.Sprintf("busy-%d", i))) })
+		}
+		return func(context.Context) error {
+			stop()
+			writers.Wait()
+			close(failed)
+			var err error
+			for e := range failed {
+				err = errors.Join(err, e)
+			}
+			return err
+		}, nil
+	}}
+}
+
+// churn writes 8 MiB again and again, synced each time.
+func churn(ctx context.Context, path string) (err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(path)) }()
+	block := make([]byte, 8<<20)
+	for ctx.Err() == nil {
+		if _, err := file.WriteAt(block, 0); err != nil {
+			return err
+		}
+		if err := file.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// stopTimeout is how long an orderly end may take.
+const stopTimeout = 30 * time.Second
+
+// Kill ends members as a crash does and starts them again.
+func Kill(name string, hold time.Duration, members func() []*Member) Fault {
+	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
+		chosen := members()
+		for _, m := range chosen {
+			m.Kill()
+		}
+		return func(ctx context.Context) error { return startAll(ctx, chosen) }, nil
+	}}
+}
+
+// Stop ends members in order and starts them again.
+func Stop(name string, hold time.Duration, members func() []*Member) Fault {
+	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
+		chosen := members()
+		err := each(chosen, func(m *Member) error { return m.Stop(stopTimeout) })
+		return func(ctx context.Context) error { return startAll(ctx, chosen) }, err
+	}}
+}
+
+// Pause stops members from running for a while.
+func Pause(name string, hold time.Duration, members func() []*Member) Fault {
+	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
+		chosen := members()
+		err := each(chosen, (*Member).Pause)
+		return func(context.Context) error { return each(chosen, (*Member).Resume) }, err
+	}}
+}
+
+func startAll(ctx context.Context, members []*Member) error {
+	return each(members, func(m *Member) error { return m.Start(ctx) })
+}
+
+// each does something with all members at the same time.
+func each(members []*Member, do func(*Member) error) error {
+	failed := make(chan error, len(members))
+	for _, m := range members {
+		go func() { failed <- do(m) }()
+	}
+	var err error
+	for range members {
+		err = errors.Join(err, <-failed)
+	}
+	return err
+}

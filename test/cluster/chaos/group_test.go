@@ -1,0 +1,170 @@
+package chaos
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"freshet/test/cluster/load"
+)
+
+// needGroup skips a test of a group where nobody asked for one.
+func needGroup(t *testing.T) {
+	t.Helper()
+	if os.Getenv("FRESHET_TEST_CLUSTER") == "" {
+		t.Skip("a group of three processes is tested by make test-cluster")
+	}
+}
+
+// newGroup starts a group; make test-cluster and make chaos do that.
+func newGroup(t *testing.T, o GroupOptions, seed uint64) *Group {
+	t.Helper()
+	needGroup(t)
+	o.Binary = binary
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	g, err := NewGroup(t.Context(), o, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			keepLogs(t, g)
+		}
+	})
+	if err := g.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// keepLogs copies what the members wrote to where it outlives the test.
+func keepLogs(t *testing.T, g *Group) {
+	t.Helper()
+	for _, m := range g.Members {
+		text, err := os.ReadFile(m.LogFile())
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		path := filepath.Join(os.TempDir(), "freshet-"+t.Name()+"-"+m.Name+".log")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Log(err)
+			continue
+		}
+		t.Logf("log of member %s: %s", m.Name, path)
+	}
+}
+
+// TestGroupFaults: three members keep every promise while each kind of fault comes
+// once. With CHAOS_TIME faults come in an order by chance for as long as that.
+func TestGroupFaults(t *testing.T) {
+	needGroup(t)
+	n := seed(t)
+	dir := t.TempDir()
+	disk, err := MountSmallDisk(filepath.Join(dir, "disk"), 768<<20)
+	if err != nil {
+		t.Logf("NOT TESTED: a full disk: %v", err)
+	} else {
+		t.Cleanup(func() {
+			if err := disk.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	o := GroupOptions{Dir: dir, Proxies: true}
+	if disk != nil {
+		o.Data = map[string]string{"c": filepath.Join(disk.Dir, "c")}
+	}
+	g := newGroup(t, o, n)
+	faults := g.Faults()
+	if disk != nil {
+		faults = append(faults, disk.Full("disk of one full", 6*time.Second))
+	}
+	run := &Run{
+		Members: g.Members, Load: load.Options{Token: g.Members[0].Token(), Pause: 60 * time.Millisecond},
+		Faults: faults, Plan: Plan{Seed: n, Quiet: 4 * time.Second}, Log: testLog{t}, Patience: 90 * time.Second,
+		History: filepath.Join(os.TempDir(), "freshet-history-group.jsonl"),
+	}
+	if text := os.Getenv("CHAOS_TIME"); text != "" {
+		length, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatalf("CHAOS_TIME: %v", err)
+		}
+		run.Plan.Length, run.Plan.Quiet = length, 10*time.Second
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), run.Plan.Length+10*time.Minute)
+	defer cancel()
+	result, err := run.Do(ctx)
+	if result != nil {
+		report(t, result)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Goals for the time without an owner.
+const (
+	goalKill = 5 * time.Second
+	goalStop = 500 * time.Millisecond
+)
+
+// TestGroupFailover: after kill -9 of a member, and while one stops in order, its
+// topics have an owner again in time.
+func TestGroupFailover(t *testing.T) {
+	g := newGroup(t, GroupOptions{}, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	token := g.Members[0].Token()
+	probe, err := NewProbe(ctx, g.Clients(), token, 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, victim := range g.Members {
+		for name, end := range map[string]func() error{
+			"SIGTERM": func() error { return victim.Stop(stopTimeout) },
+			"kill -9": func() error { victim.Kill(); return nil },
+		} {
+			var others []load.Member
+			for _, m := range g.Clients() {
+				if m.Name != victim.Name {
+					others = append(others, m)
+				}
+			}
+			if err := probe.Start(ctx, others, token); err != nil {
+				t.Fatal(err)
+			}
+			if err := probe.Await(ctx, time.Now()); err != nil {
+				t.Fatalf("before %s of %s: %v", name, victim.Name, err)
+			}
+			pause(ctx, time.Second)
+			before := probe.Gap()
+			began := time.Now()
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+			if err := probe.Await(ctx, time.Now()); err != nil {
+				t.Fatalf("after %s of %s: %v", name, victim.Name, err)
+			}
+			gap, goal := probe.Gap(), goalKill
+			if name == "SIGTERM" {
+				goal = goalStop
+			}
+			t.Logf("%s of %s: %s without an owner, %s until every topic was taken again (%s before)", name, victim.Name, gap.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), before.Round(time.Millisecond))
+			if gap > goal {
+				t.Errorf("%s of %s: got %s without an owner, want at most %s", name, victim.Name, gap.Round(time.Millisecond), goal)
+			}
+			probe.Stop()
+			if err := victim.Start(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

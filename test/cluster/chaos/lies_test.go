@@ -1,0 +1,99 @@
+package chaos
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"freshet/test/cluster/history"
+	"freshet/test/cluster/load"
+	"freshet/test/testserver"
+)
+
+// liar stands between clients and a server, and breaks promises on its behalf.
+type liar struct {
+	http.Handler
+	count atomic.Int64
+}
+
+// ServeHTTP lies now and then.
+func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := l.count.Add(1)
+	now := n%40 == 0
+	produces := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/admin/rest/topics/v1/public/default/load-") && strings.Count(r.URL.Path, "/") == 8
+	switch {
+	case produces && now && strings.Contains(r.URL.Path, "load-0/"): // says that it has stored a message
+		w.Header().Set("X-Msg-Message-String-Id", "1:1000000:0:0")
+		w.WriteHeader(http.StatusCreated)
+	case produces && now: // stores a message twice
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		again := r.Clone(r.Context())
+		again.Header.Del("Idempotency-Key")
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		l.Handler.ServeHTTP(httptest.NewRecorder(), again)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		l.Handler.ServeHTTP(w, r)
+	case r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/shared/messages") && now: // forgets an acknowledgement
+		w.WriteHeader(http.StatusNoContent)
+	case strings.Contains(r.URL.Path, "/subjects/") && n%2 == 0: // gives an id twice
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":1}`)
+	case strings.HasSuffix(r.URL.Path, "/serviceaccounts") && r.Method == http.MethodGet: // lets every key in
+		w.WriteHeader(http.StatusOK)
+	case r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/name-"): // removes nothing
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		l.Handler.ServeHTTP(w, r)
+	}
+}
+
+// TestLiesAreFound: the clients and the check together find every promise that is
+// broken by a server that otherwise works.
+func TestLiesAreFound(t *testing.T) {
+	t.Parallel()
+	m, err := newMember(t.Context(), "liar", binary, t.TempDir(), testserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Kill()
+	target, err := url.Parse(m.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	honest := httputil.NewSingleHostReverseProxy(target)
+	honest.ErrorLog = log.New(io.Discard, "", 0)
+	front := httptest.NewServer(&liar{Handler: honest})
+	defer front.Close()
+	m.URL = front.URL
+	run := &Run{
+		Members: []*Member{m}, Load: load.Options{Token: m.Token(), Topics: 2, Pause: 15 * time.Millisecond},
+		Plan: Plan{Seed: seed(t), Quiet: 3 * time.Second}, Patience: 4 * time.Second,
+	}
+	result, err := run.Do(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []string{
+		"every acknowledged message is delivered", "a message is stored once", "what is acknowledged is not delivered again",
+		"an id is one schema's", "no key works after its revocation has returned", "some order of the calls explains all answers about a name",
+	} {
+		if !slices.ContainsFunc(result.Violations, func(v history.Violation) bool { return v.Rule == rule }) {
+			t.Errorf("a server that lies: got no violation of %q, want one", rule)
+		}
+	}
+}

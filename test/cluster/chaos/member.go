@@ -1,0 +1,209 @@
+// Package chaos breaks a running system while clients use it, and checks what they
+// were told: real processes on loopback, killed, paused, cut off, restarted, one by
+// one and all at once, by a plan that a seed makes. It ends only processes that it
+// has started itself.
+//
+//   - member.go: one process. group.go: three of them, with proxies between them.
+//   - faults.go, network.go, disk.go: what can be done to them. plan.go: which of it when.
+//   - run.go: clients (package load), faults and the check (package history) together.
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"freshet/test/cluster/load"
+	"freshet/test/testserver"
+)
+
+// Member is a server that is started again and again on the same data directory
+// and the same addresses. Its lock guards the running process.
+type Member struct {
+	load.Member
+	binary, dir string
+	options     testserver.Options
+
+	mu     sync.Mutex
+	server *testserver.Server
+	paused bool
+}
+
+// newMember returns a member that is not running, with its log in dir.
+func newMember(ctx context.Context, name, binary, dir string, o testserver.Options) (*Member, error) {
+	ports, err := freePorts(ctx, 5)
+	if err != nil {
+		return nil, err
+	}
+	o.Addresses = ports
+	m := &Member{Member: load.Member{Name: name, URL: "http://" + ports[0]}, binary: binary, dir: dir, options: o}
+	if o.Stream {
+		m.Stream = ports[3]
+	}
+	return m, nil
+}
+
+// Start starts the process and waits until it is ready. One that runs is left alone.
+func (m *Member) Start(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.runningLocked() {
+		return nil
+	}
+	server, err := testserver.Start(ctx, m.binary, m.dir, m.options)
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", m.Name, err)
+	}
+	m.server, m.paused, m.options.DataDir = server, false, server.DataDir
+	return nil
+}
+
+func (m *Member) runningLocked() bool {
+	if m.server == nil {
+		return false
+	}
+	select {
+	case <-m.server.Exited():
+		return false
+	default:
+		return true
+	}
+}
+
+// Running says whether the process is there, paused or not.
+func (m *Member) Running() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.runningLocked()
+}
+
+// Paused says whether the process is stopped from running.
+func (m *Member) Paused() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.paused && m.runningLocked()
+}
+
+// Kill ends the process as a crash does.
+func (m *Member) Kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.server != nil {
+		m.server.Kill()
+	}
+}
+
+// Stop asks the process to end and waits until it has.
+func (m *Member) Stop(timeout time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.runningLocked() {
+		return nil
+	}
+	if m.paused {
+		return errors.New("a paused process cannot be stopped")
+	}
+	return m.server.Stop(timeout)
+}
+
+// Pause stops the process from running without ending it; Resume has it go on.
+func (m *Member) Pause() error { return m.signal(syscall.SIGSTOP, true) }
+
+// Resume has a paused process go on.
+func (m *Member) Resume() error { return m.signal(syscall.SIGCONT, false) }
+
+func (m *Member) signal(signal syscall.Signal, paused bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.runningLocked() {
+		return nil
+	}
+	if err := syscall.Kill(m.server.PID(), signal); err != nil {
+		return fmt.Errorf("sending %s to %s: %w", signal, m.Name, err)
+	}
+	m.paused = paused
+	return nil
+}
+
+// ready says whether the member says that it is ready, within a time.
+func (m *Member) ready(ctx context.Context, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for m.Running() {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+"/readyz", http.NoBody)
+		if err != nil {
+			return false
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK {
+			return true
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return false
+		}
+	}
+	return false
+}
+
+// PID is the process's id, 0 when it does not run.
+func (m *Member) PID() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.runningLocked() {
+		return 0
+	}
+	return m.server.PID()
+}
+
+// Log is the end of what the process wrote.
+func (m *Member) Log() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.server == nil {
+		return ""
+	}
+	return m.server.Log()
+}
+
+// LogFile is where everything that the process wrote is.
+func (m *Member) LogFile() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.server == nil {
+		return ""
+	}
+	return m.server.LogFile()
+}
+
+// Token is the administrator's, as the member's data directory has it.
+func (m *Member) Token() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.server.Token
+}
+
+// freePorts finds addresses on loopback that are free now and that no outgoing
+// connection takes by chance: they are below those that the system gives to them.
+func freePorts(ctx context.Context, n int) ([]string, error) {
+	const lowest, highest = 10_000, 30_000
+	var addresses []string
+	for range 1000 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(highest-lowest)))
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			continue // taken
+		}
+		defer func() { _ = listener.Close() }() // only its address was wanted
+		if addresses = append(addresses, address); len(addresses) == n {
+			return addresses, nil
+		}
+	}
+	return nil, fmt.Errorf("found %d of %d free ports on loopback", len(addresses), n)
+}

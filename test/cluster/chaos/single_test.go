@@ -1,0 +1,82 @@
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/test/cluster/history"
+	"freshet/test/cluster/load"
+	"freshet/test/tally"
+	"freshet/test/testserver"
+)
+
+var binary string
+
+func TestMain(m *testing.M) { testserver.Main(m, &binary) }
+
+// testLog writes lines to a test's log.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(text []byte) (int, error) {
+	l.t.Logf("%s", strings.TrimRight(string(text), "\n"))
+	return len(text), nil
+}
+
+// report fails the test when a promise was broken.
+func report(t *testing.T, r *Result) {
+	t.Helper()
+	var text strings.Builder
+	if err := r.Print(&text); err != nil {
+		t.Error(err)
+	}
+	t.Logf("\n%s", &text)
+	if n := len(r.Violations); n > 0 {
+		t.Errorf("broken promises: got %d, want none; to do it again: FRESHET_SEED=%d", n, r.Seed)
+	}
+}
+
+// TestFaultSingle: a server that is alone keeps every promise to every kind of
+// client while it is killed, paused and restarted.
+func TestFaultSingle(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m, err := newMember(t.Context(), "single", binary, dir, testserver.Options{Stream: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Kill()
+	all := func() []*Member { return []*Member{m} }
+	run := &Run{
+		Members: all(), Load: load.Options{Token: m.Token(), Topics: 3},
+		Faults: []Fault{
+			Kill("kill -9", 100*time.Millisecond, all),
+			Pause("SIGSTOP", time.Second, all),
+			Stop("SIGTERM", 100*time.Millisecond, all),
+			Kill("kill -9", 100*time.Millisecond, all),
+		},
+		Plan: Plan{Seed: seed(t), Quiet: 600 * time.Millisecond}, Log: testLog{t}, Patience: 30 * time.Second,
+		History: filepath.Join(os.TempDir(), "freshet-history-single.jsonl"),
+	}
+	if tally.Long() {
+		run.Plan.Length = time.Minute
+	}
+	result, err := run.Do(t.Context())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, m.Log())
+	}
+	report(t, result)
+	injected := 0
+	for _, n := range result.Faults {
+		injected += n
+	}
+	tally.Fault{
+		Name: "kill -9, SIGSTOP and SIGTERM under every kind of client", Injected: injected, Checked: result.Total(history.OK),
+		Lost: result.Count(history.Lost), Wrong: result.Count(history.Wrong) + result.Count(history.Duplicated), Recovery: result.Gap,
+	}.Record(t)
+}

@@ -1,0 +1,169 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// checkNames: some order of the calls on each name, in which every call takes
+// effect at once at some moment between its beginning and its end, explains all
+// answers.
+func checkNames(r *Report, ops []*Op) {
+	byName := map[string][]porcupine.Operation{}
+	clients := map[string]int{}
+	for _, o := range ops {
+		if o.Outcome == Unknown && o.Kind == Look {
+			continue // says nothing
+		}
+		if _, ok := clients[o.Client]; !ok {
+			clients[o.Client] = len(clients)
+		}
+		end := int64(o.End)
+		if o.Outcome == Unknown {
+			end = math.MaxInt64 // it may take effect at any later time
+		}
+		byName[o.Thing] = append(byName[o.Thing], porcupine.Operation{
+			ClientId: clients[o.Client], Input: o.Kind, Output: o, Call: int64(o.Start), Return: end,
+		})
+	}
+	model := existence.ToModel()
+	for _, name := range sortedKeys(byName) {
+		switch porcupine.CheckOperationsTimeout(model, byName[name], 10*time.Second) {
+		case porcupine.Ok:
+		case porcupine.Unknown:
+			r.add(Wrong, "answers about names can be checked", "%s: %d calls take too long to check", name, len(byName[name]))
+		default:
+			text := ""
+			for _, call := range byName[name] {
+				text += fmt.Sprintf("\n    %v", call.Output)
+			}
+			r.add(Wrong, "some order of the calls explains all answers about a name", "%s:%s", name, text)
+		}
+	}
+}
+
+// existence is a name that something has, or nothing.
+var existence = &porcupine.NondeterministicModel{
+	Init: func() []any { return []any{false} },
+	Step: func(state, input, output any) []any {
+		there, kind, outcome := state.(bool), input.(Kind), output.(*Op).Outcome
+		after := kind == Create
+		switch {
+		case outcome == Unknown:
+			return []any{there, after}
+		case kind == Look && (outcome == OK) == there:
+			return []any{there}
+		case kind == Look:
+			return nil
+		case outcome == Refused && there == after: // already there, already gone
+			return []any{there}
+		case outcome == OK && there != after:
+			return []any{after}
+		}
+		return nil
+	},
+}
+
+// checkSchemas: an id is one schema's for ever, from the moment in which anybody
+// was told of it.
+func checkSchemas(r *Report, ops []*Op) {
+	known := map[string]*Op{} // id: the first answer that has it
+	ids := map[string]string{}
+	for _, o := range ops {
+		if o.Outcome != OK {
+			continue
+		}
+		first := known[o.ID]
+		if first == nil {
+			known[o.ID] = o
+		} else if first.Value != o.Value {
+			r.add(Wrong, "an id is one schema's", "%s, after %s", o, first)
+		}
+		if id, ok := ids[o.Value]; ok && id != o.ID && o.Kind == Register {
+			r.add(Duplicated, "a schema has one id", "%s, which has id %s", o, id)
+		}
+		if o.Kind == Register {
+			ids[o.Value] = o.ID
+		}
+	}
+	for _, o := range ops {
+		if first := known[o.ID]; o.Kind == Read && o.Outcome == Refused && first != nil && o.Start > first.End {
+			r.add(Lost, "a schema that has an id can be read", "%s, after %s", o, first)
+		}
+	}
+}
+
+// checkKeys: a key works from its issue to its revocation, and never afterwards.
+func checkKeys(r *Report, ops []*Op) {
+	issued, revoking, revoked := map[string]*Op{}, map[string]time.Duration{}, map[string]*Op{}
+	for _, o := range ops {
+		switch {
+		case o.Kind == Issue && o.Outcome == OK && issued[o.Thing] == nil:
+			issued[o.Thing] = o
+		case o.Kind == Revoke:
+			if at, ok := revoking[o.Thing]; !ok || o.Start < at {
+				revoking[o.Thing] = o.Start
+			}
+			if o.Outcome == OK && revoked[o.Thing] == nil {
+				revoked[o.Thing] = o
+			}
+		}
+	}
+	for _, o := range ops {
+		if o.Kind != Use {
+			continue
+		}
+		if end := revoked[o.Thing]; o.Outcome == OK && end != nil && o.Start > end.End {
+			r.add(Wrong, "no key works after its revocation has returned", "%s, after %s", o, end)
+		}
+		begin, ending := issued[o.Thing], revoking[o.Thing]
+		if o.Outcome == Refused && begin != nil && o.Start > begin.End && (ending == 0 || o.End < ending) {
+			r.add(Wrong, "a key works until it is revoked", "%s, after %s", o, begin)
+		}
+	}
+}
+
+// checkPositions: a group's position is at least what was committed before it was
+// asked for, and at most what anybody had begun to commit.
+func checkPositions(r *Report, ops []*Op) {
+	commits := map[string][]*Op{}
+	for _, o := range ops {
+		if o.Kind == Commit {
+			commits[o.Thing] = append(commits[o.Thing], o)
+		}
+	}
+	for _, o := range ops {
+		if o.Kind != Position || o.Outcome != OK {
+			continue
+		}
+		lowest, highest := 0, 0
+		for _, c := range commits[o.Thing] {
+			value := number(c.Value)
+			if c.Outcome == OK && c.End < o.Start {
+				lowest = max(lowest, value)
+			}
+			if c.Start < o.End {
+				highest = max(highest, value)
+			}
+		}
+		switch got := number(o.Value); {
+		case got < lowest:
+			r.add(Lost, "a group's position is the one committed last", "%s, and %d was committed before", o, lowest)
+		case got > highest:
+			r.add(Wrong, "a group's position was committed by somebody", "%s, and %d is the highest that was", o, highest)
+		}
+	}
+}
+
+// number reads the value of a position; what is none is -1, below all of them.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}

@@ -1,0 +1,97 @@
+package history
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Class says how bad a violation is, and of what kind.
+type Class string
+
+// Classes of violations.
+const (
+	Lost       Class = "lost"
+	Duplicated Class = "duplicated"
+	Wrong      Class = "wrong"
+)
+
+// Violation is a promise that was broken.
+type Violation struct {
+	Class Class
+	// Rule is the promise in a few words, Text what happened instead.
+	Rule, Text string
+}
+
+// String is the violation in a line.
+func (v Violation) String() string { return fmt.Sprintf("%s (%s): %s", v.Class, v.Rule, v.Text) }
+
+// Report is what a check found.
+type Report struct {
+	// Operations counts by kind and outcome.
+	Operations map[Kind]map[Outcome]int
+	// Redelivered counts deliveries of messages that had been delivered before and
+	// whose acknowledgement had not returned: at least once allows them.
+	Redelivered int
+	// Gap is the longest time in which calls on a topic failed and none succeeded,
+	// GapOf the topic.
+	Gap   time.Duration
+	GapOf string
+	// Violations are in the order in which they were found.
+	Violations []Violation
+}
+
+func (r *Report) add(class Class, rule, format string, args ...any) {
+	r.Violations = append(r.Violations, Violation{class, rule, fmt.Sprintf(format, args...)})
+}
+
+// Count is how many violations are of a class.
+func (r *Report) Count(class Class) int {
+	n := 0
+	for _, v := range r.Violations {
+		if v.Class == class {
+			n++
+		}
+	}
+	return n
+}
+
+// Total counts operations with an outcome; "" is all.
+func (r *Report) Total(outcome Outcome) int {
+	n := 0
+	for _, by := range r.Operations {
+		for o, count := range by {
+			if outcome == "" || o == outcome {
+				n += count
+			}
+		}
+	}
+	return n
+}
+
+// maxShown is how many violations of a rule are printed.
+const maxShown = 5
+
+// Print writes the report for people.
+func (r *Report) Print(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "operations              %d: %d done, %d refused, %d unknown\n", r.Total(""), r.Total(OK), r.Total(Refused), r.Total(Unknown))
+	for _, kind := range slices.Sorted(maps.Keys(r.Operations)) {
+		by := r.Operations[kind]
+		fmt.Fprintf(&b, "  %-22s%d done, %d refused, %d unknown\n", kind, by[OK], by[Refused], by[Unknown])
+	}
+	fmt.Fprintf(&b, "lost                    %d\nduplicated              %d\nwrong                   %d\n", r.Count(Lost), r.Count(Duplicated), r.Count(Wrong))
+	fmt.Fprintf(&b, "delivered again         %d (allowed)\n", r.Redelivered)
+	fmt.Fprintf(&b, "longest without owner   %s %s\n", r.Gap.Round(10*time.Millisecond), r.GapOf)
+	shown := map[string]int{}
+	for _, v := range r.Violations {
+		if shown[v.Rule]++; shown[v.Rule] <= maxShown {
+			fmt.Fprintln(&b, v)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,127 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/test/cluster/history"
+)
+
+// Finish ends the writers, waits until every acknowledged message was seen, at most
+// as long as patience, ends the readers, and looks at everything that was made or
+// may have been: at every member, and whether it is whole. All faults have to be
+// over.
+func (l *Load) Finish(ctx context.Context, patience time.Duration) {
+	l.stopWriting()
+	deadline := time.Now().Add(patience)
+	done := make(chan struct{})
+	go func() { l.writing.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	case <-ctx.Done():
+	}
+	for l.outstanding() > 0 && time.Now().Before(deadline) && ctx.Err() == nil {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	l.stopReading()
+	l.reading.Wait()
+	l.writing.Wait()
+	w := &worker{Load: l, name: "finish", rand: rand.New(rand.NewPCG(l.o.Seed, 0))}
+	for _, id := range sorted(l.ids) {
+		if number, err := strconv.Atoi(id); err == nil {
+			w.insist(ctx, func() history.Outcome { return w.readSchema(ctx, w.any(), number) })
+		}
+	}
+	for _, thing := range sorted(l.made) {
+		w.finish(ctx, thing)
+	}
+}
+
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// insist makes a call until its outcome is known, at most ten times.
+func (w *worker) insist(ctx context.Context, call func() history.Outcome) history.Outcome {
+	outcome := call()
+	for range 10 {
+		if outcome != history.Unknown || !w.pause(ctx) {
+			break
+		}
+		outcome = call()
+	}
+	return outcome
+}
+
+// finish looks for a thing at every member. A topic that is there can be used and
+// removed, one that is not can be made; an account that is there has credentials.
+func (w *worker) finish(ctx context.Context, thing string) {
+	var there bool
+	for _, m := range w.members {
+		outcome := w.insist(ctx, func() history.Outcome {
+			start := w.recorder.Now()
+			var op history.Op
+			if name, ok := strings.CutPrefix(thing, topicThing); ok {
+				op = w.lookTopic(ctx, m, name)
+			} else {
+				op = w.lookAccount(ctx, m, strings.TrimPrefix(thing, accountThing))
+			}
+			w.recorder.Add(start, op)
+			return op.Outcome
+		})
+		there = outcome == history.OK
+	}
+	start := w.recorder.Now()
+	err := w.whole(ctx, thing, there)
+	op := history.Op{Kind: history.Finish, Client: w.name, Thing: thing, Outcome: history.OK}
+	if err != nil {
+		op.Outcome, op.Note = history.Refused, err.Error()
+	}
+	w.recorder.Add(start, op)
+}
+
+// whole says what is wrong with a thing.
+func (w *worker) whole(ctx context.Context, thing string, there bool) error {
+	m := w.any()
+	if name, ok := strings.CutPrefix(thing, accountThing); ok {
+		if !there {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		ref := resources.Ref{Kind: resources.ServiceAccounts, Organization: organization, Name: name}
+		_, err := m.resources.Wait(ctx, ref, func(o resources.Object) (bool, error) {
+			return o.Condition("Ready").Status == "True", nil
+		})
+		return err
+	}
+	topic := m.client.Topic(strings.TrimPrefix(thing, topicThing))
+	if !there {
+		if err := topic.Create(ctx, client.TopicOptions{}); err != nil {
+			return fmt.Errorf("making what is not there: %w", err)
+		}
+	}
+	if _, err := topic.Produce(ctx, client.Message{Value: []byte("x")}); err != nil {
+		return fmt.Errorf("producing to what is there: %w", err)
+	}
+	if err := topic.Delete(ctx, true); err != nil {
+		return fmt.Errorf("deleting what is there: %w", err)
+	}
+	return nil
+}
