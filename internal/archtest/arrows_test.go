@@ -161,7 +161,7 @@ var rules = []rule{
 	},
 	{[]string{"internal/cli/servercmd"}, []string{"api/...", "internal/backup", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/control", "internal/errs", "internal/identity", "internal/version"}, commandLine},
 	{[]string{"internal/cli/clustercmd"}, []string{"client/...", "internal/cli/command", "internal/cli/hint", "internal/cli/output", "internal/config", "internal/errs", "internal/identity", "internal/members/bundle"}, commandLine},
-	{[]string{"internal/cli/doctorcmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/output", "internal/config", "internal/version"}, join(kube, engines)},
+	{[]string{"internal/cli/doctorcmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/output", "internal/config", "internal/members/bundle", "internal/version"}, join(kube, engines)},
 	{[]string{"internal/cli/opscmd"}, []string{"client/...", "internal/cli/command", "internal/cli/contexts", "internal/cli/hint", "internal/cli/output"}, join(kube, engines)},
 	{[]string{"internal/cli/generatecmd"}, []string{"internal/cli/command"}, join(kube, engines)},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
@@ -183,7 +183,7 @@ var exclusive = []struct {
 	library string
 	holders []string
 }{
-	{"net/http", []string{"internal/engine/replicated", 
+	{"net/http", []string{"internal/engine/replicated",
 		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/systemapi/...", "internal/resources/...",
 		"internal/telemetry", "internal/members", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},

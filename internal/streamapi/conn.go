@@ -353,7 +353,11 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 
 // encode makes the frame of a response.
 func encode(a *answer, response kmsg.Response) []byte {
-	out := make([]byte, 4, 256)
+	room := 256
+	if a.reserved != nil { // about what it holds
+		room += int(a.reserved.bytes) + int(a.reserved.bytes>>6)
+	}
+	out := make([]byte, 4, room)
 	out = binary.BigEndian.AppendUint32(out, uint32(a.correlation)) //nolint:gosec // the wire's numbers are signed
 	if a.flexible {
 		out = append(out, 0) // no tags

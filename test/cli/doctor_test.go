@@ -62,6 +62,20 @@ func free(t *testing.T) string {
 	return listener.Addr().String()
 }
 
+// group makes the first of three members, where the other two do not run.
+func group() func(patient) string {
+	return func(p patient) string {
+		p.Helper()
+		args := ""
+		for _, name := range []string{"a", "b", "c"} {
+			args += fmt.Sprintf(" %s=%s,%s,%s", name, free(p.T), free(p.T), free(p.T))
+		}
+		p.file("a.yaml", "dataDir: a-data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
+		p.do("freshet cluster init --base-url http://127.0.0.1:8080 --output group" + args + "\nfreshet cluster join group/a.bundle --config a.yaml")
+		return "--config a.yaml"
+	}
+}
+
 // TestDoctor seeds each fault for real and wants the line about it, with what to do
 // next, and a failed exit.
 func TestDoctor(t *testing.T) {
@@ -126,6 +140,13 @@ func TestDoctor(t *testing.T) {
 			p.file("etcd.yaml", fmt.Sprintf("dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\netcd: {endpoints: ['http://%s'], singleReplica: true}\n", free(p.T)))
 			return "--config etcd.yaml"
 		}, `^FAIL  etcd .*connection refused\. Start etcd, or correct etcd.endpoints`, false},
+		"NATS":             {group(), `^FAIL  member b .*\(the log of messages, NATS\) does not answer: .*connection refused\. Start the server b, .*members\.list\[1\]\.log`, false},
+		"etcd of a member": {group(), `^FAIL  member c .*\(the store of resources, etcd\) does not answer: .*connection refused\. Start the server c, `, false},
+		"no bundle": {func(p patient) string {
+			args := group()(p)
+			p.do("rm -r a-data/members")
+			return args
+		}, `^FAIL  members .*has no certificate of member a\. .*freshet cluster join BUNDLE`, false},
 		"missing role": {func(p patient) string {
 			p.do(`freshet org create doctor-role
 				freshet sa create nobody -n doctor-role --out nobody.json`)

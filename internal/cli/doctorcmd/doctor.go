@@ -1,6 +1,6 @@
 // Package doctorcmd has the command that finds out why a server or a connection
 // does not work. It looks at the machine of a server (configuration, data directory,
-// disk, addresses, etcd) when that is this one, and asks the server what any client
+// disk, addresses, etcd, the other members) when that is this one, and asks the server what any client
 // may ask. It changes nothing.
 package doctorcmd
 
@@ -76,9 +76,10 @@ func newDoctor(env *command.Env, formats Formats) *cobra.Command {
 warn or FAIL, and what to do next. Nothing is changed.
 
 On the machine of a server it looks at the configuration, the data directory (format,
-permissions, lock), the disk, the addresses and etcd. Of any server it checks the
-certificate, the clock, the health, the version, your token, your roles, and each
-surface: resources, messages, schemas, the stream protocol, the console.
+permissions, lock), the disk, the addresses, etcd, and the other members of a group with
+their etcd and log (NATS). Of any server it checks the certificate, the clock, the health,
+the version, your token, your roles, and each surface: resources, messages, schemas, the
+stream protocol, the console.
 
 The exit code is 0 when nothing failed, and 1 otherwise.`,
 		Example: `  # the server of ./freshet-data, or that of the current context

@@ -30,6 +30,7 @@ func (d *doctor) machine(ctx context.Context) bool {
 	}
 	d.disk()
 	d.etcd(ctx)
+	d.members(ctx)
 	d.addresses(ctx)
 	if !d.listen {
 		d.warned("server", "no server runs on "+d.config.DataDir, "Start it with 'freshet serve'.")
@@ -241,7 +242,12 @@ func healthy(ctx context.Context, asker *http.Client, endpoint string) error {
 // addresses checks that the server has its listeners, or could have them.
 func (d *doctor) addresses(ctx context.Context) {
 	c := d.config
+	own, place := c.Members.Own()
+	setting := fmt.Sprintf("members.list[%d].", place)
 	for _, l := range []struct{ name, setting, address string }{
+		{"internal", setting + "internal", own.Internal},
+		{"etcd", setting + "etcd", own.Etcd},
+		{"log", setting + "log", own.Log},
 		{"http", "http", c.HTTP},
 		{"https", "https", c.HTTPS},
 		{"ops", "ops", c.Ops},

@@ -91,14 +91,20 @@ func (s *Shard) term(ctx context.Context) error {
 
 // fit sees to it that the store can follow the log.
 func (s *Shard) fit(ctx context.Context, f *follower) error {
-	deadline := time.Now().Add(lostPatience)
+	deadline, fetched := time.Now().Add(lostPatience), 0
 	for {
 		err := f.st.fits(ctx, f.at)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
+		case errors.Is(err, errBehind) && fetched == fetchTries:
+			return err
 		case errors.Is(err, errBehind):
-			return s.bootstrap(ctx, f)
+			fetched++
+			if err := s.bootstrap(ctx, f); err != nil {
+				return err
+			}
+			continue
 		case errors.Is(err, engine.ErrLogLost) && time.Now().After(deadline):
 			return err
 		case !errors.Is(err, engine.ErrLogLost):
@@ -205,7 +211,8 @@ func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 			return nil, err
 		}
 		// A batch whose end is missing will never have one.
-		at := mark{log: f.st.id, position: f.seq, epoch: f.at.epoch, sum: f.sum}
+		at := f.last
+		at.position = f.seq
 		w, err := newWriter(f.st, at, s.instance, s.o.Live, s.o.LogBytes)
 		if err != nil {
 			return nil, err

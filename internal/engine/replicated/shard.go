@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,8 @@ type Shard struct {
 	storeMu sync.RWMutex
 	store   *pebble.Store // nil when it is closed
 
+	checkpoints checkpoints
+
 	mu      sync.Mutex // guards what follows; a leaf
 	role    Role
 	err     error
@@ -59,6 +62,9 @@ type Shard struct {
 // the background; Status says when it cannot.
 func Open(ctx context.Context, o Options) (*Shard, error) {
 	o = o.withDefaults()
+	if err := os.RemoveAll(o.Dir + "-checkpoints"); err != nil { // of an earlier process
+		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
+	}
 	store, err := pebble.OpenStore(o.Dir, o.Store)
 	if err != nil {
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
@@ -238,6 +244,9 @@ func (s *Shard) Checkpoint(ctx context.Context, dir string) error {
 func (s *Shard) Close() error {
 	s.cancel()
 	s.wg.Wait()
+	if err := s.checkpoints.sweep(0); err != nil {
+		s.log.Warn("checkpoints for other members were left behind", "error", err)
+	}
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()
 	if s.store == nil {

@@ -3,6 +3,7 @@ package replicated
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -68,7 +69,7 @@ func (u *upkeeper) look(ctx context.Context, st *stream, w *writer) error {
 	if w != nil {
 		s.applied.Store(max(s.applied.Load(), at.position))
 	}
-	if err := u.flush(at); err != nil {
+	if err := errors.Join(u.flush(at), s.checkpoints.sweep(unusedFor)); err != nil {
 		return err
 	}
 	s.mu.Lock()

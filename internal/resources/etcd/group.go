@@ -10,9 +10,11 @@ import (
 	"syscall"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	serrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"freshet/internal/errs"
@@ -70,8 +72,12 @@ func (g *Group) configure(cfg *embed.Config) {
 	}
 	cfg.PeerTLSInfo = transport.TLSInfo{
 		CertFile: g.CertFile, KeyFile: g.KeyFile, TrustedCAFile: g.CAFile, ClientCertAuth: true,
-		// Who has a certificate of the authority is a member, wherever it comes from.
+		// Who has a certificate of the authority that names a member is one, wherever it
+		// comes from.
 		SkipClientSANVerify: true,
+	}
+	for _, p := range g.Peers {
+		cfg.PeerTLSInfo.AllowedCNs = append(cfg.PeerTLSInfo.AllowedCNs, p.Name)
 	}
 	cfg.TickMs, cfg.ElectionMs = groupTick, groupElection
 }
@@ -181,8 +187,20 @@ func Replace(ctx context.Context, client *clientv3.Client, lost Peer) error {
 			}
 		}
 	}
-	if _, err := client.MemberAdd(ctx, []string{at}); err != nil {
-		return fmt.Errorf("adding the new member %s to etcd: %w", lost.Name, err)
+	// etcd wants the others to have been connected for some seconds.
+	for {
+		_, err := client.MemberAdd(ctx, []string{at})
+		if err == nil {
+			return nil
+		}
+		// To who is in its own process etcd says it in another way.
+		again := errors.Is(err, rpctypes.ErrUnhealthy) || errors.Is(err, serrors.ErrUnhealthy)
+		if !again || ctx.Err() != nil {
+			return fmt.Errorf("adding the new member %s to etcd: %w", lost.Name, err)
+		}
+		select {
+		case <-time.After(joinAgain):
+		case <-ctx.Done():
+		}
 	}
-	return nil
 }

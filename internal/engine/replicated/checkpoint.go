@@ -1,0 +1,223 @@
+package replicated
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// freshFor is how long a checkpoint is given to whoever asks for one.
+	freshFor = time.Minute
+	// unusedFor is how long a checkpoint is kept after somebody read from it.
+	unusedFor = 2 * time.Minute
+)
+
+// listing is what a checkpoint consists of.
+type listing struct {
+	ID    string     `json:"id"`
+	Files []fileInfo `json:"files"`
+}
+
+// fileInfo is a file of a checkpoint.
+type fileInfo struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+	Sum  string `json:"sum"` // CRC-32C in hexadecimal digits
+}
+
+// checkpoints are those that other members are fetching. They lie beside the store
+// and are links to its tables.
+type checkpoints struct {
+	making sync.Mutex // one is made at a time
+
+	mu  sync.Mutex // guards what follows; a leaf
+	all map[string]*served
+}
+
+type served struct {
+	listing
+	dir  string
+	made time.Time
+	used time.Time
+	open int // readers
+}
+
+func (s *Shard) checkpointDir() string { return s.o.Dir + "-checkpoints" }
+
+// Handler serves checkpoints of shards to other members. It is mounted at the base
+// that Options.Peer names, where only members get in.
+func Handler(find func(cluster string, number int) *Shard) http.Handler {
+	mux := http.NewServeMux()
+	shard := func(w http.ResponseWriter, r *http.Request) *Shard {
+		number, err := strconv.Atoi(r.PathValue("number"))
+		if err == nil {
+			if s := find(r.PathValue("cluster"), number); s != nil {
+				return s
+			}
+		}
+		http.Error(w, "this member has no copy of the shard", http.StatusNotFound)
+		return nil
+	}
+	mux.HandleFunc("GET /{cluster}/{number}/checkpoint", func(w http.ResponseWriter, r *http.Request) {
+		s := shard(w, r)
+		if s == nil {
+			return
+		}
+		list, err := s.offer(r.Context())
+		if err != nil {
+			s.log.Warn("checkpoint for another member failed", "error", err)
+			http.Error(w, "checkpoint could not be made; the log of this member says why", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(list) // who asked asks again
+	})
+	mux.HandleFunc("GET /{cluster}/{number}/checkpoint/{id}/{file}", func(w http.ResponseWriter, r *http.Request) {
+		if s := shard(w, r); s != nil {
+			s.serveFile(w, r)
+		}
+	})
+	return mux
+}
+
+// offer returns a checkpoint that is fresh enough, or makes one.
+func (s *Shard) offer(ctx context.Context) (listing, error) {
+	c := &s.checkpoints
+	c.making.Lock()
+	defer c.making.Unlock()
+	c.mu.Lock()
+	for _, v := range c.all {
+		if time.Since(v.made) < freshFor {
+			v.used = time.Now()
+			c.mu.Unlock()
+			return v.listing, nil
+		}
+	}
+	c.mu.Unlock()
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	v := &served{listing: listing{ID: hex.EncodeToString(random[:])}, made: time.Now()}
+	v.dir = filepath.Join(s.checkpointDir(), v.ID)
+	if err := os.MkdirAll(s.checkpointDir(), 0o700); err != nil {
+		return listing{}, err
+	}
+	if err := s.Checkpoint(ctx, v.dir); err != nil {
+		return listing{}, err
+	}
+	var err error
+	if v.Files, err = listFiles(ctx, v.dir); err != nil {
+		return listing{}, errors.Join(err, os.RemoveAll(v.dir))
+	}
+	v.used = time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = make(map[string]*served)
+	}
+	c.all[v.ID] = v
+	return v.listing, nil
+}
+
+func listFiles(ctx context.Context, dir string) ([]fileInfo, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []fileInfo
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		size, sum, err := sumFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, fileInfo{Name: e.Name(), Size: size, Sum: sum})
+	}
+	return files, nil
+}
+
+func newSum() hash.Hash32 { return crc32.New(castagnoli) }
+
+// sumFile returns the size and the checksum of a file.
+func sumFile(path string) (int64, string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, "", err
+	}
+	sum := newSum()
+	n, err := io.Copy(sum, f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, "", err
+	}
+	return n, hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// serveFile serves a file of a checkpoint, or a part of it.
+func (s *Shard) serveFile(w http.ResponseWriter, r *http.Request) {
+	c := &s.checkpoints
+	c.mu.Lock()
+	v := c.all[r.PathValue("id")]
+	known := false
+	if v != nil {
+		for _, f := range v.Files {
+			known = known || f.Name == r.PathValue("file")
+		}
+	}
+	if known {
+		v.open++
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			v.open--
+			v.used = time.Now()
+		}()
+	}
+	c.mu.Unlock()
+	if !known {
+		http.Error(w, "checkpoint or file does not exist any more; ask for a new checkpoint", http.StatusNotFound)
+		return
+	}
+	f, err := os.Open(filepath.Join(v.dir, r.PathValue("file")))
+	if err != nil {
+		http.Error(w, "file of the checkpoint cannot be read", http.StatusServiceUnavailable)
+		return
+	}
+	defer f.Close()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	http.ServeContent(w, r, "", time.Time{}, f)
+}
+
+// sweep removes checkpoints that nobody fetches any more.
+func (c *checkpoints) sweep(after time.Duration) error {
+	c.mu.Lock()
+	var old []string
+	for id, v := range c.all {
+		if v.open == 0 && time.Since(v.used) >= after {
+			old = append(old, v.dir)
+			delete(c.all, id)
+		}
+	}
+	c.mu.Unlock()
+	var err error
+	for _, dir := range old {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if err != nil {
+		return fmt.Errorf("removing a checkpoint: %w", err)
+	}
+	return nil
+}
