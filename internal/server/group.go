@@ -163,7 +163,7 @@ func (s *server) openMembers(ctx context.Context) (err error) {
 	text := "its lease in the group"
 	s.waits.Store(&text)
 	s.group.members, err = members.Open(ctx, members.Options{
-		Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix + "/members", Log: s.log, CatchUp: s.catchUp,
+		Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix + "/members", Log: s.log, CatchUp: s.catchUp, Reach: s.reach,
 		Self: members.Record{
 			Name: own.Name, Node: place + 1, Internal: own.Internal,
 			HTTP: open(s.cfg.HTTP), HTTPS: open(s.cfg.HTTPS), Stream: advertised(s.cfg.Stream.Plain, s.cfg.Stream.Advertised), StreamTLS: advertised(s.cfg.Stream.TLS, s.cfg.Stream.AdvertisedTLS),
@@ -237,6 +237,7 @@ func (s *server) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.metrics.Registry().MustRegister(s.group.log)
 	s.closers = append(s.closers, func() error { s.group.log.Close(); return nil })
 	text := "a majority of its group: the log of messages has no leader yet"
 	s.waits.Store(&text)

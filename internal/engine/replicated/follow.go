@@ -26,9 +26,9 @@ const (
 type follower struct {
 	st    *stream
 	store *pebble.Store
+	seq   uint64   // last message looked at
 	at    mark     // of the store
-	seq   uint64   // last message taken
-	sum   uint32   // of the log up to it
+	last  mark     // of the last message that counts; ahead of at within a batch
 	parts [][]byte // of a batch that is not complete yet
 
 	end     *atomic.Uint64 // last sequence of the log that was heard of
@@ -45,7 +45,7 @@ func (f *follower) resume() error {
 	if f.at, err = decodeMark(stored); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrCorrupt, err)
 	}
-	f.seq, f.sum, f.parts = f.at.position, f.at.sum, nil
+	f.seq, f.last, f.parts = f.at.position, f.at, nil
 	f.applied.Store(f.at.position)
 	return nil
 }
@@ -55,17 +55,20 @@ func (f *follower) take(r record) error {
 	if r.seq != f.seq+1 {
 		return fmt.Errorf("%w: message %d comes after message %d", errBehind, r.seq, f.seq)
 	}
-	sum := r.sumAfter(f.sum)
+	f.seq = r.seq
+	if !r.continues(f.last) {
+		f.applied.Store(r.seq)
+		return nil // void
+	}
+	sum := r.sumAfter(f.last.sum)
 	switch {
 	case sum != r.sum:
 		return fmt.Errorf("%w: message %d of the log does not continue what the store has, or is damaged", engine.ErrLogLost, r.seq)
 	case r.begins() && r.log != f.st.id.String():
 		return fmt.Errorf("%w: message %d is of log %s, the shard's log is %s", engine.ErrLogLost, r.seq, r.log, f.st.id)
-	case r.epoch < f.at.epoch, r.epoch > f.at.epoch && !r.begins():
-		return fmt.Errorf("%w: message %d is of epoch %d in epoch %d", engine.ErrLogLost, r.seq, r.epoch, f.at.epoch)
 	}
-	f.seq, f.sum = r.seq, sum
-	at := mark{log: f.st.id, position: r.seq, epoch: r.epoch, sum: sum}
+	at := mark{log: f.st.id, position: r.seq, epoch: r.epoch, index: r.index, sum: sum}
+	f.last = at
 	if r.begins() {
 		f.parts = nil // of an owner that did not come to the end
 		return f.apply(nil, at)

@@ -306,7 +306,7 @@ func (m *member) fence() {
 		if err != nil {
 			continue
 		}
-		rival, err := newWriter(st, mark{log: st.id, position: last.seq, epoch: last.epoch, sum: last.sum}, "rival", func() bool { return true }, 1<<30)
+		rival, err := newWriter(st, mark{log: st.id, position: last.seq, epoch: last.epoch, index: last.index, sum: last.sum}, "rival", func() bool { return true }, 1<<30)
 		if err != nil {
 			return
 		}

@@ -16,6 +16,7 @@ import (
 const (
 	headEpoch = "Freshet-Epoch"
 	headOwner = "Freshet-Owner" // member and instance that wrote it
+	headIndex = "Freshet-Index" // place in the epoch; 0 is the epoch record
 	headSum   = "Freshet-Sum"   // checksum of the log up to and with the message
 	headPart  = "Freshet-Part"  // "2/3" of a batch that takes several messages
 	headLog   = "Freshet-Log"   // identity of the log; only on epoch records
@@ -39,15 +40,17 @@ type mark struct {
 	log      identity
 	position uint64 // sequence of the last message applied
 	epoch    uint64
+	index    uint64 // in the epoch
 	sum      uint32
 }
 
-const markLen = len(identity{}) + 8 + 8 + 4
+const markLen = len(identity{}) + 8 + 8 + 8 + 4
 
 func (m mark) encode() []byte {
 	b := append(make([]byte, 0, markLen), m.log[:]...)
 	b = binary.BigEndian.AppendUint64(b, m.position)
 	b = binary.BigEndian.AppendUint64(b, m.epoch)
+	b = binary.BigEndian.AppendUint64(b, m.index)
 	return binary.BigEndian.AppendUint32(b, m.sum)
 }
 
@@ -61,14 +64,22 @@ func decodeMark(b []byte) (m mark, err error) {
 	n := copy(m.log[:], b)
 	m.position = binary.BigEndian.Uint64(b[n:])
 	m.epoch = binary.BigEndian.Uint64(b[n+8:])
-	m.sum = binary.BigEndian.Uint32(b[n+16:])
+	m.index = binary.BigEndian.Uint64(b[n+16:])
+	m.sum = binary.BigEndian.Uint32(b[n+24:])
 	return m, nil
 }
 
 // record is a message of the log.
+//
+// A message is taken on the condition of the sequence of the one before it. Of an owner that has
+// many in flight, the first may be refused because a new owner was faster, and a
+// later one be taken, since the number is right again. So the number does not make a
+// message valid: it counts only when it has the next index of the newest epoch.
+// Everything else in the log is void, for everybody; nobody was told that it is there.
 type record struct {
-	seq         uint64
+	seq         uint64 // in the stream
 	epoch       uint64
+	index       uint64
 	owner       string
 	sum         uint32
 	part, parts int    // from 1
@@ -84,7 +95,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // sumAfter is the checksum of the log with the record, when it was before without.
 func (r *record) sumAfter(before uint32) uint32 {
 	var head [8 + 8 + 4 + 4]byte
-	binary.BigEndian.PutUint64(head[:], r.seq)
+	binary.BigEndian.PutUint64(head[:], r.index)
 	binary.BigEndian.PutUint64(head[8:], r.epoch)
 	binary.BigEndian.PutUint32(head[16:], uint32(r.part))
 	binary.BigEndian.PutUint32(head[20:], uint32(r.parts))
@@ -93,11 +104,20 @@ func (r *record) sumAfter(before uint32) uint32 {
 	return crc32.Update(sum, castagnoli, r.data)
 }
 
+// continues says whether the record is the next that counts after a mark.
+func (r *record) continues(m mark) bool {
+	if r.begins() {
+		return r.epoch > m.epoch
+	}
+	return r.epoch == m.epoch && r.index == m.index+1
+}
+
 // message is the record as it is published, if the log ends right before it.
 func (r *record) message(subject, reply string) *nats.Msg {
 	h := nats.Header{
 		nats.ExpectedLastSeqHdr: {strconv.FormatUint(r.seq-1, 10)},
 		headEpoch:               {strconv.FormatUint(r.epoch, 10)},
+		headIndex:               {strconv.FormatUint(r.index, 10)},
 		headOwner:               {r.owner},
 		headSum:                 {strconv.FormatUint(uint64(r.sum), 16)},
 	}
@@ -117,6 +137,9 @@ func parseRecord(seq uint64, h nats.Header, data []byte) (r record, err error) {
 	r = record{seq: seq, owner: h.Get(headOwner), log: h.Get(headLog), part: 1, parts: 1, data: data}
 	if r.epoch, err = strconv.ParseUint(h.Get(headEpoch), 10, 64); err != nil {
 		return r, fmt.Errorf("%w: message %d has the epoch %q", errForeign, seq, h.Get(headEpoch))
+	}
+	if r.index, err = strconv.ParseUint(h.Get(headIndex), 10, 64); err != nil {
+		return r, fmt.Errorf("%w: message %d has the index %q", errForeign, seq, h.Get(headIndex))
 	}
 	sum, err := strconv.ParseUint(h.Get(headSum), 16, 32)
 	if err != nil {

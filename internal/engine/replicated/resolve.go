@@ -10,11 +10,12 @@ import (
 // resolve finds out what became of the entries that were sent, after one of them had
 // no answer, or another than that it is in the log. Meanwhile nothing new is sent.
 //
-// An entry is in the log when the log has a message of this ownership at its
-// sequence, since the owner has never given that sequence to another. When the log
-// has somebody else's there, the ownership is over. When it has none, the entry is
-// sent again, on the same condition as before: if the first attempt arrives in spite
-// of all, one of the two is refused.
+// It reads the log on from the last message that it knows. An entry is in the log
+// when it is the next of this epoch that is found. Messages of older epochs that
+// slipped in, and own ones that did so without those before them, are void (record).
+// A newer epoch means that the ownership is over. At the end of the log, the first
+// entry that is missing is sent again, on the condition that this still is the end:
+// if an earlier attempt arrives in spite of all, one of the two is refused or void.
 func (w *writer) resolve() error {
 	ctx, cancel := context.WithTimeout(context.Background(), resolvePatience)
 	defer cancel()
@@ -28,24 +29,19 @@ func (w *writer) resolve() error {
 		if e == nil {
 			return nil
 		}
-		in, err := w.resolveOne(ctx, e)
+		moved, err := w.resolveOne(ctx, e)
 		if errors.Is(err, errRival) {
 			return err
 		}
-		if in {
-			w.finish(e)
+		if moved {
+			pause = 10 * time.Millisecond
 			continue
 		}
 		if err != nil {
 			last = err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("log did not say within %s what became of message %d: %w", resolvePatience, e.seq, errors.Join(last, ctx.Err()))
-		}
-		select {
-		case <-w.lost:
-			return errRival
-		default:
+			return fmt.Errorf("log did not say within %s what became of the message after %d: %w", resolvePatience, w.known, errors.Join(last, ctx.Err()))
 		}
 		w.pause(ctx, pause)
 		pause = min(2*pause, 200*time.Millisecond)
@@ -61,38 +57,48 @@ func (w *writer) firstSent() *entry {
 		return w.queue[0]
 	}
 	w.resolving = false
+	w.next = w.known + 1
 	for _, e := range w.queue {
 		w.sendLocked(e)
 	}
 	return nil
 }
 
-// resolveOne says whether an entry is in the log.
-func (w *writer) resolveOne(ctx context.Context, e *entry) (in bool, err error) {
-	r, err := w.st.read(ctx, e.seq)
+// resolveOne looks at the next message of the log, or sends the entry when there is
+// none. It says whether it got any further.
+func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err error) {
+	r, err := w.st.read(ctx, w.known+1)
 	switch {
-	case err == nil && r.epoch == e.epoch && r.owner == e.owner && r.sum == e.sum:
+	case err == nil && r.epoch == e.epoch && r.owner == e.owner && r.index == e.index:
+		w.finish(e, r.seq)
 		return true, nil
+	case err == nil && (r.epoch >= e.epoch && r.owner != e.owner || e.begins()):
+		return false, fmt.Errorf("%w: message %d is of epoch %d and owner %s", errRival, r.seq, r.epoch, r.owner)
 	case err == nil:
-		return false, fmt.Errorf("%w: message %d is of epoch %d and owner %s", errRival, e.seq, r.epoch, r.owner)
+		w.mu.Lock()
+		w.known = r.seq // void
+		w.mu.Unlock()
+		return true, nil
 	case !errors.Is(err, errNoMessage):
 		return false, err
 	}
 	select { // an answer to an earlier attempt says nothing of this one
-	case a := <-e.answer:
-		if a.err == nil && a.seq == e.seq {
-			return true, nil
-		}
+	case <-e.answer:
 	default:
 	}
 	w.mu.Lock()
+	w.next = w.known + 1
 	w.sendLocked(e)
 	w.mu.Unlock()
 	timer := time.NewTimer(ackTimeout)
 	defer timer.Stop()
 	select {
 	case a := <-e.answer:
-		return a.err == nil && a.seq == e.seq, a.err
+		if a.err == nil && a.seq == w.known+1 {
+			w.finish(e, a.seq)
+			return true, nil
+		}
+		return false, a.err
 	case <-timer.C:
 		return false, errors.New("log did not answer")
 	case <-w.lost:

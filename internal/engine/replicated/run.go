@@ -211,7 +211,8 @@ func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 			return nil, err
 		}
 		// A batch whose end is missing will never have one.
-		at := mark{log: f.st.id, position: f.seq, epoch: f.at.epoch, sum: f.sum}
+		at := f.last
+		at.position = f.seq
 		w, err := newWriter(f.st, at, s.instance, s.o.Live, s.o.LogBytes)
 		if err != nil {
 			return nil, err

@@ -149,7 +149,7 @@ func (st *stream) fits(ctx context.Context, m mark) error {
 	if err != nil {
 		return err
 	}
-	if r.sum != m.sum || r.epoch != m.epoch {
+	if r.sum != m.sum || r.epoch != m.epoch || r.index != m.index {
 		return fmt.Errorf("%w: message %d of the log is not the one that the store has applied", engine.ErrLogLost, m.position)
 	}
 	return nil

@@ -43,7 +43,9 @@ type writer struct {
 	appended atomic.Int64 // bytes, ever
 
 	mu        sync.Mutex
-	end       mark     // of the last entry
+	end       mark     // of the last entry, but for its position
+	known     uint64   // last message of the log whose content is known
+	next      uint64   // sequence for the next message that is sent
 	queue     []*entry // not known to be in the log, in order
 	resolving bool     // nothing is sent but by resolve
 	err       error
@@ -55,11 +57,12 @@ type writer struct {
 
 var _ pebble.Log = (*writer)(nil)
 
-// entry is a record on its way into the log.
+// entry is a record on its way into the log. Its sequence is that of the last attempt
+// to send it; guarded, like sent, by writer.mu.
 type entry struct {
 	record
-	after  mark
-	sent   bool // guarded by writer.mu
+	after  mark // its position is known when it is done
+	sent   bool
 	answer chan answer
 	done   chan struct{} // closed when it is in the log
 }
@@ -74,6 +77,7 @@ func newWriter(st *stream, at mark, owner string, live func() bool, bound int64)
 	conn := st.js.Conn()
 	w := &writer{
 		st: st, conn: conn, epoch: at.epoch + 1, owner: owner, live: live, end: at, bound: bound,
+		known: at.position, next: at.position + 1,
 		part:   min(maxPart, int(conn.MaxPayload())-4096),
 		inbox:  conn.NewInbox(),
 		wakeup: make(chan struct{}, 1), lost: make(chan struct{}), ended: make(chan struct{}),
@@ -91,7 +95,7 @@ func newWriter(st *stream, at mark, owner string, live func() bool, bound int64)
 // begin appends the epoch record: from then on no older owner can append.
 func (w *writer) begin() (mark, error) {
 	w.mu.Lock()
-	e := w.enqueueLocked(record{log: w.st.id.String()})
+	e := w.enqueueLocked(record{log: w.st.id.String(), part: 1, parts: 1})
 	w.mu.Unlock()
 	return (&place{w, e}).wait()
 }
@@ -113,12 +117,12 @@ func (w *writer) Append(batch []byte) pebble.Place {
 
 // enqueueLocked gives a record its place behind all others and sends it.
 func (w *writer) enqueueLocked(r record) *entry {
-	r.seq, r.epoch, r.owner = w.end.position+1, w.epoch, w.owner
-	if r.parts == 0 {
-		r.part, r.parts = 1, 1
+	r.epoch, r.owner = w.epoch, w.owner
+	if !r.begins() {
+		r.index = w.end.index + 1
 	}
 	r.sum = r.sumAfter(w.end.sum)
-	w.end.position, w.end.epoch, w.end.sum = r.seq, r.epoch, r.sum
+	w.end.epoch, w.end.index, w.end.sum = r.epoch, r.index, r.sum
 	e := &entry{record: r, after: w.end, answer: make(chan answer, 1), done: make(chan struct{})}
 	if w.err != nil {
 		return e
@@ -136,8 +140,9 @@ func (w *writer) enqueueLocked(r record) *entry {
 
 // sendLocked publishes an entry, on the condition that the log ends before it.
 func (w *writer) sendLocked(e *entry) {
-	e.sent = true
-	if err := w.conn.PublishMsg(e.message(w.st.subject, w.inbox+"."+strconv.FormatUint(e.seq, 10))); err != nil {
+	e.sent, e.seq = true, w.next
+	w.next++
+	if err := w.conn.PublishMsg(e.message(w.st.subject, w.inbox+"."+strconv.FormatUint(e.index, 10))); err != nil {
 		e.tell(answer{err: err})
 	}
 }
@@ -159,15 +164,15 @@ func (e *entry) tell(a answer) {
 
 // answered takes an answer of the log.
 func (w *writer) answered(msg *nats.Msg) {
-	seq, err := strconv.ParseUint(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:], 10, 64)
+	index, err := strconv.ParseUint(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:], 10, 64)
 	if err != nil {
 		return
 	}
 	a := parseAnswer(msg)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.queue) > 0 && seq >= w.queue[0].seq && seq-w.queue[0].seq < uint64(len(w.queue)) {
-		w.queue[seq-w.queue[0].seq].tell(a)
+	if len(w.queue) > 0 && index >= w.queue[0].index && index-w.queue[0].index < uint64(len(w.queue)) {
+		w.queue[index-w.queue[0].index].tell(a)
 	}
 }
 
@@ -209,8 +214,8 @@ func (w *writer) run() {
 		timer.Reset(ackTimeout)
 		select {
 		case a := <-e.answer:
-			if a.err == nil && a.seq == e.seq {
-				w.finish(e)
+			if a.err == nil && a.seq == w.known+1 { // nobody else's can be between
+				w.finish(e, a.seq)
 				continue
 			}
 		case <-timer.C:
@@ -233,12 +238,17 @@ func (w *writer) head() *entry {
 	return w.queue[0]
 }
 
-// finish tells whoever waits that the first entry of the queue is in the log.
-func (w *writer) finish(e *entry) {
+// finish tells whoever waits that the first entry of the queue is in the log. When the
+// writer was ended meanwhile, they have been told that nobody knows.
+func (w *writer) finish(e *entry, seq uint64) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return
+	}
+	w.known, e.after.position = seq, seq
 	w.queue[0] = nil
 	w.queue = w.queue[1:]
-	w.mu.Unlock()
 	close(e.done)
 }
 

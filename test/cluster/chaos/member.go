@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"freshet/client"
 	"freshet/test/cluster/load"
 	"freshet/test/testserver"
 )
@@ -150,6 +151,26 @@ func (m *Member) ready(ctx context.Context, timeout time.Duration) bool {
 		}
 	}
 	return false
+}
+
+// serves waits until the member answers for the default cluster.
+func (m *Member) serves(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	c, err := client.New(client.Config{BaseURL: m.URL, TokenSource: client.StaticToken(m.Token()), Timeout: 5 * time.Second, MaxAttempts: 1})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for {
+		_, err := c.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/admin/v2/persistent/public/default"})
+		if err == nil {
+			return nil
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("member %s does not serve messages: %w", m.Name, err)
+		}
+	}
 }
 
 // PID is the process's id, 0 when it does not run.

@@ -1,0 +1,97 @@
+package replicated
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"freshet/internal/engine"
+	"freshet/internal/engine/pebble"
+)
+
+// cpuTime is the processor time that this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// onDisk takes away what makes stores of tests small.
+func onDisk(o *Options) {
+	o.Store = pebble.Options{}
+	o.Logger = nil
+}
+
+// BenchmarkAppend appends messages of 1 KiB, durably: to an embedded engine, and to
+// shards with one and three members. All members and servers are in this process, so
+// that the processor time is that of the whole group.
+func BenchmarkAppend(b *testing.B) {
+	b.Run("embedded", func(b *testing.B) {
+		e, err := pebble.Open(b.TempDir(), pebble.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer e.Close()
+		benchAppends(b, e)
+	})
+	for _, members := range []int{1, 3} {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			g := newGroup(b, members)
+			g.lease = 30
+			tm := g.team()
+			var all []*member
+			for i := range members {
+				m := tm.start(b, fmt.Sprint("m", i), i, nil, onDisk)
+				if i == 0 {
+					m.owns(b)
+				}
+				all = append(all, m)
+			}
+			benchAppends(b, all[0].owns(b))
+			end := all[0].Status().Applied
+			for _, m := range all[1:] {
+				m.follows(b, end)
+			}
+			for _, m := range all {
+				m.stop(b)
+			}
+		})
+	}
+}
+
+func benchAppends(b *testing.B, e engine.Engine) {
+	ctx := context.Background()
+	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+		b.Fatal(err)
+	}
+	payload := make([]byte, 1024)
+	for _, writers := range []int{1, 64, 512} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var wg sync.WaitGroup
+			used := cpuTime()
+			b.ResetTimer()
+			for range writers {
+				wg.Go(func() {
+					for left.Add(-1) >= 0 {
+						if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: payload}}); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/msg")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+		})
+	}
+}
