@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -148,7 +149,12 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 	if m.session, err = concurrency.NewSession(m.client, concurrency.WithTTL(tm.g.lease)); err != nil {
 		t.Fatal(err)
 	}
-	if m.js, err = jetstream.New(tm.g.nats.Connect(server)); err != nil {
+	conn, err := nats.Connect("", nats.InProcessServer(tm.g.nats.Server(server)), nats.Timeout(30*time.Second),
+		nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.js, err = jetstream.New(conn); err != nil {
 		t.Fatal(err)
 	}
 	session := func() *concurrency.Session { return m.session }
