@@ -183,8 +183,10 @@ func heartbeatRow(name string, groups, members int) row {
 		count := make([]int, len(conns))
 		for i := range conns {
 			sent.Go(func() {
-				time.Sleep(every * time.Duration(i) / time.Duration(len(conns))) // not all at once
-				for ; time.Now().Before(ends); time.Sleep(every) {
+				<-time.After(every * time.Duration(i) / time.Duration(len(conns))) // not all at once
+				beat := time.NewTicker(every)
+				defer beat.Stop()
+				for ; time.Now().Before(ends); <-beat.C {
 					response, err := conns[i].ask(beats[i])
 					if got, ok := response.(*kmsg.HeartbeatResponse); err == nil && ok && got.ErrorCode != 0 {
 						err = fmt.Errorf("heartbeat: code %d", got.ErrorCode)
