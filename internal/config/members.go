@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"path/filepath"
 	"strconv"
 )
 
@@ -51,14 +50,6 @@ func (m *Members) Own() (own Member, place int) {
 		}
 	}
 	return Member{}, -1
-}
-
-// BundleDir returns the folder with this member's certificate.
-func (c *Config) BundleDir() string {
-	if filepath.IsAbs(c.Members.Bundle) {
-		return c.Members.Bundle
-	}
-	return c.Path(c.Members.Bundle)
 }
 
 func (c *Config) validateMembers(p *problems) {
