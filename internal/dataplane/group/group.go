@@ -161,6 +161,15 @@ func (g *Group) peer(member string) (via http.RoundTripper, base string, err err
 	return client.Transport, url + CheckpointsPath, nil
 }
 
+// Checkpoints serves copies of this member's shards to others, at CheckpointsPath.
+func (g *Group) Checkpoints() http.Handler {
+	return replicated.Handler(func(cluster string, number int) *replicated.Shard {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.open[shardKey{cluster, number}]
+	})
+}
+
 // Journals implements dataplane.Group.
 func (g *Group) Journals(ctx context.Context, uid string) (dataplane.Journals, error) {
 	return jetstream.Open(ctx, g.opts.Log, jetstream.Options{Prefix: uid, Replicas: len(g.opts.Members)})
