@@ -31,9 +31,9 @@ type System struct {
 
 	stored atomic.Pointer[func(kinds.Change)]
 	t      testing.TB
-	world *identitytest.World
-	plane *dataplane.Plane
-	stop  func()
+	world  *identitytest.World
+	plane  *dataplane.Plane
+	stop   func()
 }
 
 // StartSystem runs a whole system until the test ends.
