@@ -27,8 +27,9 @@ const (
 	// maxRoomWait bounds that wait when the store cannot keep up.
 	maxRoomWait = 10 * time.Second
 	// loggedInFlight bounds the groups that a log outside of the store has not
-	// acknowledged. It takes many messages in a group better than many groups.
-	loggedInFlight = 16
+	// acknowledged. A group costs there many times what a message in it does, so
+	// messages rather wait for the next group than groups for the log.
+	loggedInFlight = 2
 )
 
 // group is a set of writes that become durable together, atomically.

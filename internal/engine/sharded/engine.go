@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -73,17 +74,10 @@ func New(opts Options) *Engine {
 // ShardOf returns the number of the shard that a topic belongs to.
 func (e *Engine) ShardOf(id engine.TopicID) int { return int(uint64(id) % uint64(len(e.shards))) } //nolint:gosec // less than the number of shards
 
-// Shards returns how many shards there are.
-func (e *Engine) Shards() int { return len(e.shards) }
-
 // OwnerOf returns the owner of a topic's shard as far as this member knows.
 func (e *Engine) OwnerOf(id engine.TopicID) engine.Owner { return e.shards[e.ShardOf(id)].Owner() }
 
-// Owner returns the owner of a shard as far as this member knows.
-func (e *Engine) Owner(shard int) engine.Owner { return e.shards[shard].Owner() }
-
-// Owned returns the engine of a shard while this member owns it. It makes the
-// engine tell of dead letters.
+// Owned returns the engine of a shard while this member owns it, and its owner.
 func (e *Engine) Owned(shard int) (engine.Engine, engine.Owner, error) {
 	if shard < 0 || shard >= len(e.shards) {
 		return nil, engine.Owner{}, fmt.Errorf("%w: cluster %s has no shard %d", engine.ErrInvalid, e.opts.Cluster, shard)
@@ -129,7 +123,7 @@ func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(pla
 		switch {
 		case err == nil:
 			if err = do(at); err == nil || !e.again(err, reads) {
-				return err
+				return e.moved(err)
 			}
 		case !errors.Is(err, engine.ErrNoOwner):
 			return err
@@ -149,6 +143,15 @@ func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(pla
 			return engine.ErrClosed
 		}
 	}
+}
+
+// moved says of a call that an engine did not finish because it closed that another
+// member has the shard now: the cluster is open.
+func (e *Engine) moved(err error) error {
+	if errors.Is(err, engine.ErrClosed) && e.ctx.Err() == nil {
+		return fmt.Errorf("%w (%w)", engine.ErrNotOwner, err)
+	}
+	return err
 }
 
 // again says whether a call that failed may be made again.
@@ -184,6 +187,9 @@ func (e *Engine) Health() error {
 
 // Checkpoint copies the shards that this member has.
 func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("making the folder of the copy: %w", err)
+	}
 	for i, s := range e.shards {
 		if err := s.Checkpoint(ctx, filepath.Join(dir, Folder(i))); err != nil {
 			return fmt.Errorf("copying shard %d: %w", i, err)

@@ -13,9 +13,9 @@ import (
 // follows.
 const groupJournals = "groups-"
 
-// JournalShard returns the shard that a journal is stored in; ok is false for a
+// journalShard returns the shard that a journal is stored in; ok is false for a
 // journal of all members.
-func (e *Engine) JournalShard(name string) (shard int, ok bool) {
+func (e *Engine) journalShard(name string) (shard int, ok bool) {
 	number, ok := strings.CutPrefix(name, groupJournals)
 	if !ok {
 		return 0, false
@@ -29,7 +29,7 @@ func (e *Engine) JournalShard(name string) (shard int, ok bool) {
 
 // Journal implements engine.Engine.
 func (e *Engine) Journal(ctx context.Context, name string) (engine.Journal, error) {
-	shard, ok := e.JournalShard(name)
+	shard, ok := e.journalShard(name)
 	if !ok {
 		return e.opts.Journals(ctx, name)
 	}

@@ -48,13 +48,13 @@ func withoutEffect(spec *v1alpha1.MessagingClusterSpec, run int32, serverless bo
 		}
 	}
 	if b := &spec.Broker; !serverless {
-		note(replicasField("spec.broker", b.Replicas, run), b.Replicas != nil && *b.Replicas != run)
+		note(replicasField("spec.broker", b.Replicas, run), b.Replicas != nil && *b.Replicas > run)
 		note("spec.broker.resources", b.Resources != nil)
 		note("spec.broker.resourceSpec.nodeType", b.Resources == nil && b.ResourceSpec != nil && b.ResourceSpec.NodeType != NodeTypeShared)
 	}
 	note("spec.broker.autoScalingPolicy", spec.Broker.AutoScalingPolicy != nil)
 	if s := spec.Storage; s != nil && !serverless {
-		note(replicasField("spec.storage", s.Replicas, run), s.Replicas != nil && *s.Replicas != run)
+		note(replicasField("spec.storage", s.Replicas, run), s.Replicas != nil && *s.Replicas > run)
 		note("spec.storage.resources", s.Resources != nil)
 		note("spec.storage.resourceSpec.nodeType", s.Resources == nil && s.ResourceSpec != nil && s.ResourceSpec.NodeType != NodeTypeShared)
 		note("spec.storage.resourceSpec.storageSize", s.ResourceSpec != nil && s.ResourceSpec.StorageSize != "")
