@@ -160,7 +160,7 @@ bench-messages: build ## Processor time of the server for calls of the message i
 	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench ServerCost -benchtime 1x -timeout 30m ./bench/messages
 
 .PHONY: bench-stream
-bench-stream: build ## Measure the stream protocol beside Apache Kafka (fetched; needs Java); FRESHET_BENCH_ROWS= takes rows by a part of their name
+bench-stream: build ## Measure the stream protocol beside Apache Kafka (fetched; needs Java); FRESHET_BENCH_ROWS='commit;idle' takes rows by parts of their names
 	@hack/need.sh java default-jre-headless && hack/java-libs.sh platform || echo "no Java or no libraries: Apache Kafka is NOT MEASURED" >&2
 	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_BENCH_KAFKA=$$(test -d .cache/java/platform && echo $(CURDIR)/hack/kafka-peer.sh) \
 		go test -run '^$$' -bench Stream -benchtime 1x -timeout 60m ./bench/stream

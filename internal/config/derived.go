@@ -104,3 +104,11 @@ func reachable(address string) string {
 	}
 	return net.JoinHostPort(host, port)
 }
+
+// BundleDir returns the folder with this member's certificate.
+func (c *Config) BundleDir() string {
+	if filepath.IsAbs(c.Members.Bundle) {
+		return c.Members.Bundle
+	}
+	return c.Path(c.Members.Bundle)
+}

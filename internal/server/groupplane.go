@@ -63,7 +63,7 @@ func (s *server) sharePlane(shared *datagroup.Group) {
 	}
 	s.group.plane = datagroup.NewPlane(s.plane, shared)
 	s.group.internal.handle(remote.Path, remote.NewServer(s.plane, s.log))
-	s.group.internal.handle(datagroup.CheckpointsPath+"/", http.StripPrefix(datagroup.CheckpointsPath, shared.Checkpoints()))
+	s.group.internal.handle(datagroup.CheckpointsPath+"/", shared.Checkpoints())
 	s.group.internal.handle(datagroup.ReleasePath, s.group.plane.Releases())
 	s.group.internal.handle(forwardPath, s.forwarded())
 	ctx, cancel := context.WithCancel(context.Background())

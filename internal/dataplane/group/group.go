@@ -161,13 +161,14 @@ func (g *Group) peer(member string) (via http.RoundTripper, base string, err err
 	return client.Transport, url + CheckpointsPath, nil
 }
 
-// Checkpoints serves copies of this member's shards to others, at CheckpointsPath.
+// Checkpoints serves this member's copies to others that begin one, beneath
+// CheckpointsPath.
 func (g *Group) Checkpoints() http.Handler {
-	return replicated.Handler(func(cluster string, number int) *replicated.Shard {
+	return http.StripPrefix(CheckpointsPath, replicated.Handler(func(cluster string, number int) *replicated.Shard {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		return g.open[shardKey{cluster, number}]
-	})
+	}))
 }
 
 // Journals implements dataplane.Group.

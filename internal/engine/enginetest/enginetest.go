@@ -34,6 +34,10 @@ type Options struct {
 	// is a quarter of a second, and a busy machine may be late; else it is a
 	// second that passes at once.
 	RealTime bool
+	// Timed has tests run in real time that let it pass and compare what became of
+	// it: they take long, and need a machine that has nothing else to do. What they
+	// show does not depend on where an engine keeps its log.
+	Timed bool
 	// Without names tests that ask for more than the engine promises; its own tests
 	// show what it does instead.
 	Without []string
@@ -83,7 +87,7 @@ func runGroups(t *testing.T, opts Options, newStore func(t testing.TB) Store, gr
 					t.Parallel()
 					if opts.RealTime {
 						v := newEnv(t, 250*time.Millisecond, newStore)
-						v.slack = 2 * time.Second
+						v.slack, v.hurries = 2*time.Second, !opts.Timed
 						test.run(v)
 						return
 					}
@@ -110,6 +114,8 @@ type env struct {
 	store Store
 	tick  time.Duration
 	slack time.Duration // by which anything may be late
+
+	hurries bool // leave out what takes time
 }
 
 func newEnv(t *testing.T, tick time.Duration, newStore func(t testing.TB) Store) *env {
@@ -152,7 +158,18 @@ func (v *env) want(err, want error) {
 }
 
 func (v *env) sleep(ticks float64) {
+	if ticks >= 1 {
+		v.needsTime()
+	}
 	time.Sleep(time.Duration(ticks * float64(v.tick)))
+}
+
+// needsTime ends a test that depends on time passing as it should, where that is not
+// asked for.
+func (v *env) needsTime() {
+	if v.hurries {
+		v.Skip("depends on the time; it runs where time is simulated, and in real time when Timed is set")
+	}
 }
 
 // eventually waits for background work.

@@ -14,7 +14,7 @@ var leaseTests = []testCase{
 		req := engine.ReceiveRequest{Max: 1, Lease: 2 * v.tick, Partition: engine.AllPartitions}
 		before := time.Now()
 		got := v.getReq(1, "s", req)
-		if until := got[0].LeasedUntil.Sub(before); got[0].Redeliveries != 0 || until < 2*v.tick || until > 3*v.tick {
+		if until := got[0].LeasedUntil.Sub(before); got[0].Redeliveries != 0 || until < 2*v.tick || until > 3*v.tick+v.slack {
 			v.Fatalf("got redelivery %d, leased for %v; want the first delivery, leased for %v", got[0].Redeliveries, until, 2*v.tick)
 		}
 		v.sleep(1)
@@ -49,7 +49,7 @@ var leaseTests = []testCase{
 		v.same(payloads(v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Lease: v.tick, Partition: engine.AllPartitions})), []string{"a"})
 		start := time.Now()
 		got := v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
-		if took := time.Since(start); len(got) != 1 || took > v.tick+50*time.Millisecond {
+		if took := time.Since(start); len(got) != 1 || took > v.tick+50*time.Millisecond+v.slack {
 			v.Fatalf("got %d messages after %v, want one after %v", len(got), took, v.tick)
 		}
 	}},
@@ -105,7 +105,7 @@ var leaseTests = []testCase{
 		v.expect(1, "s")
 		start := time.Now()
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
-		if took := time.Since(start); string(got[0].Payload) != "b" || took < 5*v.tick-2*time.Millisecond || took > 6*v.tick {
+		if took := time.Since(start); string(got[0].Payload) != "b" || took < 5*v.tick-2*time.Millisecond || took > 6*v.tick+v.slack {
 			v.Fatalf("got %s after %v, want b after %v", got[0].Payload, took, 5*v.tick)
 		}
 		v.ack(1, "s", got[0].ID)

@@ -45,6 +45,7 @@ var receiveTests = []testCase{
 		v.want(err, engine.ErrNoPartition)
 	}},
 	{"a waiting caller gets the first message at once", func(v *env) {
+		v.needsTime()
 		v.topic(1, keepParts(2))
 		v.sub(1, "s")
 		result := make(chan []engine.Delivery, 1)
@@ -151,6 +152,7 @@ var receiveTests = []testCase{
 	}},
 	{"a cancelled caller loses nothing", testCancelledReceive},
 	{"delayed messages come when they are due and block nobody", func(v *env) {
+		v.needsTime()
 		v.topic(1, keep)
 		v.sub(1, "s")
 		now := time.Now()

@@ -240,6 +240,7 @@ func testSubscriptionStats(v *env) {
 	if s.Backlog != 10 || s.Leased != 2 || s.Delayed != 2 || s.Redelivered != 0 {
 		v.Fatalf("some leased: got %+v, want a backlog of 10, 2 leased, 2 delayed, none redelivered", s)
 	}
+	v.needsTime()
 	testWaitingStats(v)
 	v.sleep(40)
 	s = v.subStats(1, "s")

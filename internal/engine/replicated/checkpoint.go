@@ -196,7 +196,7 @@ func (s *Shard) serveFile(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "file of the checkpoint cannot be read", http.StatusServiceUnavailable)
 		return
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was read only
 	w.Header().Set("Content-Type", "application/octet-stream")
 	http.ServeContent(w, r, "", time.Time{}, f)
 }

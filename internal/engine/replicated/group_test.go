@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -148,14 +149,19 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 	if m.session, err = concurrency.NewSession(m.client, concurrency.WithTTL(tm.g.lease)); err != nil {
 		t.Fatal(err)
 	}
-	if m.js, err = jetstream.New(tm.g.nats.Connect(server)); err != nil {
+	conn, err := nats.Connect("", nats.InProcessServer(tm.g.nats.Server(server)), nats.Timeout(30*time.Second),
+		nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.js, err = jetstream.New(conn); err != nil {
 		t.Fatal(err)
 	}
 	session := func() *concurrency.Session { return m.session }
 	o := Options{
 		Cluster: tm.cluster, Number: tm.number, Dir: tm.dir + "/" + name,
 		JetStream: m.js, Replicas: tm.g.nats.Size(),
-		Etcd: m.client, Session: session, Live: WatchLease(ctx, m.client, session),
+		Etcd: m.client, Session: session, Live: watchLease(ctx, m.client, session),
 		Prefix: "/shards", Member: name, Members: tm.members,
 		Store:  pebble.Options{Splitter: enginetest.Lines{}, MemTableBytes: 1 << 20, EraBytes: 1 << 10, TrimDelay: 300 * time.Millisecond},
 		Settle: time.Hour,

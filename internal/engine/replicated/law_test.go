@@ -12,6 +12,7 @@ import (
 	"freshet/internal/engine"
 	"freshet/internal/engine/enginetest"
 	"freshet/internal/natsserver/natstest"
+	"freshet/test/tally"
 )
 
 // lawStore is a shard with some members, for the conformance suite. Its power cuts
@@ -182,7 +183,7 @@ func TestConformance(t *testing.T) {
 			t.Parallel()
 			g := newGroup(t, tc.servers, natstest.Unsafe)
 			g.lease = 30
-			enginetest.Run(t, enginetest.Options{RealTime: true}, func(t testing.TB) enginetest.Store {
+			enginetest.Run(t, enginetest.Options{RealTime: true, Timed: tally.Long()}, func(t testing.TB) enginetest.Store {
 				return newLawStore(g, rand.New(rand.NewPCG(rand.Uint64(), 0)), tc.names...)
 			})
 		})

@@ -72,7 +72,7 @@ func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err erro
 	case err == nil && r.epoch == e.epoch && r.owner == e.owner && r.index == e.index:
 		w.finish(e, r.seq)
 		return true, nil
-	case err == nil && (r.epoch >= e.epoch && r.owner != e.owner || e.begins()):
+	case err == nil && (r.epoch > e.epoch || e.begins()):
 		return false, fmt.Errorf("%w: message %d is of epoch %d and owner %s", errRival, r.seq, r.epoch, r.owner)
 	case err == nil:
 		w.mu.Lock()

@@ -174,8 +174,7 @@ func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 		return fmt.Errorf("opening the shard: %w", err)
 	}
 	if err := s.announce(ctx, c, w.epoch); err != nil {
-		s.retire(e, w, true)
-		return err
+		return errors.Join(err, s.retire(e, w, true))
 	}
 	s.mu.Lock()
 	s.engine, s.writer, s.role = e, w, Leading

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +33,8 @@ type Member struct {
 	binary, dir string
 	options     testserver.Options
 
+	pid atomic.Int64 // 0 while there is no process; known before it is ready
+
 	mu     sync.Mutex
 	server *testserver.Server
 	paused bool
@@ -45,6 +48,7 @@ func newMember(ctx context.Context, name, binary, dir string, o testserver.Optio
 	}
 	o.Addresses = ports
 	m := &Member{Member: load.Member{Name: name, URL: "http://" + ports[0]}, binary: binary, dir: dir, options: o}
+	m.options.Launched = func(pid int) { m.pid.Store(int64(pid)) }
 	if o.Stream {
 		m.Stream = ports[3]
 	}
@@ -60,6 +64,7 @@ func (m *Member) Start(ctx context.Context) error {
 	}
 	server, err := testserver.Start(ctx, m.binary, m.dir, m.options)
 	if err != nil {
+		m.pid.Store(0)
 		return fmt.Errorf("starting %s: %w", m.Name, err)
 	}
 	m.server, m.paused, m.options.DataDir = server, false, server.DataDir
@@ -99,6 +104,7 @@ func (m *Member) Kill() {
 	if m.server != nil {
 		m.server.Kill()
 	}
+	m.pid.Store(0)
 }
 
 // Stop asks the process to end and waits until it has.
@@ -111,7 +117,9 @@ func (m *Member) Stop(timeout time.Duration) error {
 	if m.paused {
 		return errors.New("a paused process cannot be stopped")
 	}
-	return m.server.Stop(timeout)
+	err := m.server.Stop(timeout)
+	m.pid.Store(0)
+	return err
 }
 
 // Pause stops the process from running without ending it; Resume has it go on.
@@ -173,15 +181,9 @@ func (m *Member) serves(ctx context.Context) error {
 	}
 }
 
-// PID is the process's id, 0 when it does not run.
-func (m *Member) PID() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.runningLocked() {
-		return 0
-	}
-	return m.server.PID()
-}
+// PID is the process's id, 0 when it does not run. It waits for nobody, since the links
+// between members ask for it while a member starts.
+func (m *Member) PID() int { return int(m.pid.Load()) }
 
 // Log is the end of what the process wrote.
 func (m *Member) Log() string {
