@@ -1,9 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +79,31 @@ func (g groupStatus) Members(ctx context.Context) (*systemapi.Members, error) {
 			out.LogLeader = out.Members[i].Name
 		}
 	}
+	out.Shards = g.shards()
 	return out, nil
+}
+
+// shards describes those of all clusters that run here.
+func (g groupStatus) shards() (list []systemapi.Shard) {
+	if g.s.plane == nil {
+		return nil
+	}
+	for _, c := range g.s.plane.Clusters() {
+		for _, s := range g.s.plane.Shards(c.UID) {
+			out := systemapi.Shard{
+				Organization: c.Organization, Cluster: c.Name, Number: s.Number,
+				Owner: s.Owner, Epoch: s.Epoch, Log: s.Log, Copies: []systemapi.Copy{}, Problem: s.Problem,
+			}
+			for _, each := range s.Copies {
+				out.Copies = append(out.Copies, systemapi.Copy{Member: each.Member, Live: each.Live, Lag: each.Lag})
+			}
+			list = append(list, out)
+		}
+	}
+	slices.SortFunc(list, func(a, b systemapi.Shard) int {
+		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Number, b.Number))
+	})
+	return list
 }
 
 // member describes one, which is asked unless it is this one.

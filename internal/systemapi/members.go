@@ -31,6 +31,31 @@ type Members struct {
 	EtcdLeader string   `json:"etcdLeader,omitempty"`
 	LogLeader  string   `json:"logLeader,omitempty"`
 	Members    []Member `json:"members"`
+	// Shards are those of all clusters, as far as the member knows that was asked.
+	Shards []Shard `json:"shards,omitempty"`
+}
+
+// Shard is one of a cluster's.
+type Shard struct {
+	Organization string `json:"organization"`
+	Cluster      string `json:"cluster"`
+	Number       int    `json:"number"`
+	// Owner is the member that serves it; "" when there is none at the moment.
+	Owner string `json:"owner,omitempty"`
+	Epoch uint64 `json:"epoch"` // counts owners
+	Log   uint64 `json:"log"`   // the last number of its log
+	// Copies are what the members have of it.
+	Copies []Copy `json:"copies"`
+	// Problem says why the copy of the member that was asked cannot be used, if it
+	// cannot.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Copy is a member's copy of a shard.
+type Copy struct {
+	Member string `json:"member"`
+	Live   bool   `json:"live"`
+	Lag    uint64 `json:"lag"` // of the log that it had not applied when it last said so
 }
 
 // Member is one of them.

@@ -2,7 +2,7 @@
 // what, what each member costs, what clients get, and what becomes of all that when a
 // member is killed, paused, stopped and brought back, by single keys. What it shows
 // comes from the members' own interfaces, asked at one that is there. `make
-// cluster-demo` starts it; docs/howto/run-three-machines.md describes it.
+// cluster-demo` starts it; docs/howto/group-faults.md describes it.
 //
 // Without a terminal it prints the table every few seconds, kills and revives a
 // member once, and ends.
