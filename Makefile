@@ -90,6 +90,7 @@ test-faults: build ## Break things under a running system for some minutes: lost
 .PHONY: test-cluster
 test-cluster: build ## Three members on loopback: every kind of fault once, failover, a rolling restart (about 5 minutes)
 	FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 10m -run '^TestGroup' ./test/cluster/chaos
+	FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 10m ./test/cluster/members
 
 .PHONY: chaos
 CHAOS_TIME ?= 30m
@@ -159,7 +160,7 @@ bench-messages: build ## Processor time of the server for calls of the message i
 	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench ServerCost -benchtime 1x -timeout 30m ./bench/messages
 
 .PHONY: bench-stream
-bench-stream: build ## Measure the stream protocol beside Apache Kafka (fetched; needs Java); FRESHET_BENCH_ROWS= takes rows by a part of their name
+bench-stream: build ## Measure the stream protocol beside Apache Kafka (fetched; needs Java); FRESHET_BENCH_ROWS='commit;idle' takes rows by parts of their names
 	@hack/need.sh java default-jre-headless && hack/java-libs.sh platform || echo "no Java or no libraries: Apache Kafka is NOT MEASURED" >&2
 	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_BENCH_KAFKA=$$(test -d .cache/java/platform && echo $(CURDIR)/hack/kafka-peer.sh) \
 		go test -run '^$$' -bench Stream -benchtime 1x -timeout 60m ./bench/stream

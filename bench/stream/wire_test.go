@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -99,10 +100,29 @@ func (t *turn) dialMany(n int) ([]*wire, error) {
 	})
 }
 
+// roomFor is how many of n connections the limit of open files lets the server have
+// (ulimit -Hn): it keeps a thousand each for tables and others, and a third of the rest
+// for HTTP.
+func roomFor(n int) (int, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, err
+	}
+	most := (int(min(limit.Max, 1<<30))-2_000)*2/3 - 100
+	if most < 100 {
+		return 0, fmt.Errorf("%d open files are too few; raise the limit with ulimit -n", limit.Max)
+	}
+	return min(n, most), nil
+}
+
 // idleRow opens connections to a fresh server, which then do nothing for a while.
 func idleRow(name string, n int) row {
 	return row{name, func(brokers []*broker) []side {
 		return []side{{brokers[0].name, brokers[0], func(t *turn) (outcome, error) {
+			n, err := roomFor(n)
+			if err != nil {
+				return outcome{}, err
+			}
 			dir, err := os.MkdirTemp("", "freshet-idle-")
 			if err != nil {
 				return outcome{}, err
@@ -122,7 +142,7 @@ func idleRow(name string, n int) row {
 				return outcome{}, err
 			}
 			after, err := process.Resident(s.PID())
-			return outcome{records: n, note: fmt.Sprintf("%d MB resident, %d MB before", after>>20, before>>20)}, err
+			return outcome{records: n, note: fmt.Sprintf("%d connections: %d MB resident, %d MB before", n, after>>20, before>>20)}, err
 		}}}
 	}}
 }
@@ -132,9 +152,14 @@ func idleRow(name string, n int) row {
 func heartbeatRow(name string, groups, members int) row {
 	const every, length = 3 * time.Second, 12 * time.Second
 	return everywhere(name, func(t *turn) (outcome, error) {
+		room, err := roomFor(groups * members)
+		if err != nil {
+			return outcome{}, err
+		}
+		groups := room / members
 		beats := make([]*kmsg.HeartbeatRequest, groups*members)
 		var conns []*wire
-		err := t.prepare(func() (err error) {
+		err = t.prepare(func() (err error) {
 			if conns, err = t.dialMany(len(beats)); err != nil {
 				return err
 			}
@@ -158,8 +183,10 @@ func heartbeatRow(name string, groups, members int) row {
 		count := make([]int, len(conns))
 		for i := range conns {
 			sent.Go(func() {
-				time.Sleep(every * time.Duration(i) / time.Duration(len(conns))) // not all at once
-				for ; time.Now().Before(ends); time.Sleep(every) {
+				<-time.After(every * time.Duration(i) / time.Duration(len(conns))) // not all at once
+				beat := time.NewTicker(every)
+				defer beat.Stop()
+				for ; time.Now().Before(ends); <-beat.C {
 					response, err := conns[i].ask(beats[i])
 					if got, ok := response.(*kmsg.HeartbeatResponse); err == nil && ok && got.ErrorCode != 0 {
 						err = fmt.Errorf("heartbeat: code %d", got.ErrorCode)
@@ -181,7 +208,7 @@ func heartbeatRow(name string, groups, members int) row {
 		for _, n := range count {
 			total += n
 		}
-		return outcome{records: total}, nil
+		return outcome{records: total, note: fmt.Sprintf("%d groups", groups)}, nil
 	})
 }
 

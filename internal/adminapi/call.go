@@ -88,11 +88,18 @@ func (c *call) serve() error {
 // forward sends a call on a topic to the member that owns it, whose statistics and
 // consumers it is about. Names that are not valid are refused here.
 func (c *call) forward() bool {
-	if c.Cluster.Owner == nil || c.param("topic") == "" || c.bind() != nil || !c.Forward() {
-		return false
+	sent := false
+	switch {
+	case c.Cluster.Owner == nil:
+	case c.param("topic") != "":
+		sent = c.bind() == nil && c.Forward()
+	case c.param("group") != "" && c.Cluster.Coordinator != nil:
+		sent = c.Send(c.Cluster.Coordinator(c.R, c.groupKey()))
 	}
-	c.route = nil // the owner has recorded it
-	return true
+	if sent {
+		c.route = nil // whoever answered has recorded it
+	}
+	return sent
 }
 
 func (c *call) notFound() error {

@@ -74,9 +74,14 @@ func (c *call) bindGroup() (*groups.Coordinator, groups.Key, error) {
 	if err != nil {
 		return nil, groups.Key{}, err
 	}
-	c.Group = c.param("group")
-	c.Tenant = cmp.Or(c.R.URL.Query().Get("tenant"), names.DefaultTenant)
-	return coordinator, groups.Key{Tenant: c.Tenant, Group: c.Group}, nil
+	key := c.groupKey()
+	c.Group, c.Tenant = key.Group, key.Tenant
+	return coordinator, key, nil
+}
+
+// groupKey is the group that the path and the query name.
+func (c *call) groupKey() groups.Key {
+	return groups.Key{Tenant: cmp.Or(c.R.URL.Query().Get("tenant"), names.DefaultTenant), Group: c.param("group")}
 }
 
 // seeingGroups are the permissions of which each lets a caller know a group.

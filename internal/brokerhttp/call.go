@@ -36,6 +36,8 @@ type Cluster struct {
 	// topic; nil when that is this one, or nobody at the moment. It is nil itself where
 	// there is no group, and for requests that were sent on already.
 	Owner func(r *http.Request, topic names.Topic) Sender
+	// Coordinator does the same for the member that coordinates a consumer group.
+	Coordinator func(r *http.Request, group groups.Key) Sender
 }
 
 // Sender sends a request to another member, and its answer to the client. It returns
@@ -108,7 +110,11 @@ func (c *Call) Forward() bool {
 	if c.Cluster.Owner == nil || c.Topic.Local == "" {
 		return false
 	}
-	send := c.Cluster.Owner(c.R, c.Topic)
+	return c.Send(c.Cluster.Owner(c.R, c.Topic))
+}
+
+// Send has another member answer the call, and says whether it did.
+func (c *Call) Send(send Sender) bool {
 	if send == nil {
 		return false
 	}

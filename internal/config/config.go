@@ -39,6 +39,7 @@ type Config struct {
 
 	TLS           TLS           `json:"tls"`
 	Etcd          Etcd          `json:"etcd"`
+	NATS          NATS          `json:"nats"`
 	EncryptionKey EncryptionKey `json:"encryptionKey"`
 	Pools         []Pool        `json:"pools"`
 	Limits        Limits        `json:"limits"`
@@ -104,6 +105,23 @@ type Etcd struct {
 
 // External says whether etcd runs elsewhere.
 func (e *Etcd) External() bool { return len(e.Endpoints) > 0 }
+
+// NATS says where the members of a group keep the log of messages. Without URLs, a
+// server runs inside each of them.
+type NATS struct {
+	URLs []string `json:"urls,omitempty"`
+	// Credentials is a file as NATS accounts have them.
+	Credentials string `json:"credentials"`
+	CAFile      string `json:"caFile"`
+	CertFile    string `json:"certFile"`
+	KeyFile     string `json:"keyFile"`
+	// Monitoring are the addresses where each server tells of itself: without
+	// them it cannot be seen whether it syncs every write.
+	Monitoring []string `json:"monitoring,omitempty"`
+}
+
+// External says whether NATS runs elsewhere.
+func (n *NATS) External() bool { return len(n.URLs) > 0 }
 
 // EncryptionKey says where the keys are that secrets in etcd are encrypted
 // with. Without a file, one is made at the first start in the data directory;

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"strconv"
 )
@@ -26,7 +27,7 @@ type Members struct {
 type Member struct {
 	Name string `json:"name"`
 	// Internal is for calls between members, Etcd for the store of resources (empty
-	// when that is external), and Log for the log of messages.
+	// when that is external), and Log for the log of messages (empty when that is).
 	Internal string `json:"internal"`
 	Etcd     string `json:"etcd"`
 	Log      string `json:"log"`
@@ -101,6 +102,28 @@ func (c *Config) validateMembers(p *problems) {
 	}
 }
 
+func (c *Config) validateNATS(p *problems) {
+	n := &c.NATS
+	if n.External() && !c.Members.On() {
+		p.addf("nats.urls", "are for members of a group; a server that is alone has no log of messages to share")
+	}
+	for i, address := range n.URLs {
+		u, err := url.Parse(address)
+		if err != nil || (u.Scheme != "nats" && u.Scheme != "tls") || u.Host == "" || u.User != nil {
+			p.addf(fmt.Sprintf("nats.urls[%d]", i), "must be nats://host:port or tls://host:port; credentials are a file")
+		}
+	}
+	for i, address := range n.Monitoring {
+		u, err := url.Parse(address)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+			p.addf(fmt.Sprintf("nats.monitoring[%d]", i), "must be http(s)://host:port")
+		}
+	}
+	p.pair("nats", n.CertFile, n.KeyFile)
+	p.readable("nats.caFile", n.CAFile)
+	p.readable("nats.credentials", n.Credentials)
+}
+
 // ownAddresses are those that clients use, by what they are for.
 func (c *Config) ownAddresses() map[string]string {
 	out := map[string]string{}
@@ -120,6 +143,12 @@ func (c *Config) validateMemberAddresses(p *problems, field string, member Membe
 		if a.name == "etcd" && c.Etcd.External() {
 			if a.address != "" {
 				p.addf(at, "must be left out when etcd.endpoints are given: no etcd runs in the members then")
+			}
+			continue
+		}
+		if a.name == "log" && c.NATS.External() {
+			if a.address != "" {
+				p.addf(at, "must be left out when nats.urls are given: no NATS server runs in the members then")
 			}
 			continue
 		}

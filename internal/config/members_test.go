@@ -56,6 +56,30 @@ func TestMembersWithExternalEtcd(t *testing.T) {
 	}
 }
 
+func TestMembersWithExternalNATS(t *testing.T) {
+	t.Parallel()
+	without := strings.NewReplacer(
+		`, log: "10.0.0.1:7422"`, "", `, log: "b.example.com:7422"`, "", `, log: "[fd00::3]:7422"`, "",
+	).Replace(group)
+	const servers = "nats: {urls: [\"tls://nats.example.com:4222\"], monitoring: [\"http://nats.example.com:8222\"]}\n"
+	for text, want := range map[string]string{
+		without + servers: "",
+		group + servers:   "members.list[0].log: must be left out when nats.urls are given",
+		servers:           "nats.urls: are for members of a group",
+		without + "nats: {urls: [\"nats://me:secret@nats.example.com\"]}\n":                                "nats.urls[0]: must be nats://host:port",
+		without + "nats: {urls: [\"nats://nats.example.com\"], monitoring: [\"nats.example.com:8222\"]}\n": "nats.monitoring[0]: must be http(s)",
+	} {
+		cfg, err := config.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = cfg.Validate()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestMembersRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ from, to, want string }{

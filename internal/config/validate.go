@@ -70,6 +70,7 @@ func (c *Config) validate(p *problems) {
 	c.validateBackup(p)
 	c.validateLog(p)
 	c.validateMembers(p)
+	c.validateNATS(p)
 }
 
 func (c *Config) validateListeners(p *problems) {

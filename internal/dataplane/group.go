@@ -52,7 +52,6 @@ type ShardOptions struct {
 	Cluster string // UID
 	Number  int
 	Dir     string
-	Copies  int // members that keep the shard, at most as many as there are
 	Store   pebble.Options
 	// OnOwner is called when this member has begun to own the shard, OnLost when it
 	// no longer does. Both must be quick.
@@ -237,13 +236,9 @@ func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func
 }
 
 func (p *Plane) openShards(ctx context.Context, c *Cluster, spec provision.Spec, log *slog.Logger) error {
-	copies := p.opts.Group.Members()
-	if spec.Copies > 0 {
-		copies = min(copies, spec.Copies)
-	}
 	for i, s := range c.shared.slots {
 		shard, err := p.opts.Group.OpenShard(ctx, ShardOptions{
-			Cluster: spec.UID, Number: i, Dir: filepath.Join(p.folder(spec.UID), sharded.Folder(i)), Copies: copies,
+			Cluster: spec.UID, Number: i, Dir: filepath.Join(p.folder(spec.UID), sharded.Folder(i)),
 			Store: pebble.Options{
 				Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, DeadLetters: c.deadLetter,
 			},

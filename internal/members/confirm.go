@@ -7,24 +7,21 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// patience is how long a member may take to answer before its lease is taken from it.
-const patience = 2 * time.Second
-
 // Confirm returns when every other member has heard of something that was just
 // stored, or cannot answer anybody any more. tell has one of them hear of it, and is
 // repeated until it succeeds.
 //
 // Who was there is asked of etcd after the store: a member that comes later finds
-// what was stored. One that does not answer for a while loses its lease, and has
-// noticed when the time of a lease has passed. So Confirm takes no longer than that,
-// while there is a majority; without one it waits until there is, or the context
-// ends.
+// what was stored. One that does not answer for the time of a lease
+// loses it, and has noticed when that time has passed once more. So Confirm is bounded
+// while there is a majority; without one it waits until there is, or the context ends.
 func (g *Group) Confirm(ctx context.Context, tell func(ctx context.Context, member Record) error) error {
 	present, err := g.present(ctx)
 	if err != nil {
@@ -72,7 +69,7 @@ func (g *Group) present(ctx context.Context) (list []Record, err error) {
 func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Context, Record) error) error {
 	began := time.Now()
 	for {
-		asking, cancel := context.WithTimeout(ctx, patience)
+		asking, cancel := context.WithTimeout(ctx, callTimeout)
 		err := tell(asking, member)
 		cancel()
 		if err == nil {
@@ -81,7 +78,7 @@ func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Co
 		if gone, err := g.gone(ctx, member); err == nil && gone {
 			return nil
 		}
-		if time.Since(began) > patience {
+		if time.Since(began) > g.ttl { // it renews its lease, or had just done so
 			g.opts.Log.Warn("a member does not answer the others, and loses its lease", slog.String("member", member.Name), slog.String("error", err.Error()))
 			if err := g.fence(ctx, member); err != nil && ctx.Err() == nil {
 				g.opts.Log.Warn("the lease of a member could not be taken from it; trying again", slog.String("error", err.Error()))
@@ -92,6 +89,45 @@ func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Co
 			return fmt.Errorf("waiting for member %s: %w", member.Name, context.Cause(ctx))
 		}
 	}
+}
+
+// lookAfter calls the other members every now and then, and takes the leases of those
+// whose machines say that they have gone.
+func (g *Group) lookAfter(ctx context.Context) {
+	refused := map[clientv3.LeaseID]int{}
+	tick := time.NewTicker(g.ttl / (2 * share))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		now := map[clientv3.LeaseID]int{}
+		for _, member := range g.Live() {
+			if member.Name == g.opts.Self.Name || !g.Alive() || !g.refuses(ctx, member) {
+				continue
+			}
+			if now[member.Lease] = refused[member.Lease] + 1; now[member.Lease] < goneAfter {
+				continue
+			}
+			g.opts.Log.Warn("nobody listens any more where a member was, and it loses its lease", slog.String("member", member.Name))
+			if err := g.fence(ctx, member); err != nil && ctx.Err() == nil {
+				g.opts.Log.Warn("the lease of a member could not be taken from it; trying again", slog.String("error", err.Error()))
+			}
+		}
+		refused = now
+	}
+}
+
+// goneAfter is how often in a row nobody may listen.
+const goneAfter = 2
+
+// refuses says whether nobody listens where a member was. Silence is not that.
+func (g *Group) refuses(ctx context.Context, member Record) bool {
+	ctx, cancel := context.WithTimeout(ctx, g.ttl/share)
+	defer cancel()
+	return errors.Is(g.opts.Reach(ctx, member.Name), syscall.ECONNREFUSED)
 }
 
 func (g *Group) leaving(member Record) string {

@@ -20,12 +20,12 @@ func (g *Group) Lead(ctx context.Context, work func(ctx context.Context)) {
 			_ = g.Changed(ctx) // the loop asks
 			continue
 		}
-		won, err := g.stand(ctx, session.Lease())
+		won, revision, err := g.stand(ctx, session.Lease())
 		switch {
 		case err != nil:
 			g.pause(ctx)
 		case !won:
-			g.awaitVacancy(ctx)
+			g.awaitVacancy(ctx, revision)
 		default:
 			g.opts.Log.Info("this member runs the controllers of the group now", slog.String("member", g.opts.Self.Name))
 			g.lead(ctx, session.Lease(), work)
@@ -34,8 +34,8 @@ func (g *Group) Lead(ctx context.Context, work func(ctx context.Context)) {
 	}
 }
 
-// stand takes the place if it is free, or finds that this member has it.
-func (g *Group) stand(ctx context.Context, lease clientv3.LeaseID) (bool, error) {
+// stand takes the place if it is free, or finds that this member has it, at a revision.
+func (g *Group) stand(ctx context.Context, lease clientv3.LeaseID) (won bool, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	key := g.key("controller")
@@ -45,20 +45,20 @@ func (g *Group) stand(ctx context.Context, lease clientv3.LeaseID) (bool, error)
 		Else(clientv3.OpGet(key)).
 		Commit()
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	if answer.Succeeded {
-		return true, nil
+		return true, answer.Header.Revision, nil
 	}
 	held := answer.Responses[0].GetResponseRange().Kvs
-	return len(held) > 0 && held[0].Lease == int64(lease), nil
+	return len(held) > 0 && held[0].Lease == int64(lease), answer.Header.Revision, nil
 }
 
-// awaitVacancy returns when the place may be free.
-func (g *Group) awaitVacancy(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, g.ttl) // should the watch have missed it
+// awaitVacancy returns when the place may be free, which it was not at a revision.
+func (g *Group) awaitVacancy(ctx context.Context, revision int64) {
+	ctx, cancel := context.WithTimeout(ctx, g.ttl) // the lease may be another by then
 	defer cancel()
-	for answer := range g.opts.Etcd.Watch(ctx, g.key("controller")) {
+	for answer := range g.opts.Etcd.Watch(ctx, g.key("controller"), clientv3.WithRev(revision+1)) {
 		for _, event := range answer.Events {
 			if event.Type == clientv3.EventTypeDelete {
 				return

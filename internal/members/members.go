@@ -66,21 +66,25 @@ type Record struct {
 	Lease clientv3.LeaseID `json:"-"`
 }
 
-// Options says who a member is. All but TTL and CatchUp are required.
+// Options says who a member is. All but TTL, CatchUp and Reach are required.
 type Options struct {
 	Etcd   *clientv3.Client
 	Prefix string // of the keys, without a slash at its end
 	Self   Record
-	// TTL is how long a lease is good without a sign of life; 3 s when zero.
+	// TTL is how long a lease is good without a sign of life; 5 s when zero.
 	TTL time.Duration
 	// CatchUp brings the member up to date after it was without a lease. It is
 	// called with a new one, and repeated until it succeeds.
 	CatchUp func(ctx context.Context) error
-	Log     *slog.Logger
+	// Reach calls another member. One whose machine says that nobody listens there any
+	// more loses its lease at once, so that others need not wait for its end. nil:
+	// nobody is called.
+	Reach func(ctx context.Context, member string) error
+	Log   *slog.Logger
 }
 
 const (
-	defaultTTL = 3 * time.Second
+	defaultTTL = 5 * time.Second
 	// share is the part of the lease's time that is its margin, and after which it
 	// is renewed.
 	share = 5
@@ -123,6 +127,9 @@ func Open(ctx context.Context, opts Options) (*Group, error) {
 	}
 	g.done.Go(func() { g.holdLease(running) })
 	g.done.Go(func() { g.follow(running) })
+	if opts.Reach != nil {
+		g.done.Go(func() { g.lookAfter(running) })
+	}
 	for !g.Alive() || !g.knows(opts.Self.Name) {
 		if err := g.Changed(ctx); err != nil {
 			g.Close()

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,7 +87,10 @@ func TestMembersSeeEachOther(t *testing.T) {
 	if err := b.SetReady(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	await(t, a, "b is ready", func() bool { r, _ := a.Find("b"); return r.Ready && r.Internal == "b:7443" && r.Lease == b.Session().Lease() })
+	await(t, a, "b is ready", func() bool {
+		r, _ := a.Find("b")
+		return r.Ready && r.Internal == "b:7443" && r.Lease == b.Session().Lease()
+	})
 	began := time.Now()
 	leave()
 	await(t, a, "b has left", func() bool { return slices.Equal(names(a), []string{"a"}) })
@@ -173,6 +179,40 @@ func TestOneMemberLeads(t *testing.T) {
 	if most.Load() != 1 {
 		t.Errorf("%d members led at once, want 1", most.Load())
 	}
+}
+
+// TestFaultCrashedMember has one whose machine says that it is gone: nobody waits for
+// its lease.
+func TestFaultCrashedMember(t *testing.T) {
+	t.Parallel()
+	c := client(t, store(t))
+	crashed := make(chan struct{})
+	a, err := members.Open(t.Context(), members.Options{
+		Etcd: c, Prefix: "/freshet/members", Self: members.Record{Name: "a"}, TTL: 5 * ttl, Log: slog.New(slog.DiscardHandler),
+		Reach: func(context.Context, string) error {
+			select {
+			case <-crashed:
+				return &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+			default:
+				return errors.New("slow")
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	b, _ := join(t, c, "b", nil)
+	lease := b.Session().Lease()
+	await(t, a, "a sees b", func() bool { _, ok := a.Find("b"); return ok })
+	began := time.Now()
+	close(crashed)
+	await(t, a, "b has lost its lease", func() bool { r, ok := a.Find("b"); return !ok || r.Lease != lease })
+	took := time.Since(began)
+	if took > 4*ttl {
+		t.Errorf("it took %s, want much less than the lease", took)
+	}
+	tally.Fault{Name: "member that crashed", Injected: 1, Checked: 1, Recovery: took}.Record(t)
 }
 
 func TestConfirm(t *testing.T) {

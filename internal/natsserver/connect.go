@@ -43,8 +43,8 @@ func connect(name string, opts ...nats.Option) (*nats.Conn, error) {
 
 // Ready waits until streams can be written and this server counts: JetStream runs,
 // with peers there is a leader that a majority follows, and what this server keeps
-// of each stream has caught up. In a rolling restart it is the moment to go on with
-// the next server.
+// of each stream has caught up, or had some time to. In a rolling restart it is the
+// moment to go on with the next server.
 func (s *Server) Ready(ctx context.Context) error {
 	conn, err := connect("ready", nats.InProcessServer(s))
 	if err != nil {
@@ -55,15 +55,22 @@ func (s *Server) Ready(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the embedded replicated log: %w", err)
 	}
+	var majority time.Time // when there was one at first
 	for {
 		try, cancel := context.WithTimeout(ctx, time.Second)
 		_, err := js.AccountInfo(try)
 		cancel()
 		if err == nil {
-			err = s.current()
-		}
-		if err == nil {
-			return nil
+			if majority.IsZero() {
+				majority = time.Now()
+			}
+			if err = s.current(); err == nil {
+				return nil
+			}
+			if time.Since(majority) > catchUpTimeout {
+				s.log.Warnf("A stream has not caught up within %s; the server goes on with that: %v", catchUpTimeout, err)
+				return nil
+			}
 		}
 		select {
 		case <-time.After(readyInterval):

@@ -1,15 +1,19 @@
 package natsserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -24,19 +28,24 @@ type External struct {
 	URLs []string
 	// Credentials is the name of a credentials file; "" for none.
 	Credentials string
-	// TLS for the connection; nil leaves it to the URLs.
-	TLS *tls.Config
+	// CAFile is the authority of the servers' certificates; "" for those of the
+	// machine. CertFile and KeyFile are this client's own; "" for none.
+	CAFile, CertFile, KeyFile string
 	// Replicas is how many servers will keep each stream.
 	Replicas int
 	// Monitoring are the addresses (http://host:8222) where each server tells of
 	// itself. Without them nobody can see whether writes are synced.
 	Monitoring []string
+	// Logger gets what is not as it should be and can be lived with; nil means
+	// slog.Default().
+	Logger *slog.Logger
 }
 
 const (
 	minMajor, minMinor = 2, 12
 	checkTimeout       = 10 * time.Second
-	maxMonitoring      = 1 << 20 // bytes of an answer
+	checkInterval      = time.Second // between checks of servers that are not there yet
+	maxMonitoring      = 1 << 20     // bytes of an answer
 )
 
 // Problem is something about external servers that is not as it has to be.
@@ -49,6 +58,24 @@ type Problem struct {
 	// promised.
 	Fatal bool
 }
+
+// Log is the replicated log as a member uses it: its own server, or others'.
+type Log interface {
+	// Connect makes a connection, or returns one that is shared.
+	Connect(name string) (*nats.Conn, error)
+	// Ready waits until it can be written.
+	Ready(ctx context.Context) error
+	// Health returns nil while it can be used from here, as far as is known here.
+	Health() error
+	// Leads says whether this member leads it as a whole.
+	Leads() bool
+	Close()
+}
+
+var (
+	_ Log = (*Server)(nil)
+	_ Log = (*Remote)(nil)
+)
 
 // Remote is a connection to external servers.
 type Remote struct {
@@ -69,22 +96,89 @@ func Dial(o External) (*Remote, error) {
 	if o.Credentials != "" {
 		opts = append(opts, nats.UserCredentials(o.Credentials))
 	}
-	if o.TLS != nil {
-		opts = append(opts, nats.Secure(o.TLS))
+	tlsConfig, err := o.tls()
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	if tlsConfig != nil {
+		opts = append(opts, nats.Secure(tlsConfig))
 	}
 	conn, err := connect("freshet", opts...)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS at %s: %w", strings.Join(o.URLs, ", "), err)
 	}
-	transport := &http.Transport{TLSClientConfig: o.TLS, DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true}
 	return &Remote{conn: conn, o: o, http: &http.Client{Transport: transport, Timeout: checkTimeout}}, nil
 }
 
-// Conn is the connection.
-func (r *Remote) Conn() *nats.Conn { return r.conn }
+// tls is nil when there is nothing to say about it.
+func (o External) tls() (*tls.Config, error) {
+	if o.CAFile+o.CertFile == "" {
+		return nil, nil //nolint:nilnil // nothing, and no failure
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate", o.CAFile)
+		}
+	}
+	if o.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{cert}
+	}
+	return c, nil
+}
+
+// Connect returns the connection, which all share.
+func (r *Remote) Connect(string) (*nats.Conn, error) { return r.conn, nil }
 
 // Close ends the connection.
 func (r *Remote) Close() { r.conn.Close() }
+
+// Leads says that no external server is this member's.
+func (r *Remote) Leads() bool { return false }
+
+// Health returns nil while there is a connection.
+func (r *Remote) Health() error {
+	if !r.conn.IsConnected() {
+		return fmt.Errorf("%w: there is no connection to NATS at %s", ErrNotReady, strings.Join(r.o.URLs, ", "))
+	}
+	return nil
+}
+
+// Ready waits until nothing is wrong that cannot be lived with, and says loudly what
+// can.
+func (r *Remote) Ready(ctx context.Context) error {
+	log := cmp.Or(r.o.Logger, slog.Default())
+	for {
+		problems := r.Check(ctx)
+		var fatal error
+		for _, p := range problems {
+			if p.Fatal {
+				fatal = errors.Join(fatal, fmt.Errorf("%s: %s", p.Reason, p.Message))
+			}
+		}
+		if fatal == nil {
+			for _, p := range problems {
+				log.LogAttrs(ctx, slog.LevelWarn, p.Message, slog.String("reason", p.Reason))
+			}
+			return nil
+		}
+		log.LogAttrs(ctx, slog.LevelError, "NATS cannot be used; looking again", slog.String("error", fatal.Error()))
+		select {
+		case <-time.After(checkInterval):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrNotReady, fatal)
+		}
+	}
+}
 
 // Check says what about the servers is not as it has to be. It makes a stream and
 // removes it again.

@@ -1,7 +1,9 @@
 package natsserver_test
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -80,11 +82,40 @@ func TestExternalServersAreChecked(t *testing.T) {
 }
 
 func TestExternalServersThatCannotBeReached(t *testing.T) {
-	for _, e := range []natsserver.External{{}, {URLs: []string{"nats://127.0.0.1:9"}}, {URLs: []string{"nats://127.0.0.1:9"}, Credentials: "/nowhere"}} {
+	for _, e := range []natsserver.External{{}, {URLs: []string{"nats://127.0.0.1:9"}}, {URLs: []string{"nats://127.0.0.1:9"}, Credentials: "/nowhere"}, {URLs: []string{"nats://127.0.0.1:9"}, CAFile: "/nowhere"}, {URLs: []string{"nats://127.0.0.1:9"}, CertFile: "/nowhere"}} {
 		if r, err := natsserver.Dial(e); err == nil {
 			r.Close()
 			t.Errorf("%v: got a connection, want an error", e)
 		}
+	}
+}
+
+func TestExternalServersBecomeReady(t *testing.T) {
+	e := external(t, func(*server.Options) {})
+	e.Logger = slog.New(slog.DiscardHandler)
+	r, err := natsserver.Dial(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Ready(limit(t, 10*time.Second)), r.Health()); err != nil {
+		t.Errorf("got error %v, want it ready", err)
+	}
+	conn, err := r.Connect("")
+	if err != nil || !conn.IsConnected() {
+		t.Errorf("got %v, error %v; want a connection", conn, err)
+	}
+	r.Close()
+	if err := r.Health(); !errors.Is(err, natsserver.ErrNotReady) {
+		t.Errorf("closed: got error %v, want %v", err, natsserver.ErrNotReady)
+	}
+	small := external(t, func(o *server.Options) { o.MaxPayload = 1 << 20 })
+	small.Logger = e.Logger
+	if r, err = natsserver.Dial(small); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Ready(limit(t, 100*time.Millisecond)); !errors.Is(err, natsserver.ErrNotReady) || !strings.Contains(err.Error(), "max_payload") {
+		t.Errorf("small messages: got error %v, want one that says what to set", err)
 	}
 }
 

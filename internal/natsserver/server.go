@@ -61,7 +61,8 @@ const (
 	maxMemory         = 64 << 20  // for streams in memory, which nobody makes
 	startTimeout      = 60 * time.Second
 	readyInterval     = 50 * time.Millisecond
-	routeTimeout      = 5 // seconds for a handshake of a route
+	catchUpTimeout    = 20 * time.Second // for streams, once there is a majority
+	routeTimeout      = 5                // seconds for a handshake of a route
 )
 
 // ErrNotReady says that the server cannot take writes at the moment.

@@ -12,8 +12,10 @@ import (
 
 	"freshet/internal/brokerhttp"
 	"freshet/internal/dataplane"
+	"freshet/internal/engine"
 	"freshet/internal/engine/remote"
 	"freshet/internal/errs"
+	"freshet/internal/groups"
 	"freshet/internal/names"
 	"freshet/internal/web"
 )
@@ -46,12 +48,30 @@ func (s *server) ownerOf(c *dataplane.Cluster) func(*http.Request, names.Topic) 
 		if !ok {
 			return nil // there is no such topic, or it is made by this call
 		}
-		owner, ok := c.OwnerOf(id)
-		if !ok || owner.Member == "" || owner.Member == s.cfg.Members.Self {
+		owner, _ := c.OwnerOf(id)
+		return s.sender(owner)
+	}
+}
+
+// coordinatorOf is ownerOf for consumer groups.
+func (s *server) coordinatorOf(c *dataplane.Cluster) func(*http.Request, groups.Key) brokerhttp.Sender {
+	if s.group == nil {
+		return nil
+	}
+	return func(r *http.Request, group groups.Key) brokerhttp.Sender {
+		if r.Context().Value(forwardedKey{}) != nil {
 			return nil
 		}
-		return func(w http.ResponseWriter, r *http.Request) error { return s.forward(w, r, owner.Member) }
+		return s.sender(c.CoordinatorOf(group))
 	}
+}
+
+// sender sends requests to a member, unless that is this one or nobody.
+func (s *server) sender(owner engine.Owner) brokerhttp.Sender {
+	if owner.Member == "" || owner.Member == s.cfg.Members.Self {
+		return nil
+	}
+	return func(w http.ResponseWriter, r *http.Request) error { return s.forward(w, r, owner.Member) }
 }
 
 // forward sends a request to another member and its answer to the client. An error

@@ -26,7 +26,7 @@ type group struct {
 	internal    *internal
 	network     *members.Network // calls the other members
 	members     *members.Group
-	log         *natsserver.Server
+	log         natsserver.Log
 	leading     leading
 	hearing     hearing
 	plane       *datagroup.Plane
@@ -92,8 +92,15 @@ func (s *server) groupChecks() []resources.Check {
 			}
 			return members.ErrNoMajority
 		}},
-		{Name: "message-log", Healthy: s.group.log.Health},
+		{Name: "message-log", Healthy: s.logHealth},
 	}
+}
+
+func (s *server) logHealth() error {
+	if s.group.log == nil {
+		return natsserver.ErrNotReady // it has not been opened
+	}
+	return s.group.log.Health()
 }
 
 // listenAddress is where a member listens that others reach at an address: where its
@@ -163,7 +170,7 @@ func (s *server) openMembers(ctx context.Context) (err error) {
 	text := "its lease in the group"
 	s.waits.Store(&text)
 	s.group.members, err = members.Open(ctx, members.Options{
-		Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix + "/members", Log: s.log, CatchUp: s.catchUp,
+		Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix + "/members", Log: s.log, CatchUp: s.catchUp, Reach: s.reach,
 		Self: members.Record{
 			Name: own.Name, Node: place + 1, Internal: own.Internal,
 			HTTP: open(s.cfg.HTTP), HTTPS: open(s.cfg.HTTPS), Stream: advertised(s.cfg.Stream.Plain, s.cfg.Stream.Advertised), StreamTLS: advertised(s.cfg.Stream.TLS, s.cfg.Stream.AdvertisedTLS),
@@ -217,6 +224,9 @@ func (s *server) openLog(ctx context.Context) error {
 	if s.group == nil {
 		return nil
 	}
+	if s.cfg.NATS.External() {
+		return s.openExternalLog(ctx)
+	}
 	own, _ := s.cfg.Members.Own()
 	listen, err := listenAddress(ctx, s.cfg.Members.Listen.Log, own.Log)
 	if err != nil {
@@ -230,17 +240,36 @@ func (s *server) openLog(ctx context.Context) error {
 	}
 	secured := s.group.credentials.Server(s.memberNames())
 	secured.RootCAs = s.group.credentials.Authority()
-	s.group.log, err = natsserver.Start(ctx, natsserver.Options{
+	log, err := natsserver.Start(ctx, natsserver.Options{
 		Name: own.Name, ClusterName: s.group.joining.Group, Dir: s.cfg.Path("log"),
 		Listen: listen, Advertise: own.Log, Routes: routes, TLS: secured, Logger: telemetry.Library(s.log, "nats"),
 	})
 	if err != nil {
 		return err
 	}
-	s.closers = append(s.closers, func() error { s.group.log.Close(); return nil })
-	text := "a majority of its group: the log of messages has no leader yet"
-	s.waits.Store(&text)
-	return s.group.log.Ready(ctx)
+	s.metrics.Registry().MustRegister(log)
+	return s.useLog(ctx, log, "a majority of its group: the log of messages has no leader yet")
+}
+
+// openExternalLog connects to NATS servers that others run.
+func (s *server) openExternalLog(ctx context.Context) error {
+	c := &s.cfg.NATS
+	log, err := natsserver.Dial(natsserver.External{
+		URLs: c.URLs, Credentials: c.Credentials, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
+		Monitoring: c.Monitoring, Replicas: len(s.cfg.Members.List), Logger: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	return s.useLog(ctx, log, "the NATS servers of nats.urls: they are not as they have to be, the log says why")
+}
+
+// useLog waits until the log of messages can be written.
+func (s *server) useLog(ctx context.Context, log natsserver.Log, waitsFor string) error {
+	s.group.log = log
+	s.closers = append(s.closers, func() error { log.Close(); return nil })
+	s.waits.Store(&waitsFor)
+	return log.Ready(ctx)
 }
 
 func (s *server) memberNames() []string {

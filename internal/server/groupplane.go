@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -15,6 +16,11 @@ import (
 // handOverTime bounds how long shards are handed over when the server stops; what is
 // not by then another member takes when this one's lease has ended.
 const handOverTime = 3 * time.Second
+
+const (
+	startedPoll    = 100 * time.Millisecond
+	startedTimeout = 2 * time.Second
+)
 
 // openShared connects the data plane with the other members.
 func (s *server) openShared() (*datagroup.Group, error) {
@@ -57,6 +63,7 @@ func (s *server) sharePlane(shared *datagroup.Group) {
 	}
 	s.group.plane = datagroup.NewPlane(s.plane, shared)
 	s.group.internal.handle(remote.Path, remote.NewServer(s.plane, s.log))
+	s.group.internal.handle(datagroup.CheckpointsPath+"/", shared.Checkpoints())
 	s.group.internal.handle(datagroup.ReleasePath, s.group.plane.Releases())
 	s.group.internal.handle(forwardPath, s.forwarded())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -91,16 +98,41 @@ func (s *server) handOver(ctx context.Context) {
 	s.plane.HandOver(ctx)
 }
 
+// startedKey is there once the group has had its first start.
+func (s *server) startedKey() string { return s.cfg.Etcd.Prefix + "/members/started" }
+
+// awaitStarted waits until some member has made what a first start makes.
+func (s *server) awaitStarted(ctx context.Context) error {
+	tick := time.NewTicker(startedPoll)
+	defer tick.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, startedTimeout)
+		found, err := s.etcd.Get(asking, s.startedKey())
+		cancel()
+		if err == nil && len(found.Kvs) > 0 {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // awaitOpened waits until this member has opened what should run.
 func (s *server) awaitOpened(ctx context.Context) error {
 	text := "its clusters"
 	s.waits.Store(&text)
 	select {
 	case <-s.group.opened:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	if err := s.awaitClusters(ctx); err != nil {
+		s.log.Warn("a cluster is not open on this member yet; the others serve it", slog.String("error", err.Error()))
+	}
+	return nil
 }
 
 var _ messagingcluster.Plane = (*dataplane.Plane)(nil)

@@ -107,6 +107,9 @@ func (s *server) lookAfterGroup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := s.etcd.Put(ctx, s.startedKey(), s.cfg.Members.Self); err != nil {
+		return err
+	}
 	select {
 	case <-s.group.leading.started:
 		return nil // this member has led before
@@ -139,13 +142,8 @@ func (s *server) awaitFirstStart(ctx context.Context) error {
 		}
 		s.log.Warn("waiting for the first start of the group", slog.String("error", err.Error()))
 	}
-	if s.group.leading.now.Load() {
-		select {
-		case <-s.group.leading.started:
-		case <-time.After(bootstrapTimeout): // it goes on in the background
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if err := s.awaitStarted(ctx); err != nil {
+		return err
 	}
 	return s.awaitOpened(ctx)
 }

@@ -36,6 +36,11 @@ func (s *server) tellAbout(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.aboutSelf()) // the caller may be gone
 }
 
+// reach calls another member.
+func (s *server) reach(ctx context.Context, member string) error {
+	return s.group.network.Post(ctx, member, aboutPath, struct{}{}, nil)
+}
+
 func (s *server) aboutSelf() about {
 	a := about{Time: time.Now(), CertificateEnds: s.group.credentials.Ends()}
 	if log := s.group.log; log != nil {

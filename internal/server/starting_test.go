@@ -15,7 +15,7 @@ import (
 func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 	t.Parallel()
 	const text = "the server is starting; try again in a moment"
-	r := web.Middleware(newRouter(mounts(startingHandlers(http.HandlerFunc(startingHealth)), web.CORS{}), web.CORS{Origins: []string{"*"}}),
+	r := web.Middleware(newRouter(mounts(refusingHandlers(web.ErrStarting, http.HandlerFunc((&server{}).startingHealth)), web.CORS{}), web.CORS{Origins: []string{"*"}}),
 		slog.New(slog.DiscardHandler), nil)
 	reason, registry := `{"reason":"`+text+`"}`, `{"error_code":503,"message":"`+text+`"}`
 	for _, tc := range []struct{ method, path, want string }{
@@ -54,7 +54,7 @@ func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 // answered although every surface refuses.
 func TestCORSStandsBeforeEverySurface(t *testing.T) {
 	t.Parallel()
-	refused := startingHandlers(http.HandlerFunc(startingHealth))
+	refused := refusingHandlers(web.ErrStarting, http.HandlerFunc((&server{}).startingHealth))
 	cors := web.CORS{Origins: []string{"https://app.example"}}
 	r := newRouter(mounts(refused, cors), cors)
 	for _, m := range mounts(refused, cors) {

@@ -141,6 +141,7 @@ var table = []struct {
 	{engine.ErrInvalid, codeInvalidRequest},
 	{engine.ErrConflict, codeNotAvailable},
 	{engine.ErrNewerFormat, codeStorage},
+	{engine.ErrLogLost, codeStorage},
 	{engine.ErrNotOpen, codeStorage},
 	{replica.ErrClosed, codeNotAvailable},
 	{replica.ErrBroken, codeStorage},

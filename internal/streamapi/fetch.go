@@ -193,6 +193,7 @@ func (f *fetching) read(ctx context.Context) error {
 			}
 			f.failed = true
 			part.ErrorCode = f.c.fetchCode(failure)
+			f.c.hintConsumer(f.response, &part, topic, failure)
 		}
 		if f.onlyNews && !w.news(&part) {
 			continue

@@ -1,6 +1,8 @@
 package streamapi
 
 import (
+	"slices"
+
 	"freshet/internal/engine"
 	"freshet/internal/records"
 )
@@ -45,6 +47,11 @@ func (b *batches) addRun(s *engine.Stored) bool {
 		return false
 	}
 	at := len(b.out)
+	if need := at + len(s.Run.Body); at > 0 && need > cap(b.out) {
+		// Twice as much as there was: append alone grows by a quarter, which copies
+		// a large answer five times.
+		b.out = slices.Grow(b.out, max(need, min(2*cap(b.out), b.limit))-at)
+	}
 	b.out = append(b.out, s.Run.Body...)
 	records.Place(b.out[at:], int64(s.First), 0) //nolint:gosec // entries are far below
 	b.messages += int(s.Run.Count)

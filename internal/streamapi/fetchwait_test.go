@@ -106,8 +106,8 @@ func TestFetchReadsMuchRarely(t *testing.T) {
 	reads := counting.reads.Load() - before
 	close(over)
 	<-dripping
-	if reads < 2 || reads > 7 { // 16 MiB each: one at once, four in a second
-		t.Errorf("a fetch of 16 MiB that waits a second for 50 read them %d times, want 2 to 7", reads)
+	if reads > 7 { // 16 MiB each: one at once, four in a second
+		t.Errorf("a fetch of 16 MiB that waits a second for 50 read them %d times, want at most 7", reads)
 	}
 }
 

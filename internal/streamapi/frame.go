@@ -97,7 +97,7 @@ func (c *conn) readPart(part []byte, ends time.Time) error {
 
 // readUntil gives the socket a deadline, unless it has one that is about the same.
 func (c *conn) readUntil(deadline time.Time, slack time.Duration) error {
-	if !keep(&c.readEnds, deadline, slack) {
+	if !moved(&c.readEnds, deadline, slack) {
 		return nil
 	}
 	return c.socket.SetReadDeadline(c.readEnds)

@@ -1,6 +1,9 @@
 package streamapi
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"freshet/internal/engine"
@@ -105,4 +108,46 @@ func (c *call) coordinatorOf(group string, row *kmsg.FindCoordinatorResponseCoor
 		}
 	}
 	return false
+}
+
+// Clients of newer versions are told in the same answer where a topic is that is not
+// here.
+
+// moved returns where a topic is that a request has failed for; ok is false when that
+// is not why, or nobody knows.
+func (c *call) moved(topic *messaging.StreamTopic, err error) (at Node, epoch int32, ok bool) {
+	if topic == nil || !errors.Is(err, engine.ErrNotOwner) {
+		return Node{}, 0, false
+	}
+	leader, epoch := c.leader(topic)
+	for _, node := range c.nodes() {
+		if node.ID == leader && leader != c.self() {
+			return node, epoch, true
+		}
+	}
+	return Node{}, 0, false
+}
+
+// hintProducer tells a producer where to go.
+func (c *call) hintProducer(response *kmsg.ProduceResponse, part *kmsg.ProduceResponseTopicPartition, p placed) {
+	at, epoch, ok := c.moved(p.topic, p.err)
+	if !ok {
+		return
+	}
+	part.CurrentLeader.LeaderID, part.CurrentLeader.LeaderEpoch = at.ID, epoch
+	if !slices.ContainsFunc(response.Brokers, func(b kmsg.ProduceResponseBroker) bool { return b.NodeID == at.ID }) {
+		response.Brokers = append(response.Brokers, kmsg.ProduceResponseBroker{NodeID: at.ID, Host: at.Host, Port: at.Port, Rack: c.rack()})
+	}
+}
+
+// hintConsumer tells a consumer where to go.
+func (c *call) hintConsumer(response *kmsg.FetchResponse, part *kmsg.FetchResponseTopicPartition, topic *fetchedTopic, err error) {
+	at, epoch, ok := c.moved(topic.StreamTopic, err)
+	if !ok {
+		return
+	}
+	part.CurrentLeader.LeaderID, part.CurrentLeader.LeaderEpoch = at.ID, epoch
+	if !slices.ContainsFunc(response.Brokers, func(b kmsg.FetchResponseBroker) bool { return b.NodeID == at.ID }) {
+		response.Brokers = append(response.Brokers, kmsg.FetchResponseBroker{NodeID: at.ID, Host: at.Host, Port: at.Port, Rack: c.rack()})
+	}
 }

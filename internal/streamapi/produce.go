@@ -17,6 +17,7 @@ const zstdFrom = 7
 
 // placed is a batch of a Produce request on its way.
 type placed struct {
+	topic *messaging.StreamTopic // nil when it was not found
 	batch *messaging.PlacedBatch
 	err   error
 }
@@ -38,7 +39,7 @@ func takeProduce(ctx context.Context, c *call) answer {
 		row := kmsg.NewProduceResponseTopic()
 		row.Topic, row.TopicID = asked.Topic, asked.TopicID
 		for j := range asked.Partitions {
-			p := placed{err: err}
+			p := placed{topic: topic, err: err}
 			if err == nil && c.version < zstdFrom && isZstd(asked.Partitions[j].Records) {
 				p.err = fmt.Errorf("%w: zstd needs version %d of Produce", records.ErrCodec, zstdFrom)
 			}
@@ -108,6 +109,7 @@ func (c *call) produced(ctx context.Context, request *kmsg.ProduceRequest, respo
 				failed = p.err
 			}
 			c.refuseBatch(part, p.err)
+			c.hintProducer(response, part, p)
 		}
 	}
 	return failed

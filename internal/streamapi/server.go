@@ -43,7 +43,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	addresses map[string]int // connections by the client's address
 	strangers strangers
-	told      time.Time // when the log last had a line of turnedAway
+	told      time.Time // when the log last had a line of turnedAwayLocked
 
 	fetchSessions int // that connections have
 	sessionBytes  int // that they take
@@ -131,16 +131,16 @@ func (s *Server) admit(c *conn) bool {
 	case s.closed:
 		return false
 	case s.listeners[c.listener.Listener] >= s.opts.Limits.Connections:
-		s.turnedAway("connections of the listener, see stream.connections", c.address)
+		s.turnedAwayLocked("connections of the listener, see stream.connections", c.address)
 		return false
 	case s.addresses[c.address] >= connectionsByAddress:
-		s.turnedAway("connections of one address", c.address)
+		s.turnedAwayLocked("connections of one address", c.address)
 		return false
 	}
 	gone, crowded := s.strangers.addLocked(c)
 	if gone != nil {
 		_ = gone.accepted.Close() // its own goroutine does the rest
-		s.turnedAway("connections that do not authenticate", gone.address)
+		s.turnedAwayLocked("connections that do not authenticate", gone.address)
 	}
 	if crowded {
 		time.AfterFunc(settleTime, func() { s.thin(c.address) })
@@ -151,9 +151,9 @@ func (s *Server) admit(c *conn) bool {
 	return true
 }
 
-// turnedAway says that a connection was refused or ended for want of room, which
+// turnedAwayLocked says that a connection was refused or ended for want of room, which
 // looks to its client like any other loss of a connection. One line in ten seconds.
-func (s *Server) turnedAway(many, address string) {
+func (s *Server) turnedAwayLocked(many, address string) {
 	s.crowded.Add(1)
 	if now := time.Now(); now.Sub(s.told) > 10*time.Second {
 		s.told = now

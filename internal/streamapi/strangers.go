@@ -81,7 +81,7 @@ func (s *Server) thin(address string) {
 		time.AfterFunc(again, func() { s.thin(address) })
 	}
 	if len(gone) > 0 {
-		s.turnedAway("connections of one address that do not authenticate", address)
+		s.turnedAwayLocked("connections of one address that do not authenticate", address)
 	}
 }
 

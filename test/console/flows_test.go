@@ -193,6 +193,7 @@ func TestEditWithDryRun(t *testing.T) {
 	b.as(server.Token)
 	b.visit("acme/clusters/payments")
 	b.click("Edit")
+	b.until(`document.querySelector('dialog[open] [name=displayName]')`) // the page behind has a YAML of its own
 	b.click("YAML")
 	b.until(`document.querySelector('dialog textarea')?.value.includes('displayName: Payments')`)
 	type_ := func(from, to string) {

@@ -94,8 +94,8 @@ func TestMembersOfAGroup(t *testing.T) {
 		return fmt.Sprintf(`[...document.querySelectorAll('.rows .badge')].filter(x => x.innerText === 'Ready').length === %d`, n)
 	}
 	b.until(ready(3))
-	b.says("runs the controllers")
-	b.says("leads the log of messages")
+	b.says("controllers")
+	b.says("leader of the log")
 	b.looks("system-members", axe(t))
 	members[2].Kill()
 	b.until(ready(2))

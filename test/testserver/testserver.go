@@ -57,6 +57,8 @@ type Options struct {
 	Ready time.Duration
 	// Unready takes a server that has started, ready or not.
 	Unready bool
+	// Launched, when not nil, is told the id of the process before it is ready.
+	Launched func(pid int)
 }
 
 // kubeVersion is what the Makefile sets too: kubectl asks the server for the
@@ -128,6 +130,9 @@ func start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 	s.process.Env = append(os.Environ(), o.Env...)
 	if err := s.launch(); err != nil {
 		return nil, err
+	}
+	if o.Launched != nil {
+		o.Launched(s.PID())
 	}
 	if err := s.awaitReady(ctx, o.Ready, o.Unready); err != nil {
 		s.Kill()

@@ -24,7 +24,7 @@ export default ctx => {
   let auditKey = ''
   const views = () => [['health', 'Health'], ...(state.group?.members.length ? [['members', 'Members', state.group.members.length]] : []), ['metrics', 'Metrics'], ['usage', 'Quotas'], ['audit', 'Audit log'], ['config', 'Configuration']]
   const parts = {
-    members: () => html`${failure(state.errors.group)}${members(state.group)}`,
+    members: () => members(state.group, state.errors.group),
     health: () => html`${failure(state.errors.health)}${state.health ? health(state) : loading()}`,
     usage: () => state.errors.quota ? denied('quotas', state.errors.quota) : usage(state.quota),
     metrics: () => series.error ? denied('metrics', series.error, 'cloud.metrics.describe') : metrics(series),
@@ -58,19 +58,19 @@ const health = s => html`<div class="grid"><section class="card c7"><h2>Checks</
     <p class="muted small lead">On the machine of the server, this finds what is wrong and says what to do:</p>${codeBlock('freshet doctor', 'Command')}</section></div>`
 
 /** What a member does besides serving. */
-const duties = (g, name) => [[g.controller, 'runs the controllers'], [g.etcdLeader, 'leads the store of resources'], [g.logLeader, 'leads the log of messages']].filter(d => d[0] === name).map(d => d[1])
+const duties = (g, name) => [[g.controller, 'controllers'], [g.etcdLeader, 'leader of the store'], [g.logLeader, 'leader of the log']].filter(d => d[0] === name).map(d => d[1])
 const memberState = m => m.ready ? badge('ok', 'Ready') : m.live ? badge('warn', 'Starting', 'Its lease is good; it does not serve clients yet') : badge('bad', 'Lost', 'Its lease has ended')
 
-const members = g => html`<div class="stack">
+const members = (g, error) => html`<div class="stack">${failure(error)}
   ${g.members.filter(m => m.problem).map(m => html`<p class="callout bad" role="alert"><span><b>${m.name}</b>: ${m.problem}</span></p>`)}
   ${table({
     rows: g.members, noun: 'members', label: 'Members', quiet: true,
     columns: [
       { title: 'Name', text: m => m.name, cell: m => html`${m.name}${m.name === g.self ? html` <span class="muted small">this one</span>` : nothing}`, width: 'minmax(0,.6fr)' },
       { title: 'State', text: m => m.live, cell: memberState, width: '110px' },
-      { title: 'Does', text: m => duties(g, m.name).join(), cell: m => duties(g, m.name).join(', ') || html`<span class="muted">serves</span>`, width: 'minmax(0,1.6fr)' },
-      { title: 'Up since', text: m => m.started ?? '', cell: m => m.started ? ago(m.started) : '–', width: '110px', said: true },
-      { title: 'Clock', text: m => m.clockAheadSeconds, cell: m => m.name === g.self ? '–' : html`<span title="How far its clock is ahead of that of ${g.self}">${m.clockAheadSeconds > 0 ? '+' : ''}${m.clockAheadSeconds.toFixed(3)} s</span>`, num: true, width: '90px', wide: true },
+      { title: 'Does', text: m => duties(g, m.name).join(), cell: m => duties(g, m.name).join(', ') || html`<span class="muted">${m.ready ? 'serves' : '–'}</span>`, width: 'minmax(0,1.6fr)' },
+      { title: 'Started', text: m => m.started ?? '', cell: m => m.started ? ago(m.started) : '–', width: '110px', said: true },
+      { title: 'Clock', text: m => m.clockAheadSeconds, cell: m => m.name === g.self || !m.live ? '–' : html`<span title="How far its clock is ahead of that of ${g.self}">${m.clockAheadSeconds > 0 ? '+' : ''}${m.clockAheadSeconds.toFixed(3)} s</span>`, num: true, width: '90px', wide: true },
       { title: 'Certificate ends', text: m => m.certificateEnds ?? '', cell: m => m.certificateEnds ? ago(m.certificateEnds) : '–', width: '130px', wide: true },
       { title: 'Clients reach it at', text: m => m.https ?? m.http ?? '', cell: m => m.https || m.http ? copyField(m.https || m.http) : '–', width: 'minmax(0,1.4fr)', wide: true },
     ],

@@ -45,7 +45,7 @@ Keep group.json where you keep the keys of your backups.`,
   freshet cluster init --base-url https://freshet.example.com a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 
   # machines with names, which may get other addresses later
-  freshet cluster init --base-url https://freshet.example.com --output /root/group \
+  freshet cluster init --base-url https://freshet.example.com --output /secure/group \
     a=a.internal.example.com b=b.internal.example.com c=c.internal.example.com
 
   # three processes on one machine, to try it

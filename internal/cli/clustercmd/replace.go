@@ -32,7 +32,7 @@ keys go into the bundle.`,
   freshet cluster replace b --group freshet-group --context production
 
   # the encryption keys were rotated since the group was made; on the machine of a
-  freshet cluster replace b --group /root/group --data-dir /var/lib/freshet
+  freshet cluster replace b --group /secure/group --data-dir /var/lib/freshet
 
   # then, on the new machine
   freshet cluster join b-new.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml`,

@@ -129,7 +129,6 @@ func (g *Group) Shards(ctx context.Context, uid string, wanted int) (int, error)
 func (g *Group) OpenShard(ctx context.Context, o dataplane.ShardOptions) (dataplane.GroupShard, error) {
 	opts := g.shard(o.Cluster, o.Number)
 	opts.Dir, opts.Store, opts.OnOwner, opts.OnLost = o.Dir, o.Store, o.OnOwner, o.OnLost
-	opts.Logger = g.opts.Logger.With(slog.String("cluster", o.Cluster), slog.Int("shard", o.Number))
 	opened, err := replicated.Open(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -160,6 +159,16 @@ func (g *Group) peer(member string) (via http.RoundTripper, base string, err err
 		return nil, "", err
 	}
 	return client.Transport, url + CheckpointsPath, nil
+}
+
+// Checkpoints serves this member's copies to others that begin one, beneath
+// CheckpointsPath.
+func (g *Group) Checkpoints() http.Handler {
+	return http.StripPrefix(CheckpointsPath, replicated.Handler(func(cluster string, number int) *replicated.Shard {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.open[shardKey{cluster, number}]
+	}))
 }
 
 // Journals implements dataplane.Group.

@@ -1,7 +1,10 @@
 package group
 
 import (
+	"errors"
+
 	"freshet/internal/dataplane/provision"
+	"freshet/internal/engine"
 	"freshet/internal/engine/replicated"
 )
 
@@ -12,8 +15,15 @@ type shard struct {
 	closed func()
 }
 
-// Health implements sharded.Shard.
-func (s *shard) Health() error { return s.Shard.Status().Err }
+// Health implements sharded.Shard: it tells of what does not pass by itself. A copy
+// that does not follow its log for a moment is told by Status.
+func (s *shard) Health() error {
+	err := s.Shard.Status().Err
+	if errors.Is(err, engine.ErrLogLost) || engine.PublicError(err) != nil {
+		return err
+	}
+	return nil
+}
 
 // Close implements sharded.Shard.
 func (s *shard) Close() error {

@@ -105,7 +105,10 @@ func (p *Plane) release(ctx context.Context, member, uid string) error {
 	return nil
 }
 
-// Release answers other members that want a cluster closed here, at ReleasePath.
+// Grouped says that clusters run on a group of members.
+func (*Plane) Grouped() bool { return true }
+
+// Releases answers other members that want a cluster closed here, at ReleasePath.
 func (p *Plane) Releases() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 256))

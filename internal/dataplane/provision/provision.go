@@ -25,9 +25,6 @@ type Spec struct {
 	Existing bool
 	// Stream says that clients of the stream protocol are served.
 	Stream bool
-	// Copies is how many members of a group keep each shard; 0 for as many as there
-	// are.
-	Copies int
 	// Custom is spec.config.custom of the cluster: only keys of CustomKeys.
 	Custom map[string]string
 }

@@ -140,6 +140,16 @@ var receiveTests = []testCase{
 			v.Fatalf("%d redeliveries, want 2", n)
 		}
 	}},
+	{"a receive counts keys and properties", func(v *env) {
+		v.topic(1, keep)
+		v.sub(1, "s")
+		v.putMsg(1, 0, engine.Message{Payload: []byte("a"), Key: "kkkk"})
+		v.putMsg(1, 0, engine.Message{Payload: []byte("b"), Properties: []engine.Property{{Key: "pp", Value: "vv"}}})
+		v.putMsg(1, 0, engine.Message{Payload: []byte("c")})
+		req := engine.ReceiveRequest{Max: 10, MaxBytes: 9, Partition: engine.AllPartitions}
+		v.same(payloads(v.getReq(1, "s", req)), []string{"a"})
+		v.same(payloads(v.getReq(1, "s", req)), []string{"b", "c"})
+	}},
 	{"a cancelled caller loses nothing", testCancelledReceive},
 	{"delayed messages come when they are due and block nobody", func(v *env) {
 		v.needsTime()

@@ -143,6 +143,23 @@ func TestAServerThatIsGoneIsUnavailableAndComesBack(t *testing.T) {
 	}
 }
 
+// A server that closes takes its connections with it: nobody waits for an answer.
+func TestAClosedConnectionIsUnavailableAtOnce(t *testing.T) {
+	group := natstest.New(t, 1)
+	conn := group.Connect(0)
+	j := openJournal(t, openJournals(t, conn, 1, "x"), "j")
+	conn.Close()
+	began := time.Now()
+	for name, err := range every(j, 20*time.Second) {
+		if errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("%s: got error %v, want one of the kind unavailable", name, err)
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("got the errors after %s, want them at once", took)
+	}
+}
+
 func TestCloseEndsCalls(t *testing.T) {
 	group := natstest.New(t, 1)
 	js := openJournals(t, group.Connect(0), 1, "x")

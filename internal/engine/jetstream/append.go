@@ -133,7 +133,7 @@ func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, t
 		case lookErr != nil && final(lookErr):
 			return false, lookErr
 		}
-		if pause(ctx, wait) {
+		if !errors.Is(err, nats.ErrConnectionClosed) && pause(ctx, wait) {
 			continue
 		}
 		if doubt {

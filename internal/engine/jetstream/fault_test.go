@@ -14,7 +14,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	natstest.Main()
+	if natstest.Served() {
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -43,6 +43,8 @@ type journal struct {
 	marks []mark        // places of records, by sequence; guarded by mu
 	snap  pointer       // the latest snapshot known; guarded by mu
 	grown chan struct{} // closed when tail moves; guarded by mu
+
+	unconfirmed time.Time // when an entry was sent that nobody has confirmed; guarded by mu
 }
 
 var _ engine.Journal = (*journal)(nil)
@@ -96,7 +98,7 @@ func retry(ctx context.Context, try func(ctx context.Context) error) error {
 		attempt, cancel := context.WithTimeout(ctx, answer)
 		err := try(attempt)
 		cancel()
-		if err == nil || final(err) {
+		if err == nil || final(err) || errors.Is(err, nats.ErrConnectionClosed) {
 			return err
 		}
 		if !pause(ctx, wait) {
@@ -215,8 +217,7 @@ func (j *journal) barrier(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error {
 		began := time.Now()
 		if j.s.opts.Replicas > 1 {
-			nothing := purgeRequest{Filter: j.subject + ".nothing", Sequence: 1}
-			if err := j.s.purge(ctx, j.stream, nothing); err != nil {
+			if err := j.confirm(ctx); err != nil {
 				return err
 			}
 		}
@@ -226,10 +227,47 @@ func (j *journal) barrier(ctx context.Context) error {
 			return err
 		}
 		if !led(info, asked) {
-			return errors.New("the server that leads the stream has not heard from a majority since")
+			return errNoMajority
 		}
 		return nil
 	})
+}
+
+// errNoMajority says that the answer may be an old one.
+var errNoMajority = errors.New("the server that leads the stream has not heard from a majority since")
+
+// confirm has the leader commit an entry that changes nothing.
+//
+// A leader that is cut off takes the entry and cannot commit it, and each one that
+// it took keeps it seconds longer from following the next leader. So there is no
+// second one until it has heard from a majority after the first.
+func (j *journal) confirm(ctx context.Context) error {
+	now := time.Now()
+	j.mu.Lock()
+	open := j.unconfirmed
+	j.mu.Unlock()
+	if !open.IsZero() {
+		info, err := j.s.info(ctx, j.stream, "")
+		if err != nil {
+			return err
+		}
+		if !led(info, now.Sub(open)) {
+			return errNoMajority
+		}
+	}
+	j.setUnconfirmed(now)
+	nothing := purgeRequest{Filter: j.subject + ".nothing", Sequence: 1}
+	if err := j.s.purge(ctx, j.stream, nothing); err != nil {
+		return err
+	}
+	j.setUnconfirmed(time.Time{})
+	return nil
+}
+
+func (j *journal) setUnconfirmed(at time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.unconfirmed = at
 }
 
 // led says whether the server that answered was the leader at some moment since: a

@@ -179,7 +179,7 @@ func (s *Journals) poll() {
 		}
 		s.mu.Unlock()
 		for _, j := range open {
-			ctx, cancel := context.WithTimeout(s.ctx, s.opts.Timeout)
+			ctx, cancel := context.WithTimeout(s.ctx, minAnswer)
 			_, _ = j.look(ctx) // the next one may succeed
 			cancel()
 		}

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -65,7 +66,11 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 		return nil, broken(ctx, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound: // it is starting
+		return nil, notReached(fmt.Errorf("member %s answered %s", s.owner.Member, response.Status))
+	default:
 		return nil, errs.Newf(errs.Unavailable, "%w: member %s answered %s", ErrUnreachable, s.owner.Member, response.Status)
 	}
 	a := &answer{}
@@ -101,5 +106,5 @@ func broken(ctx context.Context, err error) error {
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return notReached(err)
 	}
-	return errs.Newf(errs.Unavailable, "%w (%w)", ErrUnreachable, err)
+	return &remoteError{text: ErrUnreachable.Error(), causes: []error{ErrUnreachable, err}}
 }

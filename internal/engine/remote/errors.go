@@ -90,9 +90,8 @@ func Refused(err error) (engine.Owner, bool) {
 	return engine.Owner{}, false
 }
 
-// notReached is a call that never left this member.
+// notReached is a call that never left this member. What a caller hears has no
+// address of a member in it.
 func notReached(err error) error {
-	return &remoteError{
-		text: engine.ErrNoOwner.Error() + ": " + err.Error(), refused: true, causes: []error{engine.ErrNoOwner},
-	}
+	return &remoteError{text: engine.ErrNoOwner.Error(), refused: true, causes: []error{engine.ErrNoOwner, err}}
 }

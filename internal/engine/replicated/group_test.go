@@ -161,7 +161,7 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 	o := Options{
 		Cluster: tm.cluster, Number: tm.number, Dir: tm.dir + "/" + name,
 		JetStream: m.js, Replicas: tm.g.nats.Size(),
-		Etcd: m.client, Session: session, Live: WatchLease(ctx, m.client, session),
+		Etcd: m.client, Session: session, Live: watchLease(ctx, m.client, session),
 		Prefix: "/shards", Member: name, Members: tm.members,
 		Store:  pebble.Options{Splitter: enginetest.Lines{}, MemTableBytes: 1 << 20, EraBytes: 1 << 10, TrimDelay: 300 * time.Millisecond},
 		Settle: time.Hour,

@@ -27,7 +27,6 @@ type Options struct {
 	// again when that lease is over.
 	Session func() *concurrency.Session
 	// Live says by the steady clock whether that lease surely still holds.
-	// WatchLease makes one.
 	Live func() bool
 	// Prefix is what the keys in etcd begin with, such as /freshet/shards/.
 	Prefix string

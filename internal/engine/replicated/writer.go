@@ -238,13 +238,17 @@ func (w *writer) head() *entry {
 	return w.queue[0]
 }
 
-// finish tells whoever waits that the first entry of the queue is in the log.
+// finish tells whoever waits that the first entry of the queue is in the log. When the
+// writer was ended meanwhile, they have been told that nobody knows.
 func (w *writer) finish(e *entry, seq uint64) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return
+	}
 	w.known, e.after.position = seq, seq
 	w.queue[0] = nil
 	w.queue = w.queue[1:]
-	w.mu.Unlock()
 	close(e.done)
 }
 

@@ -129,7 +129,7 @@ func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(pla
 		switch {
 		case err == nil:
 			if err = do(at); err == nil || !e.again(err, reads) {
-				return err
+				return e.moved(err)
 			}
 		case !errors.Is(err, engine.ErrNoOwner):
 			return err
@@ -149,6 +149,15 @@ func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(pla
 			return engine.ErrClosed
 		}
 	}
+}
+
+// moved says of a call that an engine did not finish because it closed that another
+// member has the shard now: the cluster is open.
+func (e *Engine) moved(err error) error {
+	if errors.Is(err, engine.ErrClosed) && e.ctx.Err() == nil {
+		return fmt.Errorf("%w (%w)", engine.ErrNotOwner, err)
+	}
+	return err
 }
 
 // again says whether a call that failed may be made again.

@@ -3,6 +3,7 @@ package kindstest
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,8 +25,12 @@ type System struct {
 	Service   versioned.Interface // the service's own
 	Directory *identity.Directory
 	Verifier  *identity.Verifier
+	// Set and Controllers are what runs.
+	Set         *kinds.Set
+	Controllers *kinds.Controllers
 
-	t     testing.TB
+	stored atomic.Pointer[func(kinds.Change)]
+	t      testing.TB
 	world *identitytest.World
 	plane *dataplane.Plane
 	stop  func()
@@ -58,9 +63,10 @@ func (s *System) run(dir string) {
 	s.t.Helper()
 	s.Directory = identity.NewDirectory()
 	s.Verifier = identity.NewVerifier(s.world.Issuer, s.Directory, identity.VerifierOptions{})
-	set := kinds.New(kinds.Options{
-		Plan: Plan(), Plane: s.plane, Issuer: s.world.Issuer, Directory: s.Directory, Sealer: s.world.Sealer,
-		Policy: access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin", SignIns: nobodySignsIn(s.Directory, s.world.Issuer), Log: slog.New(slog.DiscardHandler),
+	set := s.kinds(s.Directory, func(c kinds.Change) {
+		if told := s.stored.Load(); told != nil {
+			(*told)(c)
+		}
 	})
 	s.Server = &Server{dir: dir, t: s.t, opt: Options{Dir: dir, Kinds: set.Definitions()}}
 	s.open()
@@ -68,6 +74,7 @@ func (s *System) run(dir string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.Set, s.Controllers = set, controllers
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := controllers.Load(ctx); err != nil {
 		s.t.Fatal(err)
@@ -82,6 +89,23 @@ func (s *System) run(dir string) {
 	server := s.Server
 	s.stop = func() { cancel(); <-done; server.Close() }
 	s.Admin, s.Service = s.client(s.Client()), s.client(s.Loopback())
+}
+
+func (s *System) kinds(directory *identity.Directory, stored func(kinds.Change)) *kinds.Set {
+	return kinds.New(kinds.Options{
+		Plan: Plan(), Plane: s.plane, Issuer: s.world.Issuer, Directory: directory, Sealer: s.world.Sealer, Stored: stored,
+		Policy: access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin", SignIns: nobodySignsIn(directory, s.world.Issuer), Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// OnStored calls f with every change of who may call, before the call is answered.
+func (s *System) OnStored(f func(kinds.Change)) { s.stored.Store(&f) }
+
+// Replica is another server's kinds, which hear of nothing but what they are told, and
+// its verifier.
+func (s *System) Replica() (*kinds.Set, *identity.Verifier) {
+	directory := identity.NewDirectory()
+	return s.kinds(directory, nil), identity.NewVerifier(s.world.Issuer, directory, identity.VerifierOptions{})
 }
 
 func (s *System) client(config *rest.Config) versioned.Interface {

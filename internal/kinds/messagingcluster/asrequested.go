@@ -22,10 +22,10 @@ const (
 )
 
 // asRequested compares what the spec asks for with what the pool member gives. The
-// engines that there are run a cluster in the server's one process: one broker,
-// which also stores, with whatever the process has.
-func (c *Controller) asRequested(cluster *object, instance *v1alpha1.MessagingInstance) v1alpha1.Condition {
-	missing := withoutEffect(&cluster.Spec, instance.Spec.Type == v1alpha1.InstanceServerless)
+// engines that there are run a cluster in the server's one process, or in that of
+// every member of a group: brokers that also store, with whatever a process has.
+func (c *Controller) asRequested(cluster *object, instance *v1alpha1.MessagingInstance, run int32) v1alpha1.Condition {
+	missing := withoutEffect(&cluster.Spec, run, instance.Spec.Type == v1alpha1.InstanceServerless)
 	if len(missing) == 0 {
 		return conditions.True(conditionAsRequested, reasonAsRequested, "everything the spec asks for is in effect", cluster.Generation)
 	}
@@ -34,13 +34,13 @@ func (c *Controller) asRequested(cluster *object, instance *v1alpha1.MessagingIn
 		name, engine = member.Name, member.Engine
 	}
 	return conditions.False(conditionAsRequested, reasonMemberLimits, fmt.Sprintf(
-		"pool member %s (engine %s) runs 1 broker, which also stores, in the server's process and with its resources; without effect: %s",
-		name, engine, strings.Join(missing, ", ")), cluster.Generation)
+		"pool member %s (engine %s) runs %s and with its resources; without effect: %s",
+		name, engine, whatRuns(run), strings.Join(missing, ", ")), cluster.Generation)
 }
 
 // withoutEffect names the fields that ask for what the cluster is not. Sizes of a
 // serverless cluster are prescribed, not asked for.
-func withoutEffect(spec *v1alpha1.MessagingClusterSpec, serverless bool) []string {
+func withoutEffect(spec *v1alpha1.MessagingClusterSpec, run int32, serverless bool) []string {
 	var missing []string
 	note := func(field string, asked bool) {
 		if asked {
@@ -48,13 +48,13 @@ func withoutEffect(spec *v1alpha1.MessagingClusterSpec, serverless bool) []strin
 		}
 	}
 	if b := &spec.Broker; !serverless {
-		note(replicasField("spec.broker", b.Replicas), b.Replicas != nil && *b.Replicas != 1)
+		note(replicasField("spec.broker", b.Replicas, run), b.Replicas != nil && *b.Replicas > run)
 		note("spec.broker.resources", b.Resources != nil)
 		note("spec.broker.resourceSpec.nodeType", b.Resources == nil && b.ResourceSpec != nil && b.ResourceSpec.NodeType != NodeTypeShared)
 	}
 	note("spec.broker.autoScalingPolicy", spec.Broker.AutoScalingPolicy != nil)
 	if s := spec.Storage; s != nil && !serverless {
-		note(replicasField("spec.storage", s.Replicas), s.Replicas != nil && *s.Replicas != 1)
+		note(replicasField("spec.storage", s.Replicas, run), s.Replicas != nil && *s.Replicas > run)
 		note("spec.storage.resources", s.Resources != nil)
 		note("spec.storage.resourceSpec.nodeType", s.Resources == nil && s.ResourceSpec != nil && s.ResourceSpec.NodeType != NodeTypeShared)
 		note("spec.storage.resourceSpec.storageSize", s.ResourceSpec != nil && s.ResourceSpec.StorageSize != "")
@@ -72,11 +72,22 @@ func withoutEffect(spec *v1alpha1.MessagingClusterSpec, serverless bool) []strin
 	return missing
 }
 
-func replicasField(part string, replicas *int32) string {
+// whatRuns says what is broker and storage.
+func whatRuns(run int32) string {
+	if run == 1 {
+		return "1 broker, which also stores, in the server's process"
+	}
+	return fmt.Sprintf("%d brokers, which also store, one in the process of each member of the group", run)
+}
+
+func replicasField(part string, replicas *int32, run int32) string {
 	if replicas == nil {
 		return part + ".replicas"
 	}
-	return fmt.Sprintf("%s.replicas (%d asked for, 1 runs)", part, *replicas)
+	if run == 1 {
+		return fmt.Sprintf("%s.replicas (%d asked for, 1 runs)", part, *replicas)
+	}
+	return fmt.Sprintf("%s.replicas (%d asked for, %d run)", part, *replicas, run)
 }
 
 // configWithoutEffect: switching off what is not there is no request.

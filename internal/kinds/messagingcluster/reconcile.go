@@ -131,7 +131,7 @@ func (c *Controller) provision(ctx context.Context, cluster *object, instance *v
 		return c.failed(ctx, cluster, reasonFailed, err)
 	}
 	c.backoff.Forget(cluster.UID)
-	return 0, c.write(ctx, cluster, c.describe(cluster, instance))
+	return c.lookAgain(), c.write(ctx, cluster, c.describe(cluster, instance))
 }
 
 // failed says what went wrong and when it will be tried again.

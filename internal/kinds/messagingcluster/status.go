@@ -52,8 +52,10 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 		}
 		wanted = append(wanted, c)
 	}
-	if asked, ok := conditions.Find(old, conditionAsRequested); ok {
-		wanted = append(wanted, asked)
+	for _, kept := range []string{conditionShards, conditionAsRequested} {
+		if c, ok := conditions.Find(old, kept); ok {
+			wanted = append(wanted, c)
+		}
 	}
 	return conditions.Replace(old, append(wanted, ready)...)
 }
@@ -84,20 +86,23 @@ func (c *Controller) progress(ctx context.Context, cluster *object, part provisi
 	return c.write(ctx, cluster, status)
 }
 
-// describe tells what really runs: on an embedded member one process is broker
+// describe tells what really runs: one process, or each member of a group, is broker
 // and storage at once, whatever number of replicas the spec records.
 func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInstance) v1alpha1.MessagingClusterStatus {
 	status := *cluster.Status.DeepCopy()
 	status.ObservedGeneration = cluster.Generation
-	status.Broker = &v1alpha1.ComponentStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
-	status.Storage = &v1alpha1.ComponentStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
+	shards := c.shardsOf(cluster)
+	status.Broker, status.Storage = runs(shards)
 	status.InstanceType = instance.Spec.Type
 	status.Endpoints = endpointsOf(c.plan, cluster, instance)
 	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
 		status.DeploymentType = pool.DeploymentType
 	}
 	known := cluster.DeepCopy()
-	known.Status.Conditions = conditions.Set(known.Status.Conditions, c.asRequested(cluster, instance))
+	known.Status.Conditions = conditions.Set(known.Status.Conditions, c.asRequested(cluster, instance, status.Broker.Replicas))
+	if len(shards) > 0 {
+		known.Status.Conditions = conditions.Set(known.Status.Conditions, shardsCondition(cluster, shards))
+	}
 	status.Conditions = conditionsOf(known, allUp,
 		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
 	return status

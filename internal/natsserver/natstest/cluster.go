@@ -59,7 +59,7 @@ type Option func(*Cluster)
 func Unsafe(c *Cluster) { c.unsafe = true }
 
 // Processes runs some servers in processes of their own, so that Stop kills them.
-// They cannot be connected to. The package needs a TestMain that calls Main.
+// They cannot be connected to. The package needs a TestMain that calls Served.
 func Processes(servers ...int) Option {
 	return func(c *Cluster) {
 		c.apart = map[int]bool{}

@@ -32,17 +32,16 @@ type process struct {
 	addr  string
 }
 
-// Main has to be the first call of TestMain where Processes is used: in a process
-// that was started as a server it is one, and does not return.
-func Main() {
+// Served has to be the first call of TestMain where Processes is used: in a process
+// that was started as a server it is one, and says so when it has ended.
+func Served() bool {
 	if os.Getenv(childVariable) == "" {
-		return
+		return false
 	}
 	if err := serve(os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		_, _ = fmt.Fprintln(os.Stderr, err)
 	}
-	os.Exit(0)
+	return true
 }
 
 // serve is a server until its input ends.
@@ -64,10 +63,12 @@ func serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, s.RouteAddr())
-	_, _ = io.Copy(io.Discard, in)
-	s.Close()
-	return nil
+	defer s.Close()
+	if _, err := fmt.Fprintln(out, s.RouteAddr()); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
+	return err
 }
 
 func startProcess(c child) (*process, error) {
@@ -75,7 +76,7 @@ func startProcess(c child) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self)
+	cmd := exec.CommandContext(context.Background(), self)
 	cmd.Env = append(os.Environ(), childVariable+"=1")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()

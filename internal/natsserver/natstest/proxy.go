@@ -1,6 +1,7 @@
 package natstest
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -21,7 +22,7 @@ type proxy struct {
 
 func newProxy(t testing.TB, target func() string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func (p *proxy) serve() {
 }
 
 func (p *proxy) join(in net.Conn) {
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	if !p.add(in) {
 		return
 	}
@@ -54,11 +55,11 @@ func (p *proxy) join(in net.Conn) {
 	if to == "" {
 		return
 	}
-	out, err := net.Dial("tcp", to)
+	out, err := new(net.Dialer).DialContext(context.Background(), "tcp", to)
 	if err != nil {
 		return
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	if !p.add(out) {
 		return
 	}
@@ -124,11 +125,11 @@ func (p *proxy) drop(c net.Conn) {
 
 func (p *proxy) close() {
 	p.set(false)
-	p.listener.Close()
+	_ = p.listener.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
 	for c := range p.conns {
-		c.Close()
+		_ = c.Close()
 	}
 }

@@ -103,8 +103,12 @@ func (g *Group) configuration(member string) string { return filepath.Join(g.o.D
 
 // command runs freshet to its end.
 func (g *Group) command(ctx context.Context, args ...string) error {
+	return g.commandWith(ctx, nil, args...)
+}
+
+func (g *Group) commandWith(ctx context.Context, env []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, g.o.Binary, args...)
-	cmd.Env = append(os.Environ(), "HOME="+g.o.Dir)
+	cmd.Env = append(append(os.Environ(), "HOME="+g.o.Dir), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("freshet %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
@@ -131,8 +135,13 @@ func (g *Group) proxies(ctx context.Context, name string, listen []string, sourc
 }
 
 // Start starts all members that do not run, at once: none is ready before a
-// majority is.
-func (g *Group) Start(ctx context.Context) error { return startAll(ctx, g.Members) }
+// majority is. It returns when each of them serves messages.
+func (g *Group) Start(ctx context.Context) error {
+	if err := startAll(ctx, g.Members); err != nil {
+		return err
+	}
+	return each(g.Members, func(m *Member) error { return m.serves(ctx) })
+}
 
 // Close kills all members and ends the proxies.
 func (g *Group) Close() error {

@@ -17,9 +17,11 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"freshet/client"
 	"freshet/test/cluster/load"
 	"freshet/test/testserver"
 )
@@ -30,6 +32,8 @@ type Member struct {
 	load.Member
 	binary, dir string
 	options     testserver.Options
+
+	pid atomic.Int64 // 0 while there is no process; known before it is ready
 
 	mu     sync.Mutex
 	server *testserver.Server
@@ -44,6 +48,7 @@ func newMember(ctx context.Context, name, binary, dir string, o testserver.Optio
 	}
 	o.Addresses = ports
 	m := &Member{Member: load.Member{Name: name, URL: "http://" + ports[0]}, binary: binary, dir: dir, options: o}
+	m.options.Launched = func(pid int) { m.pid.Store(int64(pid)) }
 	if o.Stream {
 		m.Stream = ports[3]
 	}
@@ -59,6 +64,7 @@ func (m *Member) Start(ctx context.Context) error {
 	}
 	server, err := testserver.Start(ctx, m.binary, m.dir, m.options)
 	if err != nil {
+		m.pid.Store(0)
 		return fmt.Errorf("starting %s: %w", m.Name, err)
 	}
 	m.server, m.paused, m.options.DataDir = server, false, server.DataDir
@@ -98,6 +104,7 @@ func (m *Member) Kill() {
 	if m.server != nil {
 		m.server.Kill()
 	}
+	m.pid.Store(0)
 }
 
 // Stop asks the process to end and waits until it has.
@@ -110,7 +117,9 @@ func (m *Member) Stop(timeout time.Duration) error {
 	if m.paused {
 		return errors.New("a paused process cannot be stopped")
 	}
-	return m.server.Stop(timeout)
+	err := m.server.Stop(timeout)
+	m.pid.Store(0)
+	return err
 }
 
 // Pause stops the process from running without ending it; Resume has it go on.
@@ -152,15 +161,29 @@ func (m *Member) ready(ctx context.Context, timeout time.Duration) bool {
 	return false
 }
 
-// PID is the process's id, 0 when it does not run.
-func (m *Member) PID() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.runningLocked() {
-		return 0
+// serves waits until the member answers for the default cluster.
+func (m *Member) serves(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	c, err := client.New(client.Config{BaseURL: m.URL, TokenSource: client.StaticToken(m.Token()), Timeout: 5 * time.Second, MaxAttempts: 1})
+	if err != nil {
+		return err
 	}
-	return m.server.PID()
+	defer c.Close()
+	for {
+		_, err := c.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/admin/v2/persistent/public/default"})
+		if err == nil {
+			return nil
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("member %s does not serve messages: %w", m.Name, err)
+		}
+	}
 }
+
+// PID is the process's id, 0 when it does not run. It waits for nobody, since the links
+// between members ask for it while a member starts.
+func (m *Member) PID() int { return int(m.pid.Load()) }
 
 // Log is the end of what the process wrote.
 func (m *Member) Log() string {

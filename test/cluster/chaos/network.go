@@ -91,5 +91,7 @@ func (g *Group) Faults() []Fault {
 		Pause("SIGSTOP of all", 8*s, g.All),
 		Kill("kill -9 of all", s, g.All),
 		Stop("SIGTERM of all", s, g.All),
+		g.Replace("one replaced", 2*s, 0),
+		g.Replace("one replaced, interrupted", 2*s, 2),
 	}
 }

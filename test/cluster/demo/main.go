@@ -1,4 +1,4 @@
-// Demo runs a group of three members on loopback under load and shows it: who owns
+// Command demo runs a group of three members on loopback under load and shows it: who owns
 // what, what each member costs, what clients get, and what becomes of all that when a
 // member is killed, paused, stopped and brought back, by single keys. What it shows
 // comes from the members' own interfaces, asked at one that is there. `make

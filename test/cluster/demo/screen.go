@@ -135,7 +135,7 @@ func (s *screen) table(ctx context.Context) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Freshet, %d members, %s\n\n", len(s.group.Members), now.Sub(s.began).Round(time.Second))
 	view := s.look(ctx)
-	fmt.Fprintf(&b, "%-8s%-10s%-22s%-8s%-8s%-10s%s\n", "MEMBER", "PROCESS", "HEALTH", "SHARDS", "CPU", "MEMORY", "ADDRESS")
+	fmt.Fprintf(&b, "%-8s%-10s%-18s%-8s%-8s%-10s%-24s%s\n", "MEMBER", "PROCESS", "HEALTH", "SHARDS", "CPU", "MEMORY", "LEADS", "ADDRESS")
 	for _, m := range s.group.Members {
 		state, cpu, memory := "gone", "", ""
 		if pid := m.PID(); pid > 0 {
@@ -153,7 +153,7 @@ func (s *screen) table(ctx context.Context) string {
 				memory = fmt.Sprintf("%d MB", bytes>>20)
 			}
 		}
-		fmt.Fprintf(&b, "%-8s%-10s%-22s%-8d%-8s%-10s%s\n", m.Name, state, view.health[m.Name], view.owned[m.Name], cpu, memory, m.URL)
+		fmt.Fprintf(&b, "%-8s%-10s%-18s%-8d%-8s%-10s%-24s%s\n", m.Name, state, view.health[m.Name], view.owned[m.Name], cpu, memory, view.does[m.Name], m.URL)
 	}
 	b.WriteString("\n" + view.shards + "\n")
 	rate := func(now, before int64) float64 { return float64(now-before) / passed }

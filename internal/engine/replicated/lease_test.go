@@ -13,10 +13,10 @@ import (
 // clocks that do not run equally fast.
 const marginShare = 5
 
-// WatchLease returns a function that says whether the member's lease surely holds by
+// watchLease returns a function that says whether the member's lease surely holds by
 // this machine's steady clock: counted from before the last request that renewed it,
 // less a margin. One serves all shards of a member. It ends with ctx.
-func WatchLease(ctx context.Context, client *clientv3.Client, session func() *concurrency.Session) (live func() bool) {
+func watchLease(ctx context.Context, client *clientv3.Client, session func() *concurrency.Session) (live func() bool) {
 	begin := time.Now()
 	var until atomic.Int64 // since begin; 0 for never
 	go func() {

@@ -1,0 +1,24 @@
+package replicated
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestWriterEndsWhileAnAnswerArrives: an owner gives its shard up at the moment in which
+// the log says that an entry is there. Who waits for it is told that nobody knows, and
+// the process goes on.
+func TestWriterEndsWhileAnAnswerArrives(t *testing.T) {
+	t.Parallel()
+	e := &entry{answer: make(chan answer, 1), done: make(chan struct{})}
+	w := &writer{queue: []*entry{e}, lost: make(chan struct{})}
+	if w.head() != e {
+		t.Fatal("head of the queue: got another entry, want the first")
+	}
+	ended := errors.New("given up")
+	w.lose(ended)
+	w.finish(e, 1)
+	if _, err := (&place{w, e}).wait(); !errors.Is(err, ended) {
+		t.Errorf("waiting for the entry: got %v, want %v", err, ended)
+	}
+}

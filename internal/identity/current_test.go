@@ -1,0 +1,38 @@
+package identity_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"freshet/internal/errs"
+	"freshet/internal/identity"
+	"freshet/internal/identity/identitytest"
+)
+
+// TestNobodyIsKnownWhileNewsAreMissing: a server that does not hear of revocations
+// takes nobody's word, also not of calls that have begun.
+func TestNobodyIsKnownWhileNewsAreMissing(t *testing.T) {
+	t.Parallel()
+	world := identitytest.New(t)
+	var current atomic.Bool
+	current.Store(true)
+	world.Directory.AskCurrent(current.Load)
+	account, _ := world.Account("acme", "robot")
+	token := world.Token(account, identitytest.IssuerURL)
+	who, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL)
+	if err != nil || !who.Live() {
+		t.Fatalf("got %v, want a live principal", err)
+	}
+	current.Store(false)
+	if _, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL); !errors.Is(err, identity.ErrNotCurrent) || errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("got %v, want %v", err, identity.ErrNotCurrent)
+	}
+	if who.Live() {
+		t.Error("a call that had begun goes on")
+	}
+	current.Store(true)
+	if _, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL); err != nil || !who.Live() {
+		t.Errorf("got %v, want the principal back", err)
+	}
+}
