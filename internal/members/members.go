@@ -93,8 +93,8 @@ const (
 	againAfter  = 200 * time.Millisecond
 )
 
-// ErrNoMajority is for whoever asks a member that is cut off from the others.
-var ErrNoMajority = errs.New(errs.Unavailable, "this member does not reach a majority of its group and answers nothing; ask another member, or try again shortly")
+// errNoLease is for what can be done with a lease only.
+var errNoLease = errs.New(errs.Unavailable, "this member has no lease in its group at the moment")
 
 // Group is a member's view of its group.
 type Group struct {
@@ -213,7 +213,7 @@ func (g *Group) SetReady(ctx context.Context, ready bool) error {
 	session := g.session
 	g.mu.Unlock()
 	if session == nil {
-		return ErrNoMajority // the next lease says it
+		return errNoLease // the next one says it
 	}
 	return g.publish(ctx, session.Lease())
 }

@@ -8,6 +8,7 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/errs"
+	"freshet/internal/identity"
 	"freshet/internal/schemas"
 	"freshet/internal/surface"
 	"freshet/internal/web"
@@ -75,6 +76,8 @@ var codes = []code{
 	{web.ErrBodyTimeout, 408},
 	{web.ErrBusy, 503},
 	{web.ErrStarting, 503},
+	{web.ErrNoMajority, 503},
+	{identity.ErrNotCurrent, 503},
 }
 
 // kinds is for errors from elsewhere, which have a kind and no number.

@@ -17,6 +17,7 @@ import (
 	"freshet/internal/resources/etcd"
 	"freshet/internal/telemetry"
 	"freshet/internal/version"
+	"freshet/internal/web"
 )
 
 // group is what a server has that is a member of a group (docs/adr/0031-members.md).
@@ -67,9 +68,9 @@ func (s *server) whileAlive(routes http.Handler) http.Handler {
 		return routes
 	}
 	health := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		writeHealth(w, r, members.ErrNoMajority.Error())
+		writeHealth(w, r, web.ErrNoMajority.Error())
 	})
-	refused := newRouter(mounts(refusingHandlers(members.ErrNoMajority, health), s.cors()), s.cors())
+	refused := newRouter(mounts(refusingHandlers(web.ErrNoMajority, health), s.cors()), s.cors())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.alive() {
 			routes.ServeHTTP(w, r)
@@ -90,7 +91,7 @@ func (s *server) groupChecks() []resources.Check {
 			if s.alive() {
 				return nil
 			}
-			return members.ErrNoMajority
+			return web.ErrNoMajority
 		}},
 		{Name: "message-log", Healthy: s.logHealth},
 	}

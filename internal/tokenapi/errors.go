@@ -106,7 +106,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		if p.status == http.StatusServiceUnavailable {
 			p.wait = time.Second
 		}
-		if p.status >= http.StatusInternalServerError && !errors.Is(err, web.ErrStarting) {
+		if p.status >= http.StatusInternalServerError && !errors.Is(err, web.ErrStarting) && !errors.Is(err, web.ErrNoMajority) {
 			p.text = "internal error, request id " + web.RecordOf(r.Context()).RequestID
 		}
 	}
