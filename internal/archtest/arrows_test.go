@@ -183,7 +183,8 @@ var exclusive = []struct {
 	library string
 	holders []string
 }{
-	{"net/http", []string{"internal/engine/replicated", "internal/engine/remote", "internal/natsserver", "internal/dataplane/group",
+	{"net/http", []string{
+		"internal/engine/replicated", "internal/engine/remote", "internal/natsserver", "internal/dataplane/group",
 		"internal/web", "internal/surface", "internal/brokerhttp/...", "internal/messageapi/...", "internal/adminapi/...", "internal/registryapi/...", "internal/tokenapi/...", "internal/signinapi/...", "internal/openid", "internal/auditapi/...", "internal/systemapi/...", "internal/resources/...",
 		"internal/telemetry", "internal/members", "internal/server/...", "internal/cli/...", "api/generated/...", "client/...", "console/...", "test/...", "bench/...",
 	}},

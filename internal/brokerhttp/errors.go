@@ -92,6 +92,7 @@ var wires = []wire{
 	{engine.ErrNotOpen, 503, 503},
 	{engine.ErrNotOwner, 503, 503},
 	{engine.ErrNoOwner, 503, 503},
+	{engine.ErrLogLost, 503, 503},
 
 	{access.ErrDenied, 401, 403},
 	{access.ErrNoPrincipal, 401, 401},

@@ -41,7 +41,7 @@ func limit(t *testing.T, d time.Duration) context.Context {
 func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		c := natstest.New(t, servers)
-		ctx := limit(t, time.Minute)
+		ctx := limit(t, 2*time.Minute)
 		js := open(t, c, 0)
 		if _, err := js.CreateStream(ctx, streamConfig(servers)); err != nil {
 			t.Fatal(err)
@@ -65,7 +65,9 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 			if err == nil {
 				break
 			}
-			if ctx.Err() != nil {
+			select {
+			case <-time.After(100 * time.Millisecond): // the servers need the processor
+			case <-ctx.Done():
 				t.Fatalf("%d servers: got error %v, want the message", servers, err)
 			}
 		}

@@ -102,8 +102,8 @@ func testKcat(t *testing.T, s *streaming) {
 	}
 	var pasted string
 	for line := range strings.Lines(string(screen)) {
-		if strings.Contains(line, "kcat -b") {
-			pasted = strings.TrimSpace(line)
+		if strings.Contains(line, "kcat -b") || strings.HasSuffix(pasted, "\\\n") {
+			pasted += line
 		}
 	}
 	if out := s.must(t, s.folder, nil, "bash", "-c", pasted); pasted == "" || !strings.Contains(out, " broker 1 at "+s.Stream+" (controller)") {

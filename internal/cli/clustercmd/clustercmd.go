@@ -25,7 +25,10 @@ brought to its machine (join). Then 'freshet serve' starts the member.`,
 
   # on each machine, with its bundle
   freshet cluster join a.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
-  freshet serve --config /etc/freshet.yaml`,
+  freshet serve --config /etc/freshet.yaml
+
+  # and when all run
+  freshet cluster status`,
 		Args: command.NoArgs,
 		RunE: command.Help,
 	}

@@ -77,7 +77,6 @@ func configuration(file string, part *bundle.Bundle, flags func(*config.Config))
 	}
 	flags(cfg)
 	want := settings(part.Self, part.Members)
-	want.Bundle = cfg.Members.Bundle
 	var add strings.Builder
 	switch {
 	case cfg.Members.On() && (cfg.Members.Self != want.Self || !slices.Equal(cfg.Members.List, want.List)):

@@ -165,7 +165,7 @@ func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine
 	e, c := m.e, it.cur
 	s := c.sub
 	if err := s.lockLoaded(); err != nil {
-		return nil //nolint:nilerr // deleted meanwhile: nothing left to acknowledge
+		return nil // deleted meanwhile: nothing left to acknowledge
 	}
 	defer s.mu.Unlock()
 	if it.state != itemDeadLetter || c.items[it.entry] != it {

@@ -139,7 +139,7 @@ func Open(dir, self string) (*Credentials, error) {
 // Ends is when the certificate does.
 func (c *Credentials) Ends() time.Time { return c.cert.Leaf.NotAfter }
 
-// Certificate, and the authorities that the other members' are of.
+// Certificate is the member's own.
 func (c *Credentials) Certificate() tls.Certificate { return c.cert }
 
 // Authority of all members.

@@ -22,6 +22,6 @@ func Sentinels() []error {
 		messaging.ErrConfig, messaging.ErrTransaction, messaging.ErrProducerEpoch, messaging.ErrSequence,
 		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
 		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
-		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrNotOwner, engine.ErrNoOwner, replica.ErrClosed, replica.ErrBroken, replica.ErrContended,
+		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrNotOwner, engine.ErrNoOwner, engine.ErrLogLost, replica.ErrClosed, replica.ErrBroken, replica.ErrContended,
 	}
 }

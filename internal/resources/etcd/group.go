@@ -88,19 +88,19 @@ var ErrReplaced = errs.New(errs.Precondition, "its data directory is empty and t
 
 // groupError says what keeps a member of a group from starting; again says that it
 // is worth another try.
-func groupError(dir string, err error) (_ error, again bool) {
+func groupError(dir string, err error) (again bool, _ error) {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "has already been bootstrapped"):
-		return ErrReplaced, false
+		return false, ErrReplaced
 	case strings.Contains(text, "could not retrieve cluster information"):
-		return errors.New("no other member can be reached"), true
+		return true, errors.New("no other member can be reached")
 	case strings.Contains(text, "member count is unequal"), strings.Contains(text, "unmatched member while checking PeerURLs"):
-		return errs.New(errs.Precondition, "the group has other members than members.list says, or has not been told of this one: see freshet cluster status, and freshet cluster replace for a machine that is lost"), false
+		return false, errs.New(errs.Precondition, "the group has other members than members.list says, or has not been told of this one: see freshet cluster status, and freshet cluster replace for a machine that is lost")
 	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("opening the port for the other members' etcd: %w", err), false
+		return false, fmt.Errorf("opening the port for the other members' etcd: %w", err)
 	}
-	return startError(dir, err), false
+	return false, startError(dir, err)
 }
 
 // startGroup starts a member, and tries again while it finds nobody to join.
@@ -115,7 +115,7 @@ func (g *Group) start(ctx context.Context, dir string, opts Options) (*embed.Etc
 		if err == nil {
 			return e, cfg, words, nil
 		}
-		err, again := groupError(dir, err)
+		again, err := groupError(dir, err)
 		if !again {
 			return nil, nil, nil, fmt.Errorf("starting embedded etcd as member %s: %w", g.Self, err)
 		}
