@@ -107,9 +107,14 @@ race: ## Run the suites of everything but the resource API under the race detect
 	CGO_ENABLED=1 go test -race -timeout 30m $(RACE)
 
 .PHONY: race-engine
-race-engine: ## Run the engines' suites under the race detector
+race-engine: ## Run the embedded engine's suites, and calls between members, under the race detector
 	@hack/need.sh gcc gcc libc6-dev
-	CGO_ENABLED=1 go test -race -timeout 30m ./internal/engine/...
+	CGO_ENABLED=1 go test -race -timeout 30m ./internal/engine ./internal/engine/pebble/... ./internal/engine/remote ./internal/engine/sharded
+
+.PHONY: race-group
+race-group: ## Run what members share under the race detector: logs, journals, shards, leases (some minutes)
+	@hack/need.sh gcc gcc libc6-dev
+	CGO_ENABLED=1 go test -race -timeout 60m ./internal/engine/jetstream ./internal/engine/replicated ./internal/natsserver ./internal/members/... ./internal/dataplane/...
 
 .PHONY: lint
 lint: $(BIN)/.linters ## Run the linters
