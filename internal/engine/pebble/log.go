@@ -131,22 +131,8 @@ func (st *Store) Flush() error {
 // yet.
 func (st *Store) Checkpoint(dir string) error { return st.s.checkpointFlushed(dir) }
 
-// Health returns nil while the store can be used, and otherwise what broke it.
-func (st *Store) Health() error {
-	if err := st.s.failure(); err != nil {
-		return err
-	}
-	if p := st.s.damage.store.Load(); p != nil {
-		return *p
-	}
-	return nil
-}
-
 // Failed is closed when the store has failed.
 func (st *Store) Failed() <-chan struct{} { return st.s.failed }
-
-// Disk returns what the store takes and what is left.
-func (st *Store) Disk() engine.Disk { return st.s.room() }
 
 // Close flushes and closes the store, on which no engine is open.
 func (st *Store) Close() error {

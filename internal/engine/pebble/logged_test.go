@@ -289,7 +289,7 @@ func TestLostLog(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.Health(); err != nil {
+	if err := s.store.s.failure(); err != nil {
 		t.Errorf("health of the store: got %v, want none", err)
 	}
 	at, err := s.store.Mark()

@@ -323,3 +323,11 @@ func (m *member) fence() {
 		}
 	}
 }
+
+// Changed returns a channel that is closed when the owner or the role of this member
+// may have changed.
+func (s *Shard) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}

@@ -113,15 +113,17 @@ func TestFaultRivals(t *testing.T) {
 
 func rivalStream(t testing.TB, js jetstream.JetStream, o *Options) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	st := &stream{js: js, name: streamName(o), subject: "S." + o.Cluster + ".0"}
 	var err error
 	for st.handle == nil && ctx.Err() == nil {
-		if st.handle, err = js.Stream(ctx, st.name); err != nil {
+		try, tried := context.WithTimeout(ctx, callPatience) // an answer may be lost
+		if st.handle, err = js.Stream(try, st.name); err != nil {
 			st.handle = nil
 			wait(ctx, 100*time.Millisecond)
 		}
+		tried()
 	}
 	if st.handle == nil {
 		t.Fatalf("open the stream: got error %v, want none", err)

@@ -115,14 +115,6 @@ func (s *Shard) Owner() engine.Owner {
 	return s.view.serving()
 }
 
-// Changed returns a channel that is closed when the owner or the role of this member
-// may have changed.
-func (s *Shard) Changed() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed
-}
-
 // changeLocked tells those who wait for a change.
 func (s *Shard) changeLocked() {
 	close(s.changed)

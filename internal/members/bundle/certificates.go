@@ -139,9 +139,6 @@ func Open(dir, self string) (*Credentials, error) {
 // Ends is when the certificate does.
 func (c *Credentials) Ends() time.Time { return c.cert.Leaf.NotAfter }
 
-// Certificate is the member's own.
-func (c *Credentials) Certificate() tls.Certificate { return c.cert }
-
 // Authority of all members.
 func (c *Credentials) Authority() *x509.CertPool { return c.pool }
 

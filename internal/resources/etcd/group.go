@@ -15,7 +15,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	serrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
-	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"freshet/internal/errs"
 )
@@ -154,9 +153,6 @@ func (g *Group) await(ctx context.Context, dir string, e *embed.Etcd, words *las
 func (g *Group) majority() string {
 	return fmt.Sprintf("%d of %d members", len(g.Peers)/2+1, len(g.Peers))
 }
-
-// HasData says whether a member has run in a folder.
-func HasData(dir string) bool { return wal.Exist(dir + "/member/wal") }
 
 // Leader names the member that leads; "" while there is none.
 func (m *Member) Leader() string {
