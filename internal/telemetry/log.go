@@ -49,6 +49,10 @@ var harmless = map[string]bool{
 	"Post-timeout activity":           true,
 }
 
+// waitsToCampaign is said behind the id of an etcd member that is started on a slow
+// machine; it campaigns a moment later.
+const waitsToCampaign = "since there are still pending configuration changes to apply"
+
 type demoting struct{ slog.Handler }
 
 func demote(level slog.Level) slog.Level {
@@ -68,7 +72,7 @@ func (d demoting) Handle(ctx context.Context, record slog.Record) error {
 		return d.Handler.Handle(ctx, record)
 	}
 	record.Level = demote(record.Level)
-	if harmless[record.Message] || closing(&record) {
+	if harmless[record.Message] || strings.HasSuffix(record.Message, waitsToCampaign) || closing(&record) {
 		record.Level = slog.LevelDebug
 		if !d.Handler.Enabled(ctx, record.Level) {
 			return nil
