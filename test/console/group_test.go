@@ -96,6 +96,7 @@ func TestMembersOfAGroup(t *testing.T) {
 	b.until(ready(3))
 	b.says("controllers")
 	b.says("leader of the log")
+	b.until(`[...document.querySelectorAll('.rows .badge')].filter(x => ['a', 'b', 'c'].includes(x.innerText)).length === 6`) // each shard has an owner
 	b.looks("system-members", axe(t))
 	members[2].Kill()
 	b.until(ready(2))

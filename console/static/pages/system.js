@@ -4,6 +4,7 @@ import { call, get } from '../lib/api.js'
 import { poll } from '../lib/watch.js'
 import { link, route, setQuery } from '../lib/router.js'
 import { table } from '../lib/table.js'
+import { count } from '../lib/format.js'
 import { session } from '../lib/session.js'
 import { can } from '../lib/perms.js'
 import { update } from '../lib/store.js'
@@ -61,6 +62,20 @@ const health = s => html`<div class="grid"><section class="card c7"><h2>Checks</
 const duties = (g, name) => [[g.controller, 'controllers'], [g.etcdLeader, 'leader of the store'], [g.logLeader, 'leader of the log']].filter(d => d[0] === name).map(d => d[1])
 const memberState = m => m.ready ? badge('ok', 'Ready') : m.live ? badge('warn', 'Starting', 'Its lease is good; it does not serve clients yet') : badge('bad', 'Lost', 'Its lease has ended')
 
+/** How far a copy is behind the log, in words. */
+const copyState = c => html`<span class=${c.live ? nothing : 'muted'} title=${c.live ? 'Messages of the log that it has not applied' : 'Its member is lost'}>${c.member} ${c.live ? c.lag ? `${count(c.lag)} behind` : '✓' : 'lost'}</span>`
+
+const shards = list => table({
+  rows: list, noun: 'shards', label: 'Shards', quiet: true,
+  columns: [
+    { title: 'Cluster', text: s => `${s.organization}/${s.cluster}`, width: 'minmax(0,1.2fr)' },
+    { title: 'Shard', text: s => s.number, num: true, width: '80px' },
+    { title: 'Owner', text: s => s.owner ?? '', cell: s => s.problem ? badge('bad', s.owner || 'none', s.problem) : s.owner ? badge('ok', s.owner, `Owner number ${s.epoch}`) : badge('warn', 'none', 'Calls for its topics wait until a member has it'), width: '110px' },
+    { title: 'Copies', text: s => s.copies.map(c => c.member).join(), cell: s => s.copies.map((c, i) => html`${i ? ' · ' : nothing}${copyState(c)}`), width: 'minmax(0,1.6fr)', said: true },
+    { title: 'Log', text: s => s.log, cell: s => html`<span title="Number of its last entry">${count(s.log)}</span>`, num: true, width: '90px', wide: true },
+  ],
+})
+
 const members = (g, error) => html`<div class="stack">${failure(error)}
   ${g.members.filter(m => m.problem).map(m => html`<p class="callout bad" role="alert"><span><b>${m.name}</b>: ${m.problem}</span></p>`)}
   ${table({
@@ -75,6 +90,7 @@ const members = (g, error) => html`<div class="stack">${failure(error)}
       { title: 'Clients reach it at', text: m => m.https ?? m.http ?? '', cell: m => m.https || m.http ? copyField(m.https || m.http) : '–', width: 'minmax(0,1.4fr)', wide: true },
     ],
   })}
+  ${g.shards?.length ? html`<h2>Shards</h2>${shards(g.shards)}` : nothing}
   <p class="muted small">As ${g.self} sees it. On a machine of the group, <code>freshet cluster status</code> says the same.</p></div>`
 
 const metrics = s => s.ready && s.times.length > 2 ? html`<div class="grid">
