@@ -161,6 +161,7 @@ func TestEmptyNamespace(t *testing.T) {
 func TestPublicPaths(t *testing.T) {
 	t.Parallel()
 	a := start(t)
+	a.until("what it does after its start is done", func() bool { return a.get("/readyz").code == http.StatusOK })
 	tests := map[string]struct{ nobody, stranger, boss int }{
 		"/healthz":              {200, 200, 200},
 		"/healthz/etcd":         {200, 200, 200},
