@@ -268,21 +268,21 @@ func (m *member) abandon(t testing.TB) {
 	t.Cleanup(func() { <-closed })
 }
 
-// claimed is the revision of the owner's key.
+// claimed is the revision of the owner's key while it is this member's, and 0 when it
+// has lost it: whoever owns the shard then is not to be robbed.
 func (m *member) claimed() int64 {
 	for {
 		changed := m.Changed()
 		m.mu.Lock()
-		rev, mine := m.view.rev, m.view.owner.Instance == m.instance
+		rev, mine, serves := m.view.rev, m.view.owner.Instance == m.instance, m.engine != nil
 		m.mu.Unlock()
-		if mine || m.ctx.Err() != nil {
+		switch {
+		case mine:
 			return rev
+		case !serves || m.ctx.Err() != nil:
+			return 0
 		}
-		select {
-		case <-changed:
-		case <-time.After(time.Second):
-			return rev
-		}
+		<-changed
 	}
 }
 

@@ -129,8 +129,9 @@ func (s *lawStore) choose() func() {
 		}
 	}
 	return func() {
+		rev := owner.claimed() // before it takes the shard again
 		owner.fence()
-		owner.deleteOwner(context.Background(), owner.claimed())
+		owner.deleteOwner(context.Background(), rev)
 	}
 }
 

@@ -176,6 +176,10 @@ func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 	if err := s.announce(ctx, c, w.epoch); err != nil {
 		return errors.Join(err, s.retire(e, w, true))
 	}
+	select {
+	case <-s.giveUp: // asked of an earlier ownership; who ends has set resigns
+	default:
+	}
 	s.mu.Lock()
 	s.engine, s.writer, s.role = e, w, Leading
 	s.changeLocked()
