@@ -114,7 +114,7 @@ func (s *Shard) offer(ctx context.Context) (listing, error) {
 	if err := os.MkdirAll(s.checkpointDir(), 0o700); err != nil {
 		return listing{}, err
 	}
-	if err := s.Checkpoint(ctx, v.dir); err != nil {
+	if err := s.checkpoint(ctx, v.dir); err != nil {
 		return listing{}, err
 	}
 	var err error

@@ -23,9 +23,22 @@ const (
 // run follows the log, and owns the shard when it may, until the shard is closed.
 func (s *Shard) run() {
 	for s.ctx.Err() == nil {
-		err := s.term(s.ctx)
+		if held, _ := s.holds(); !held {
+			s.stayOut()
+			continue
+		}
+		ctx, cancel := s.whileHeld()
+		err := s.enter()
+		if err == nil {
+			err = s.term(ctx)
+		}
+		left := ctx.Err() != nil
+		cancel()
 		if s.ctx.Err() != nil {
 			break
+		}
+		if left {
+			continue
 		}
 		s.note(Starting, err)
 		if errors.Is(err, engine.ErrFailed) {
@@ -41,6 +54,27 @@ func (s *Shard) run() {
 		s.sleep(s.ctx, pause)
 	}
 	s.note(Starting, engine.ErrClosed)
+}
+
+// stayOut waits while this member is to have no copy.
+func (s *Shard) stayOut() {
+	err := s.leave(s.ctx)
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.note(Elsewhere, nil)
+	again := time.Hour
+	if err != nil {
+		s.log.Warn("copy of the shard that others have now could not be removed; it is tried again", "error", err)
+		again = lostPause
+	}
+	for begin := time.Now(); s.ctx.Err() == nil && time.Since(begin) < again; {
+		held, changed := s.holds()
+		if held {
+			return
+		}
+		s.await(s.ctx, changed, again)
+	}
 }
 
 // term follows the log until something goes wrong.
