@@ -128,6 +128,7 @@ func (g *Group) Shards(ctx context.Context, uid string, wanted int) (int, error)
 // OpenShard implements dataplane.Group.
 func (g *Group) OpenShard(ctx context.Context, o dataplane.ShardOptions) (dataplane.GroupShard, error) {
 	opts := g.shard(o.Cluster, o.Number)
+	opts.All, opts.Copies = g.opts.Members, copiesOf(o.Copies)
 	opts.Dir, opts.Store, opts.OnOwner, opts.OnLost = o.Dir, o.Store, o.OnOwner, o.OnLost
 	opened, err := replicated.Open(ctx, opts)
 	if err != nil {
@@ -142,6 +143,17 @@ func (g *Group) OpenShard(ctx context.Context, o dataplane.ShardOptions) (datapl
 		delete(g.open, key)
 		g.mu.Unlock()
 	}}, nil
+}
+
+// defaultCopies is how many members have a copy of a shard when the cluster does not
+// say (docs/spec/group.md#shards).
+const defaultCopies = 3
+
+func copiesOf(asked int) int {
+	if asked == 0 {
+		return defaultCopies
+	}
+	return asked
 }
 
 // shard are the options that all of a member's shards share.

@@ -100,6 +100,8 @@ type Copy struct {
 	Applied uint64 // as it last said
 	Flushed uint64
 	Lag     uint64 // messages of the log that it had not applied then
+	Lost    bool   // its store and the log do not belong together: engine.ErrLogLost
+	Problem string // why it cannot be used, "" when it can
 }
 
 func (o Options) withDefaults() Options {

@@ -41,6 +41,8 @@ type copyValue struct {
 	Applied uint64 `json:"applied"`
 	Flushed uint64 `json:"flushed"`
 	Follows bool   `json:"follows,omitempty"` // the store fits to the log
+	Lost    bool   `json:"lost,omitempty"`    // it never will: engine.ErrLogLost
+	Problem string `json:"problem,omitempty"` // why the store cannot follow the log
 }
 
 // view is what etcd says of the shard. Guarded by Shard.mu.

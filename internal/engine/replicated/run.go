@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"freshet/internal/engine"
@@ -41,6 +42,7 @@ func (s *Shard) run() {
 			continue
 		}
 		s.note(Starting, err)
+		s.tell(err)
 		if errors.Is(err, engine.ErrFailed) {
 			return // a failed store cannot be used again
 		}
@@ -54,6 +56,29 @@ func (s *Shard) run() {
 		s.sleep(s.ctx, pause)
 	}
 	s.note(Starting, engine.ErrClosed)
+}
+
+// tell tells the other members of what does not pass by itself.
+func (s *Shard) tell(err error) {
+	s.mu.Lock()
+	said := s.said
+	s.mu.Unlock()
+	is := said
+	is.Follows, is.Lost = false, errors.Is(err, engine.ErrLogLost)
+	switch {
+	case is.Lost:
+		is.Problem = strings.TrimPrefix(err.Error(), engine.ErrLogLost.Error()+": ")
+	case errors.Is(err, engine.ErrFailed):
+		is.Problem = "its store has failed; the log of the member says why"
+	default:
+		return
+	}
+	if is == said {
+		return
+	}
+	if err := s.report(s.ctx, is); err != nil && s.ctx.Err() == nil {
+		s.log.Warn("other members could not be told that this copy cannot be used", "error", err)
+	}
 }
 
 // stayOut waits while this member is to have no copy.

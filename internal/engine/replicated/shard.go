@@ -175,7 +175,7 @@ func (s *Shard) Status() Status {
 		}
 		out.Copies = append(out.Copies, Copy{
 			Member: name, Live: slices.Contains(live, name), Applied: c.Applied, Flushed: c.Flushed,
-			Lag: out.End - min(out.End, c.Applied),
+			Lag: out.End - min(out.End, c.Applied), Lost: c.Lost, Problem: c.Problem,
 		})
 	}
 	return out
