@@ -22,11 +22,11 @@ import (
 const turn = 100 * time.Millisecond
 
 // keys are those of a shard in etcd.
-type keys struct{ base, owner, log, copies, places string }
+type keys struct{ base, owner, log, copies, places, accepted string }
 
 func (o *Options) keys() keys {
 	base := strings.TrimSuffix(o.Prefix, "/") + "/" + o.Cluster + "/" + strconv.Itoa(o.Number) + "/"
-	return keys{base: base, owner: base + "owner", log: base + "log", copies: base + "copies/", places: base + "places"}
+	return keys{base: base, owner: base + "owner", log: base + "log", copies: base + "copies/", places: base + "places", accepted: base + "accepted"}
 }
 
 // ownerValue is what the owner's key holds. Epoch is 0 until the owner serves.
@@ -56,6 +56,7 @@ type view struct {
 
 	places    []string // the members that have a copy; nil for all
 	placesRev int64    // at which that was written, 0 when it never was
+	accepted  int64    // when a loss was accepted last
 }
 
 // serving is the owner, once it serves.
@@ -127,6 +128,9 @@ func (s *Shard) seeLocked(kv *mvccpb.KeyValue) {
 		return
 	case s.keys.places:
 		s.seePlacesLocked(kv.Value, kv.ModRevision)
+		return
+	case s.keys.accepted:
+		s.view.accepted = kv.ModRevision
 		return
 	}
 	if member, ok := strings.CutPrefix(key, s.keys.copies); ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -46,16 +47,53 @@ func (s *Shard) run() {
 		if errors.Is(err, engine.ErrFailed) {
 			return // a failed store cannot be used again
 		}
-		pause := retryPause
-		if errors.Is(err, engine.ErrLogLost) {
-			pause = lostPause
-			s.log.Error("copy of the shard cannot follow its log; restore a backup, or give up what one of them has", "error", err)
-		} else {
-			s.log.Warn("copy of the shard does not follow its log; it is tried again", "error", err)
+		if !errors.Is(err, engine.ErrLogLost) {
+			s.complain(slog.LevelWarn, "copy of the shard does not follow its log; it is tried again", err)
+			s.sleep(s.ctx, retryPause)
+			continue
 		}
-		s.sleep(s.ctx, pause)
+		s.complain(slog.LevelError, "copy of the shard cannot follow its log; restore a backup, or see what would be lost with: freshet cluster accept-loss", err)
+		if !s.acceptLoss() {
+			s.awaitAccepted(lostPause)
+		}
 	}
 	s.note(Starting, engine.ErrClosed)
+}
+
+// complain logs what keeps the copy from following the log: once, and at debug level
+// while it stays the same.
+func (s *Shard) complain(level slog.Level, what string, err error) {
+	if s.complained == err.Error() {
+		level = slog.LevelDebug
+	}
+	s.complained = err.Error()
+	s.log.Log(s.ctx, level, what, "error", err)
+}
+
+// acceptLoss does what an operator has accepted; it says whether anything was done.
+func (s *Shard) acceptLoss() bool {
+	done, err := s.accept(s.ctx)
+	if err != nil && s.ctx.Err() == nil {
+		s.log.Warn("what an operator has accepted could not be done; it is tried again", "error", err)
+	}
+	return done && err == nil
+}
+
+// awaitAccepted waits a while, or until an operator has accepted a loss.
+func (s *Shard) awaitAccepted(d time.Duration) {
+	s.mu.Lock()
+	before := s.view.accepted
+	s.mu.Unlock()
+	for until := time.Now().Add(d); s.ctx.Err() == nil; {
+		s.mu.Lock()
+		now, changed := s.view.accepted, s.changed
+		s.mu.Unlock()
+		left := time.Until(until)
+		if now != before || left <= 0 {
+			return
+		}
+		s.await(s.ctx, changed, left)
+	}
 }
 
 // tell tells the other members of what does not pass by itself.
@@ -129,6 +167,7 @@ func (s *Shard) term(ctx context.Context) error {
 		s.stream = nil
 		s.mu.Unlock()
 	}()
+	s.complained = ""
 	for {
 		s.note(Standby, nil)
 		c, err := s.follow(ctx, f)

@@ -45,6 +45,8 @@ type Shard struct {
 
 	checkpoints checkpoints
 
+	complained string // what the goroutine of run has logged last
+
 	mu      sync.Mutex // guards what follows; a leaf
 	role    Role
 	err     error

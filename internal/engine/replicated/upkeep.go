@@ -83,7 +83,7 @@ func (u *upkeeper) look(ctx context.Context, st *stream, w *writer) error {
 		u.saidAt = time.Now()
 	}
 	if w != u.led {
-		u.led, u.seen = w, presence{} // what was seen in an earlier ownership is old
+		u.led, u.seen, u.purged = w, presence{}, 0 // what was seen in an earlier ownership is old
 	}
 	if w == nil {
 		return nil
