@@ -30,7 +30,7 @@ import (
 	"freshet/internal/errs"
 )
 
-// Options say what a member has. All are required.
+// Options say what a member has. All but Synced are required.
 type Options struct {
 	Self    string
 	Members []string // all of them, in the order of the configuration
@@ -42,7 +42,10 @@ type Options struct {
 	Prefix  string // of the keys, without a slash at its end
 	Log     *nats.Conn
 	// Call returns what calls a member, and the URL of its internal listener.
-	Call   func(member string) (*http.Client, string, error)
+	Call func(member string) (*http.Client, string, error)
+	// Synced says whether the log syncs every write: a reason and a message when it
+	// does not, or nobody knows (known is false). nil when the members see to it.
+	Synced func() (synced, known bool, reason, message string)
 	Logger *slog.Logger
 }
 

@@ -30,6 +30,33 @@ type sharded interface {
 	Shards(uid string) []provision.Shard
 	Grouped() bool
 	Membership() (all, live int)
+	// Synced says whether a log that others run syncs every write.
+	Synced() (external, synced, known bool, reason, message string)
+}
+
+// conditionSynced is there in a group whose log others run: whether what was
+// acknowledged survives that a majority of them loses power at once. It is no part of
+// Ready.
+const conditionSynced = "WritesSynced"
+
+// syncedCondition says whether writes are synced; false when there is nothing to say.
+func (c *Controller) syncedCondition(cluster *object) (v1alpha1.Condition, bool) {
+	plane, ok := c.plane.(sharded)
+	if !ok || !plane.Grouped() {
+		return v1alpha1.Condition{}, false
+	}
+	external, synced, known, reason, message := plane.Synced()
+	if !external {
+		return v1alpha1.Condition{}, false
+	}
+	is := conditions.False(conditionSynced, reason, message, cluster.Generation)
+	switch {
+	case synced:
+		is.Status = v1alpha1.ConditionTrue
+	case !known:
+		is.Status = v1alpha1.ConditionUnknown
+	}
+	return is, true
 }
 
 // shardsOf describes the shards of a cluster; nil where there are none.
@@ -154,6 +181,9 @@ func (c *Controller) withShards(cluster *object) *object {
 		is = conditions.False(conditionShards, reasonLogLost, lost, cluster.Generation)
 	}
 	known.Status.Conditions = conditions.Set(known.Status.Conditions, is)
+	if is, ok := c.syncedCondition(cluster); ok {
+		known.Status.Conditions = conditions.Set(known.Status.Conditions, is)
+	}
 	return known
 }
 

@@ -1,7 +1,6 @@
 package messagingcluster_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -20,11 +19,16 @@ import (
 type groupPlane struct {
 	plane
 	shards atomic.Pointer[[]provision.Shard]
+	known  atomic.Bool // whether writes are synced
 }
 
 func (p *groupPlane) Shards(string) []provision.Shard { return *p.shards.Load() }
 func (*groupPlane) Grouped() bool                     { return true }
 func (*groupPlane) Membership() (all, live int)       { return 5, 4 }
+
+func (p *groupPlane) Synced() (external, synced, known bool, reason, message string) {
+	return true, false, p.known.Load(), "SyncNotAlways", "set sync_interval: always"
+}
 
 func startGroup(t *testing.T, fail error, shards []provision.Shard) (world, *groupPlane) {
 	t.Helper()
@@ -50,6 +54,14 @@ func startGroup(t *testing.T, fail error, shards []provision.Shard) (world, *gro
 		t.Fatal(err)
 	}
 	return w, p
+}
+
+// wake has the controller look again.
+func (w world) wake() {
+	w.Helper()
+	if _, err := w.clusters.Patch(w.Context(), "east", "application/merge-patch+json", []byte(`{"metadata":{"annotations":{"look":"again"}}}`), metav1.PatchOptions{}); err != nil {
+		w.Fatal(err)
+	}
 }
 
 func find(c *v1alpha1.MessagingCluster, condition string) v1alpha1.Condition {
@@ -91,15 +103,19 @@ func TestStatusOfShards(t *testing.T) {
 		t.Errorf("got %d copies asked of the plane, want 4", got)
 	}
 
+	if got := find(c, "WritesSynced"); got.Status != v1alpha1.ConditionUnknown {
+		t.Errorf("got condition %+v, want that nobody knows whether writes are synced", got)
+	}
+	p.known.Store(true)
 	all := []provision.Copy{{Member: "a", Live: true}, {Member: "b", Live: true}, {Member: "c", Live: true}, {Member: "d", Live: true}}
 	p.shards.Store(&[]provision.Shard{{Number: 0, Owner: "a", Epoch: 7, Copies: all}, {Number: 1, Owner: "b", Epoch: 9, Copies: all}})
-	c.Annotations = map[string]string{"look": "again"}
-	if _, err := w.clusters.Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.wake()
 	c = w.until("complete", func(c *v1alpha1.MessagingCluster) bool {
 		return find(c, "ShardsReady").Status == v1alpha1.ConditionTrue
 	})
+	if got := find(c, "WritesSynced"); got.Status != v1alpha1.ConditionFalse || got.Reason != "SyncNotAlways" || got.Message == "" || ready(c).Status != v1alpha1.ConditionTrue {
+		t.Errorf("got condition %+v, want that writes are not synced, and a cluster that is ready", got)
+	}
 	if *c.Status.Storage != (v1alpha1.ComponentStatus{Replicas: 4, ReadyReplicas: 4, UpdatedReplicas: 4}) {
 		t.Errorf("got status %+v, want four copies", c.Status.Storage)
 	}
@@ -123,9 +139,6 @@ func TestALostLogIsSaid(t *testing.T) {
 	}
 	p.shards.Store(&[]provision.Shard{{Number: 3, Owner: "a", Epoch: 1, Copies: []provision.Copy{{Member: "a", Live: true}}}})
 	p.set(nil)
-	c.Annotations = map[string]string{"look": "again"}
-	if _, err := w.clusters.Update(context.Background(), c, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.wake()
 	w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
 }

@@ -52,7 +52,7 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 		}
 		wanted = append(wanted, c)
 	}
-	for _, kept := range []string{conditionShards, conditionAsRequested} {
+	for _, kept := range []string{conditionShards, conditionSynced, conditionAsRequested} {
 		if c, ok := conditions.Find(old, kept); ok {
 			wanted = append(wanted, c)
 		}
