@@ -22,6 +22,9 @@ const (
 	// caughtUp is how many messages the preferred owner may be behind to be handed
 	// the shard.
 	caughtUp = 256
+	// reportLag is how old what a copy has reported may be: under load its number is
+	// far behind the log, and the copy is not.
+	reportLag = reportEvery + 2*upkeepEvery
 )
 
 // upkeeper is what upkeep remembers between two looks.
@@ -33,7 +36,14 @@ type upkeeper struct {
 	saidAt    time.Time
 	gone      map[string]time.Time // since when members with a copy are not live
 	caught    time.Time            // since when the preferred owner has caught up
+	ends      []logEnd             // of the log, oldest first: the last one that copies have had the time to report, and all newer ones
 	purged    uint64
+}
+
+// logEnd is where the log ended when.
+type logEnd struct {
+	at  time.Time
+	seq uint64
 }
 
 // upkeep flushes the store, says in etcd how far it is, and, for the owner, keeps the
@@ -154,8 +164,19 @@ func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
 		}
 		u.purged = least
 	}
-	u.prefer(live, copies, state.LastSeq)
+	u.prefer(live, copies, u.reported(state.LastSeq))
 	return nil
+}
+
+// reported notes where the log ends, and returns where it ended when the copies last
+// had the time to report.
+func (u *upkeeper) reported(end uint64) uint64 {
+	now := time.Now()
+	u.ends = append(u.ends, logEnd{now, end})
+	for len(u.ends) > 1 && now.Sub(u.ends[1].at) >= reportLag {
+		u.ends = u.ends[1:]
+	}
+	return u.ends[0].seq
 }
 
 // copies returns the copies, and up to where all of them are flushed.
@@ -207,7 +228,7 @@ func (u *upkeeper) dropGone(ctx context.Context, copies map[string]copyValue, li
 }
 
 // prefer hands the shard to its preferred member once that has been there, with a
-// copy that has caught up, for a while.
+// copy that has caught up with where the log was, for a while.
 func (u *upkeeper) prefer(live []string, copies map[string]copyValue, end uint64) {
 	s := u.s
 	name := s.preferred(live)
