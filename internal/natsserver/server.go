@@ -90,6 +90,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the replicated log: %w", err)
 	}
+	setElections()
 	ns, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("starting the replicated log in %s: %w", o.Dir, err)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -81,6 +82,10 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 	if err != nil {
 		return err
 	}
+	again, err := replayable(r)
+	if err != nil {
+		return err
+	}
 	target, err := url.Parse(base + forwardPath)
 	if err != nil {
 		return err
@@ -114,6 +119,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 	}
 	var dial *net.OpError
 	if errors.As(unreached, &dial) && dial.Op == "dial" {
+		again()
 		return unreached
 	}
 	if r.Context().Err() == nil {
@@ -123,6 +129,33 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 	}
 	return nil
 }
+
+// replayBytes bounds the bodies that are read before they are sent on.
+const replayBytes = 64 << 10
+
+// replayable reads a small body, so that it can be sent once more: a member that ends
+// refuses what it has not begun with, and the owner after it, or this server, takes
+// it. again brings the body back to its beginning. What could not be read is served
+// here, where its error is told.
+func replayable(r *http.Request) (again func(), err error) {
+	if r.ContentLength <= 0 || r.ContentLength > replayBytes {
+		return func() {}, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{err}))
+		return nil, err
+	}
+	again = func() { r.Body = io.NopCloser(bytes.NewReader(body)) }
+	again()
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return again, nil
+}
+
+// failing is the rest of a body that could not be read.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 type forwardedKey struct{}
 

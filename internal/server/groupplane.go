@@ -99,6 +99,17 @@ func (s *server) handOver(ctx context.Context) {
 	s.plane.HandOver(ctx)
 }
 
+// stopInternal ends what other members have sent here, which they would otherwise have
+// to call broken.
+func (s *server) stopInternal(ctx context.Context) {
+	if s.group == nil || s.group.internal == nil {
+		return
+	}
+	if err := s.group.internal.shutdown(ctx); err != nil {
+		s.log.Warn("calls of other members were cut off at the end of the drain time", slog.String("error", err.Error()))
+	}
+}
+
 // startedKey is there once the group has had its first start.
 func (s *server) startedKey() string { return s.cfg.Etcd.Prefix + "/members/started" }
 

@@ -255,23 +255,14 @@ func (c *choice) next(now []string) []string {
 	return next
 }
 
-// presence is what the owner remembers of the members and the log to choose by.
+// presence is what the owner remembers of the members to choose by.
 type presence struct {
 	away map[string]time.Time // since when members are not live
 	here map[string]time.Time // since when they are
-	ends []endAt              // of the log, lately, oldest first
 }
 
-type endAt struct {
-	at  time.Time
-	end uint64
-}
-
-// saidWithin is how old what a live member has said of its copy can be.
-const saidWithin = 2 * reportEvery
-
-// see notes who is live, and where the log ends.
-func (p *presence) see(names, live []string, end uint64) {
+// see notes who is live.
+func (p *presence) see(names, live []string) {
 	if p.away == nil {
 		p.away, p.here = make(map[string]time.Time), make(map[string]time.Time)
 	}
@@ -286,18 +277,6 @@ func (p *presence) see(names, live []string, end uint64) {
 			to[name] = now
 		}
 	}
-	p.ends = append(p.ends, endAt{now, end})
-	for len(p.ends) > 1 && now.Sub(p.ends[1].at) >= saidWithin {
-		p.ends = p.ends[1:]
-	}
-}
-
-// past is where the log ended when the oldest of what members have said was said.
-func (p *presence) past() uint64 {
-	if len(p.ends) == 0 {
-		return 0
-	}
-	return p.ends[0].end
 }
 
 // gone says whether a member is away for long.
@@ -306,8 +285,9 @@ func (p *presence) gone(name string, after time.Duration) bool {
 	return away && time.Since(since) >= after
 }
 
-// place sees to it that as many members have a copy as should, and no others.
-func (u *upkeeper) place(ctx context.Context, live []string, copies map[string]copyValue) error {
+// place sees to it that as many members have a copy as should, and no others. The log
+// ended at end when the copies last had the time to report.
+func (u *upkeeper) place(ctx context.Context, live []string, copies map[string]copyValue, end uint64) error {
 	s := u.s
 	if len(s.o.All) == 0 {
 		return nil
@@ -325,7 +305,7 @@ func (u *upkeeper) place(ctx context.Context, live []string, copies map[string]c
 		c.gone[name] = u.seen.gone(name, s.o.GoneAfter)
 		c.there[name] = here && time.Since(since) >= s.o.Settle
 		said, has := copies[name]
-		c.caught[name] = name == s.o.Member || has && slices.Contains(live, name) && said.Follows && said.Applied+caughtUp >= u.seen.past()
+		c.caught[name] = name == s.o.Member || has && slices.Contains(live, name) && said.Follows && said.Applied+caughtUp >= end
 	}
 	next := c.next(now)
 	if !mine || slices.Equal(next, now) || rev == 0 && len(next) == len(s.o.All) {

@@ -14,7 +14,7 @@ import (
 	"freshet/internal/engine"
 )
 
-// callPatience bounds one call of JetStream or etcd.
+// callPatience bounds one call of etcd, or one that changes something in JetStream.
 const callPatience = 3 * time.Second
 
 // stream is the log of a shard.
@@ -36,14 +36,17 @@ func streamSubject(o *Options) string { return "S." + o.Cluster + "." + strconv.
 // openStream returns the shard's log, and makes it when there never was one: etcd
 // remembers its identity, so that a log that is gone is not taken for a new one.
 func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*callPatience)
+	ctx, cancel := context.WithTimeout(ctx, callPatience+2*leaderPatience)
 	defer cancel()
-	known, err := o.Etcd.Get(ctx, key)
+	asking, asked := context.WithTimeout(ctx, callPatience)
+	known, err := o.Etcd.Get(asking, key)
+	asked()
 	if err != nil {
 		return nil, fmt.Errorf("reading the identity of the log: %w", err)
 	}
 	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o)}
-	st.handle, err = o.JetStream.Stream(ctx, st.name)
+	find := func(ctx context.Context) (jetstream.Stream, error) { return o.JetStream.Stream(ctx, st.name) }
+	st.handle, err = ask(ctx, find)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && len(known.Kvs) == 0 {
 		st.handle, err = st.create(ctx, o)
 	}
@@ -80,6 +83,8 @@ func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first
 	if first == 1 {
 		first = 0 // the server's own way to say so
 	}
+	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
+	defer cancel()
 	handle, err := o.JetStream.CreateStream(ctx, jetstream.StreamConfig{
 		Name:       st.name,
 		Subjects:   []string{st.subject},
@@ -105,9 +110,7 @@ var errNoMessage = errors.New("log has no such message")
 // read returns a message as the stream's leader has it. What it has is committed;
 // what it does not have may still come.
 func (st *stream) read(ctx context.Context, seq uint64) (record, error) {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	msg, err := st.handle.GetMsg(ctx, seq)
+	msg, err := ask(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return record{}, errNoMessage
 	}
@@ -119,9 +122,7 @@ func (st *stream) read(ctx context.Context, seq uint64) (record, error) {
 
 // state returns where the log begins and ends.
 func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	info, err := st.handle.Info(ctx)
+	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return st.handle.Info(ctx) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
 	}

@@ -23,6 +23,9 @@ const (
 	// caughtUp is how many messages the preferred owner may be behind to be handed
 	// the shard.
 	caughtUp = 256
+	// reportLag is how old what a copy has reported may be: under load its number is
+	// far behind the log, and the copy is not.
+	reportLag = reportEvery + 2*upkeepEvery
 )
 
 // upkeeper is what upkeep remembers between two looks.
@@ -31,10 +34,17 @@ type upkeeper struct {
 	flushedAt time.Time
 	bytes     int64 // applied when it last flushed
 	saidAt    time.Time
-	led       *writer // of the ownership that seen is of
+	led       *writer // of the ownership that seen and ends are of
 	seen      presence
 	caught    time.Time // since when the preferred owner has caught up
+	ends      []logEnd  // of the log, oldest first: the last one that copies have had the time to report, and all newer ones
 	purged    uint64
+}
+
+// logEnd is where the log ended when.
+type logEnd struct {
+	at  time.Time
+	seq uint64
 }
 
 // upkeep flushes the store, says in etcd how far it is, and, for the owner, keeps the
@@ -83,7 +93,7 @@ func (u *upkeeper) look(ctx context.Context, st *stream, w *writer) error {
 		u.saidAt = time.Now()
 	}
 	if w != u.led {
-		u.led, u.seen, u.purged = w, presence{}, 0 // what was seen in an earlier ownership is old
+		u.led, u.seen, u.ends, u.purged = w, presence{}, nil, 0 // what was seen in an earlier ownership is old
 	}
 	if w == nil {
 		return nil
@@ -148,8 +158,9 @@ func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
 	w.bytes.Store(int64(state.Bytes))
 	live := s.o.Members()
 	least, copies := u.copies(live)
-	u.seen.see(slices.Concat(s.o.All, slices.Collect(maps.Keys(copies))), live, state.LastSeq)
-	if err := errors.Join(u.dropGone(ctx, live), u.place(ctx, live, copies)); err != nil {
+	u.seen.see(slices.Concat(s.o.All, slices.Collect(maps.Keys(copies))), live)
+	reported := u.reported(state.LastSeq)
+	if err := errors.Join(u.dropGone(ctx, live), u.place(ctx, live, copies, reported)); err != nil {
 		return err
 	}
 	// The message that the copies have flushed last stays: a store finds its place
@@ -162,8 +173,19 @@ func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
 		}
 		u.purged = least
 	}
-	u.prefer(copies, state.LastSeq)
+	u.prefer(copies, reported)
 	return nil
+}
+
+// reported notes where the log ends, and returns where it ended when the copies last
+// had the time to report.
+func (u *upkeeper) reported(end uint64) uint64 {
+	now := time.Now()
+	u.ends = append(u.ends, logEnd{now, end})
+	for len(u.ends) > 1 && now.Sub(u.ends[1].at) >= reportLag {
+		u.ends = u.ends[1:]
+	}
+	return u.ends[0].seq
 }
 
 // copies returns the copies, and up to where all of them are flushed. Those of members
@@ -217,7 +239,7 @@ func (u *upkeeper) dropGone(ctx context.Context, live []string) error {
 }
 
 // prefer hands the shard to its preferred member once that has been there, with a
-// copy that has caught up, for a while.
+// copy that has caught up with where the log was, for a while.
 func (u *upkeeper) prefer(copies map[string]copyValue, end uint64) {
 	s := u.s
 	name := s.preferred()
