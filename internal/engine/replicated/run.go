@@ -226,6 +226,7 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 		cancel()
 	}()
 	var err error
+	var deaf grumble
 	for ctx.Err() == nil {
 		err = f.tail(ctx, 0)
 		if ctx.Err() != nil {
@@ -235,7 +236,7 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
 			break
 		}
-		s.log.Info("log of the shard cannot be followed at the moment; it is tried again", "error", err)
+		s.log.Log(ctx, deaf.level(), "log of the shard cannot be followed at the moment; it is tried again", "error", err)
 		err = nil
 		if again := f.resume(); again != nil {
 			err = again
