@@ -32,7 +32,8 @@ func (s *server) openShared() (*datagroup.Group, error) {
 		return nil, fmt.Errorf("connecting to the log of messages: %w", err)
 	}
 	return datagroup.New(datagroup.Options{
-		Self: s.cfg.Members.Self, Members: s.memberNames(), Live: s.liveMembers,
+		Synced: s.logSynced(),
+		Self:   s.cfg.Members.Self, Members: s.memberNames(), Live: s.liveMembers,
 		Etcd: s.etcd, Session: s.group.members.Session, Alive: s.group.members.Alive, Prefix: s.cfg.Etcd.Prefix,
 		Log: log, Call: s.callMember, Logger: s.log,
 	})

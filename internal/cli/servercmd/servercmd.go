@@ -30,6 +30,8 @@ type Server struct {
 	// Formats says whether a data directory was written by an older version; one that
 	// this version cannot read is an error.
 	Formats func(dir string) (older bool, err error)
+	// LookAtLog looks at the NATS servers of a configuration (doctorcmd.LookAtLog).
+	LookAtLog func(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error)
 }
 
 // Commands makes the family.

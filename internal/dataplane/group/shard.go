@@ -25,6 +25,9 @@ func (s *shard) Health() error {
 	return nil
 }
 
+// SetCopies implements dataplane.GroupShard.
+func (s *shard) SetCopies(n int) { s.Shard.SetCopies(copiesOf(n)) }
+
 // Close implements sharded.Shard.
 func (s *shard) Close() error {
 	s.closed()
@@ -36,7 +39,7 @@ func (s *shard) Status() provision.Shard {
 	is := s.Shard.Status()
 	out := provision.Shard{Number: s.number, Owner: is.Owner.Member, Epoch: is.Owner.Epoch, Log: is.End}
 	for _, c := range is.Copies {
-		out.Copies = append(out.Copies, provision.Copy{Member: c.Member, Live: c.Live, Lag: c.Lag})
+		out.Copies = append(out.Copies, provision.Copy{Member: c.Member, Live: c.Live, Lag: c.Lag, Lost: c.Lost, Problem: c.Problem})
 	}
 	if is.Err != nil {
 		out.Problem = is.Err.Error()

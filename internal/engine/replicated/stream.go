@@ -31,6 +31,8 @@ const metaLog = "freshet-log"
 
 func streamName(o *Options) string { return "S_" + o.Cluster + "_" + strconv.Itoa(o.Number) }
 
+func streamSubject(o *Options) string { return "S." + o.Cluster + "." + strconv.Itoa(o.Number) }
+
 // openStream returns the shard's log, and makes it when there never was one: etcd
 // remembers its identity, so that a log that is gone is not taken for a new one.
 func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
@@ -42,7 +44,7 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the identity of the log: %w", err)
 	}
-	st := &stream{js: o.JetStream, name: streamName(o), subject: "S." + o.Cluster + "." + strconv.Itoa(o.Number)}
+	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o)}
 	find := func(ctx context.Context) (jetstream.Stream, error) { return o.JetStream.Stream(ctx, st.name) }
 	st.handle, err = ask(ctx, find)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && len(known.Kvs) == 0 {
@@ -73,6 +75,14 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, error) {
 	var id identity
 	_, _ = rand.Read(id[:]) // never fails
+	return st.createFrom(ctx, o, id, 1)
+}
+
+// createFrom makes the stream of a log whose first message has a number.
+func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first uint64) (jetstream.Stream, error) {
+	if first == 1 {
+		first = 0 // the server's own way to say so
+	}
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
 	handle, err := o.JetStream.CreateStream(ctx, jetstream.StreamConfig{
@@ -85,6 +95,7 @@ func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, err
 		MaxBytes:   -1,
 		Replicas:   o.Replicas,
 		DenyDelete: true,
+		FirstSeq:   first,
 		Metadata:   map[string]string{metaLog: id.String()},
 	})
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another member was faster

@@ -23,7 +23,8 @@ type Shard interface {
 	Owner() engine.Owner
 	// Health returns nil, or why this member's copy cannot be used.
 	Health() error
-	// Checkpoint copies the shard as this member has it.
+	// Checkpoint copies the shard as this member has it, or another when this one
+	// has no copy.
 	Checkpoint(ctx context.Context, dir string) error
 	// Close gives the shard up.
 	Close() error
@@ -200,7 +201,7 @@ func (e *Engine) Health() error {
 	return errors.Join(problems...)
 }
 
-// Checkpoint copies the shards that this member has.
+// Checkpoint copies the shards, those without a copy here from another member.
 func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of the copy: %w", err)
