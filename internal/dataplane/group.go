@@ -333,6 +333,7 @@ func (p *Plane) HandOver(ctx context.Context) {
 		if c.shared == nil {
 			continue
 		}
+		c.shared.engine.Leave()
 		for i, s := range c.shared.slots {
 			shard := s.shard.Load()
 			if shard == nil {

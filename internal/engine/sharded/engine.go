@@ -44,6 +44,9 @@ type Options struct {
 
 const (
 	defaultWait = 5 * time.Second
+	// leavingWait is it for a member that ends: others take over within less, or all
+	// of them end.
+	leavingWait = time.Second
 	lookAgain   = 20 * time.Millisecond
 )
 
@@ -54,6 +57,9 @@ type Engine struct {
 
 	deadLetter atomic.Pointer[func(engine.TopicID)]
 	totals     clusterTotals
+
+	leave   sync.Once
+	leaving chan struct{} // closed by Leave
 
 	ctx    context.Context // ended by Close
 	cancel context.CancelFunc
@@ -67,10 +73,13 @@ func New(opts Options) *Engine {
 	if opts.Wait == 0 {
 		opts.Wait = defaultWait
 	}
-	e := &Engine{opts: opts, shards: opts.Shards}
+	e := &Engine{opts: opts, shards: opts.Shards, leaving: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
+
+// Leave says that the member ends: calls do not wait long for an owner any more.
+func (e *Engine) Leave() { e.leave.Do(func() { close(e.leaving) }) }
 
 // ShardOf returns the number of the shard that a topic belongs to.
 func (e *Engine) ShardOf(id engine.TopicID) int { return int(uint64(id) % uint64(len(e.shards))) } //nolint:gosec // less than the number of shards
@@ -119,6 +128,7 @@ type reading bool
 // the call again when the owner has changed and nothing has happened.
 func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(place) error) error {
 	var late <-chan time.Time
+	leaving := e.leaving
 	for {
 		at, err := e.placeOf(shard)
 		switch {
@@ -136,6 +146,11 @@ func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(pla
 		}
 		select {
 		case <-time.After(lookAgain):
+		case <-leaving:
+			leaving = nil
+			timer := time.NewTimer(min(leavingWait, e.opts.Wait))
+			defer timer.Stop()
+			late = timer.C
 		case <-late:
 			return fmt.Errorf("shard %d: %w", shard, err)
 		case <-ctx.Done():
