@@ -243,8 +243,12 @@ func TestAttackForward(t *testing.T) {
 	attempts, successes := 0, 0
 	url := public(t, a, "b")
 	for _, forged := range []map[string]string{
-		{headerURI: "/admin"}, {headerClient: "10.9.8.7:1"}, {headerURI: "/admin", headerClient: "10.9.8.7:1", headerRequest: "mine"},
-		{strings.ToLower(headerURI): "/admin"}, {"Connection": headerURI, headerURI: "/admin"}, {"Connection": headerClient + ", " + headerURI},
+		{headerURI: "/admin"},
+		{headerClient: "10.9.8.7:1"},
+		{headerURI: "/admin", headerClient: "10.9.8.7:1", headerRequest: "mine"},
+		{strings.ToLower(headerURI): "/admin"},
+		{"Connection": headerURI, headerURI: "/admin"},
+		{"Connection": headerClient + ", " + headerURI},
 		{"X-Forwarded-For": "10.9.8.7", "Forwarded": "for=10.9.8.7"},
 	} {
 		attempts++
