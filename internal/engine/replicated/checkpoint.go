@@ -95,6 +95,12 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 
 // offer returns a checkpoint that is fresh enough, or makes one.
 func (s *Shard) offer(ctx context.Context) (listing, error) {
+	s.mu.Lock()
+	follows := s.stream != nil
+	s.mu.Unlock()
+	if !follows { // two that have nothing would give it to each other
+		return listing{}, errors.New("copy of this member does not follow the log itself")
+	}
 	c := &s.checkpoints
 	c.making.Lock()
 	defer c.making.Unlock()

@@ -21,11 +21,11 @@ import (
 const turn = 100 * time.Millisecond
 
 // keys are those of a shard in etcd.
-type keys struct{ base, owner, log, copies string }
+type keys struct{ base, owner, log, seed, copies string }
 
 func (o *Options) keys() keys {
 	base := strings.TrimSuffix(o.Prefix, "/") + "/" + o.Cluster + "/" + strconv.Itoa(o.Number) + "/"
-	return keys{base: base, owner: base + "owner", log: base + "log", copies: base + "copies/"}
+	return keys{base: base, owner: base + "owner", log: base + "log", seed: base + "seed", copies: base + "copies/"}
 }
 
 // ownerValue is what the owner's key holds. Epoch is 0 until the owner serves.

@@ -2,7 +2,6 @@ package replicated
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -68,8 +67,10 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 }
 
 func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, error) {
-	var id identity
-	_, _ = rand.Read(id[:]) // never fails
+	id, first, err := beginning(ctx, o.Etcd, o.keys().seed)
+	if err != nil {
+		return nil, err
+	}
 	handle, err := o.JetStream.CreateStream(ctx, jetstream.StreamConfig{
 		Name:       st.name,
 		Subjects:   []string{st.subject},
@@ -78,6 +79,7 @@ func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, err
 		Discard:    jetstream.DiscardNew,
 		MaxMsgs:    -1,
 		MaxBytes:   -1,
+		FirstSeq:   first,
 		Replicas:   o.Replicas,
 		DenyDelete: true,
 		Metadata:   map[string]string{metaLog: id.String()},
