@@ -200,7 +200,7 @@ func (p *Plane) Open(ctx context.Context, spec provision.Spec) error {
 func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	g := p.opts.Group
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
-	wanted, err := shardsWanted(spec, g.Members())
+	wanted, err := ShardsWanted(spec.Custom, g.Members())
 	if err != nil {
 		return nil, err
 	}
@@ -258,9 +258,9 @@ func (c *Cluster) deadLetter(ctx context.Context, to engine.TopicID, letter engi
 	return err
 }
 
-// shardsWanted is how many shards a new cluster gets.
-func shardsWanted(spec provision.Spec, members int) (int, error) {
-	asked, ok := spec.Custom[customShards]
+// ShardsWanted is how many shards a new cluster gets, by spec.config.custom of it.
+func ShardsWanted(custom map[string]string, members int) (int, error) {
+	asked, ok := custom[customShards]
 	if !ok {
 		return 2 * members, nil
 	}

@@ -40,7 +40,43 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 			return j.failed(ctx, "bringing in the snapshot of", err)
 		}
 	}
-	return copyRecords(ctx, from, opened, max(position, last))
+	if err := copyRecords(ctx, from, opened, max(position, last)); err != nil {
+		return err
+	}
+	want, err := sumOf(ctx, from)
+	if err != nil {
+		return err
+	}
+	got, err := sumOf(ctx, opened)
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return fmt.Errorf("%w: journal %q has other records than the one that it was made of", engine.ErrCorrupt, name)
+	}
+	return nil
+}
+
+// sumOf is a checksum of everything that a journal has.
+func sumOf(ctx context.Context, j engine.Journal) (sum [sha256.Size]byte, err error) {
+	hash := sha256.New()
+	position, state, err := j.LoadSnapshot(ctx)
+	if err != nil {
+		return sum, err
+	}
+	fmt.Fprintln(hash, position)
+	if state != nil {
+		_, err := io.Copy(hash, state)
+		if err := errors.Join(err, state.Close()); err != nil {
+			return sum, err
+		}
+	}
+	_, err = j.Replay(ctx, position, func(position uint64, record []byte) error {
+		fmt.Fprintln(hash, position, len(record))
+		hash.Write(record)
+		return nil
+	})
+	return [sha256.Size]byte(hash.Sum(nil)), err
 }
 
 // seedSnapshot begins the journal with a snapshot.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	cdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -140,4 +142,13 @@ func (r *closedStore) owner(key []byte) (owner, error) {
 		return owner{journal: true, name: name, nobody: !ok}, nil
 	}
 	return owner{}, corrupt(key, "key is of no known kind")
+}
+
+// Journals lists the journals of a store that nobody has open.
+func Journals(dir string) (_ []string, err error) {
+	r, err := openClosed(dir)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Values(r.journals)), r.close()
 }
