@@ -94,7 +94,7 @@ func (m *migration) checkTarget() error {
 
 // checkEmpty refuses a member that has run.
 func (m *migration) checkEmpty() error {
-	for _, name := range []string{"etcd", "clusters", "log", "FORMAT"} {
+	for _, name := range []string{"etcd", "clusters", "log"} {
 		if exists(m.to, name) {
 			return errs.Newf(errs.Conflict, "%s is not empty, it has %s: a member begins with an empty data directory, into which its bundle was unpacked", m.to, name)
 		}
