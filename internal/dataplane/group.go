@@ -44,6 +44,8 @@ type Group interface {
 // Journals opens journals by name.
 type Journals interface {
 	Journal(ctx context.Context, name string) (engine.Journal, error)
+	// Names lists the journals that there are.
+	Names(ctx context.Context) ([]string, error)
 	Close()
 }
 

@@ -105,6 +105,10 @@ type sharedJournals struct{ *pebble.Engine }
 
 func (sharedJournals) Close() {}
 
+func (sharedJournals) Names(context.Context) ([]string, error) {
+	return []string{"messaging", "schemas"}, nil
+}
+
 func (m *loopbackMember) OpenShard(_ context.Context, o dataplane.ShardOptions) (dataplane.GroupShard, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -170,4 +170,3 @@ func sizeOf(dir string) (total int64) {
 
 // errDifferent says that a copy is not what it was made of.
 var errDifferent = errors.New("the copy is not what it was made of; nothing was changed: run the command again, and freshet check on the old data directory")
-

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"freshet/internal/dataplane/group"
+	"freshet/internal/dataplane"
 	"freshet/internal/engine"
 	"freshet/internal/engine/pebble"
 	"freshet/internal/engine/sharded"
@@ -36,7 +36,7 @@ func (m *migration) parts(c *Cluster) ([]pebble.Part, error) {
 		})
 	}
 	return append(list, pebble.Part{
-		Dir:   m.made("clusters", c.UID, group.JournalsFolder),
+		Dir:   m.made("clusters", c.UID, dataplane.JournalsFolder),
 		Topic: func(engine.TopicID) bool { return false },
 		Journal: func(name string) bool {
 			_, ok := sharded.JournalShard(name, len(c.Seeds))

@@ -10,22 +10,19 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"freshet/internal/dataplane"
 	"freshet/internal/engine/jetstream"
 	"freshet/internal/engine/pebble"
 	"freshet/internal/engine/replicated"
 	"freshet/internal/errs"
 )
 
-// JournalsFolder is the part of a cluster's folder with journals that were kept in a
-// store, until the members share them.
-const JournalsFolder = "journals"
-
 // Seed is what the members have to know of a cluster that was brought in from
 // elsewhere (docs/adr/0033-moving-up.md).
 type Seed struct {
 	Shards   []replicated.Seed
 	Member   string   // the one that has everything
-	Journals []string // those in its JournalsFolder
+	Journals []string // those in its dataplane.JournalsFolder
 }
 
 // seededJournals is what a cluster's key of journals holds until they are brought in.
@@ -59,7 +56,7 @@ func SeedKeys(prefix, uid string, s Seed) (map[string]string, error) {
 // share. Nobody opens a cluster before that is done.
 func (g *Group) bringIn(ctx context.Context, uid string, to *jetstream.Journals) error {
 	key := g.key("shards/" + uid + "/journals")
-	folder := filepath.Join(g.opts.Clusters, filepath.Base(uid), JournalsFolder)
+	folder := filepath.Join(g.opts.Clusters, filepath.Base(uid), dataplane.JournalsFolder)
 	found, err := g.opts.Etcd.Get(ctx, key)
 	if err != nil {
 		return fmt.Errorf("asking etcd: %w", err)

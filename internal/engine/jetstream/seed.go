@@ -9,10 +9,8 @@ import (
 	"io"
 
 	"freshet/internal/engine"
+	"freshet/internal/engine/journalcopy"
 )
-
-// seedBytes is how much of a journal is copied with one append.
-const seedBytes = 1 << 20
 
 // Seed brings a journal that was kept elsewhere into the new one of the same name: its
 // snapshot, and the records behind that, at the positions that they have. Nobody else
@@ -40,14 +38,14 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 			return j.failed(ctx, "bringing in the snapshot of", err)
 		}
 	}
-	if err := copyRecords(ctx, from, opened, max(position, last)); err != nil {
+	if err := journalcopy.Records(ctx, from, opened, max(position, last)); err != nil {
 		return err
 	}
-	want, err := sumOf(ctx, from)
+	want, err := journalcopy.Sum(ctx, from)
 	if err != nil {
 		return err
 	}
-	got, err := sumOf(ctx, opened)
+	got, err := journalcopy.Sum(ctx, opened)
 	if err != nil {
 		return err
 	}
@@ -55,28 +53,6 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 		return fmt.Errorf("%w: journal %q has other records than the one that it was made of", engine.ErrCorrupt, name)
 	}
 	return nil
-}
-
-// sumOf is a checksum of everything that a journal has.
-func sumOf(ctx context.Context, j engine.Journal) (sum [sha256.Size]byte, err error) {
-	hash := sha256.New()
-	position, state, err := j.LoadSnapshot(ctx)
-	if err != nil {
-		return sum, err
-	}
-	fmt.Fprintln(hash, position)
-	if state != nil {
-		_, err := io.Copy(hash, state)
-		if err := errors.Join(err, state.Close()); err != nil {
-			return sum, err
-		}
-	}
-	_, err = j.Replay(ctx, position, func(position uint64, record []byte) error {
-		fmt.Fprintln(hash, position, len(record))
-		hash.Write(record)
-		return nil
-	})
-	return [sha256.Size]byte(hash.Sum(nil)), err
 }
 
 // seedSnapshot begins the journal with a snapshot.
@@ -116,28 +92,4 @@ func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Re
 		_, err := j.latest(ctx)
 		return err
 	})
-}
-
-// copyRecords appends the records of a journal behind a position to another.
-func copyRecords(ctx context.Context, from, to engine.Journal, after uint64) error {
-	var batch [][]byte
-	size := 0
-	flush := func() (err error) {
-		if len(batch) > 0 {
-			after, err = to.Append(ctx, after, batch...)
-		}
-		batch, size = nil, 0
-		return err
-	}
-	_, err := from.Replay(ctx, after, func(_ uint64, record []byte) error {
-		if size+len(record) > seedBytes {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		batch = append(batch, append([]byte(nil), record...))
-		size += len(record) + 8
-		return nil
-	})
-	return errors.Join(err, flush())
 }

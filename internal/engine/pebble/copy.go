@@ -39,7 +39,7 @@ type CopyOptions struct {
 const (
 	copyBatch   = 1 << 20
 	copyNote    = 128 << 20
-	copyTick    = 8 << 20   // bytes between two looks at how far it is
+	copyTick    = 8 << 20 // bytes between two looks at how far it is
 	copyBuffers = 16 << 20
 )
 

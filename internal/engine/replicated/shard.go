@@ -219,6 +219,39 @@ func (s *Shard) askToGiveUp() {
 	}
 }
 
+// catchUpPatience is how long a copy may take to have the log up to its end.
+const catchUpPatience = 30 * time.Second
+
+// CatchUp returns when this member's copy has everything that was in the log before the
+// call.
+func (s *Shard) CatchUp(ctx context.Context) error {
+	s.mu.Lock()
+	st := s.stream
+	s.mu.Unlock()
+	if st == nil {
+		return fmt.Errorf("shard %d of cluster %s: %w", s.o.Number, s.o.Cluster, errNotFollowing)
+	}
+	state, err := st.state(ctx)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(catchUpPatience)
+	for {
+		s.refreshApplied()
+		at := s.applied.Load()
+		if at >= state.LastSeq {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("shard %d of cluster %s: this member's copy has its log up to message %d of %d; try again, or on another member", s.o.Number, s.o.Cluster, at, state.LastSeq)
+		}
+		s.sleep(ctx, turn/10)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
 // Checkpoint writes a copy of the store to a directory that does not exist yet.
 func (s *Shard) Checkpoint(ctx context.Context, dir string) error {
 	if err := ctx.Err(); err != nil {
