@@ -18,19 +18,10 @@ const deletedSuffix = ".deleted"
 
 // check refuses what cannot be moved, or not to there.
 func (m *migration) check() error {
-	if same(m.From, m.to) {
-		return errs.New(errs.Invalid, "the data directory of the member is the one of the server that moves; a member begins with one of its own")
-	}
 	if err := m.checkSource(); err != nil {
 		return err
 	}
 	return m.checkTarget()
-}
-
-func same(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 func exists(elem ...string) bool {

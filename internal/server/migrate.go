@@ -33,6 +33,9 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 	if info, err := os.Stat(from); err != nil || !info.IsDir() {
 		return errs.Newf(errs.NotFound, "%s is not a data directory; name the one of the server that moves", from)
 	}
+	if same(from, cfg.DataDir) {
+		return errs.New(errs.Invalid, "the data directory of the member is the one of the server that moves; a member begins with one of its own")
+	}
 	source, err := holdDir(from)
 	if err != nil {
 		return err
@@ -68,6 +71,13 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 	}
 	report.Done(result.Member, result.DataDir, result.Again)
 	return nil
+}
+
+// same says whether two names are of one directory.
+func same(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // seedIsThere refuses to start the first member of a group that a server moves into

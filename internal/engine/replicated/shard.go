@@ -223,31 +223,33 @@ func (s *Shard) askToGiveUp() {
 const catchUpPatience = 30 * time.Second
 
 // CatchUp returns when this member's copy has everything that was in the log before the
-// call.
+// call. It waits a while for a copy that has yet to follow the log.
 func (s *Shard) CatchUp(ctx context.Context) error {
-	s.mu.Lock()
-	st := s.stream
-	s.mu.Unlock()
-	if st == nil {
-		return fmt.Errorf("shard %d of cluster %s: %w", s.o.Number, s.o.Cluster, errNotFollowing)
-	}
-	state, err := st.state(ctx)
-	if err != nil {
-		return err
-	}
-	deadline := time.Now().Add(catchUpPatience)
+	ctx, cancel := context.WithTimeout(ctx, catchUpPatience)
+	defer cancel()
+	end, known := uint64(0), false
 	for {
-		s.refreshApplied()
-		at := s.applied.Load()
-		if at >= state.LastSeq {
-			return nil
+		s.mu.Lock()
+		st := s.stream
+		s.mu.Unlock()
+		err := errNotFollowing
+		if st != nil && !known {
+			var state jetstream.StreamState
+			if state, err = st.state(ctx); err == nil {
+				end, known = state.LastSeq, true
+			}
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("shard %d of cluster %s: this member's copy has its log up to message %d of %d; try again, or on another member", s.o.Number, s.o.Cluster, at, state.LastSeq)
+		if st != nil && known {
+			s.refreshApplied()
+			at := s.applied.Load()
+			if at >= end {
+				return nil
+			}
+			err = fmt.Errorf("this member's copy has its log up to message %d of %d", at, end)
 		}
 		s.sleep(ctx, turn/10)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return fmt.Errorf("shard %d of cluster %s: %w; try again, or on another member", s.o.Number, s.o.Cluster, err)
 		}
 	}
 }
