@@ -34,7 +34,7 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 		return errs.Newf(errs.NotFound, "%s is not a data directory; name the one of the server that moves", from)
 	}
 	if same(from, cfg.DataDir) {
-		return errs.New(errs.Invalid, "the data directory of the member is the one of the server that moves; a member begins with one of its own")
+		return errs.New(errs.Invalid, "the data directory of the member is the one of the server that moves; a member begins with one of its own: name it with --to, and see that FRESHET_DATA_DIR does not name the other")
 	}
 	source, err := holdDir(from)
 	if err != nil {

@@ -168,6 +168,9 @@ func TestFaultMigrate(t *testing.T) {
 			t.Errorf("%s: got mode %v %v, want 0600", path, info.Mode(), err)
 		}
 	}
+	if out, err := freshet(t, dir, "check", filepath.Join(dir, "a")); err != nil || strings.Count(out, "shard-") != 6 {
+		t.Errorf("check of the member's data directory: got %v %s", err, out)
+	}
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
