@@ -251,9 +251,11 @@ type ClusterConfig struct {
 	// and never off. Without effect on engine pebble (condition AsRequested).
 	// +optional
 	LakehouseStorage *LakehouseStorage `json:"lakehouseStorage,omitempty" protobuf:"bytes,6,opt,name=lakehouseStorage"`
-	// Custom are settings of this cluster by key. Known is registry.format: honour
-	// the query parameter format of the schema registry. Other keys are kept, get a
-	// warning and have no effect (condition AsRequested).
+	// Custom are settings of this cluster by key. Known are registry.format (honour
+	// the query parameter format of the schema registry), quota.… (limits of this
+	// cluster alone) and shards (how many a group of members spreads the topics
+	// over, 1 to 64; it cannot be changed). Other keys are kept, get a warning and
+	// have no effect (condition AsRequested).
 	// +optional
 	Custom map[string]string `json:"custom,omitempty" protobuf:"bytes,7,rep,name=custom"`
 }
@@ -352,6 +354,45 @@ type MessagingClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Endpoints []ClusterEndpoint `json:"endpoints,omitempty" protobuf:"bytes,8,rep,name=endpoints"`
+	// Shards of the cluster in a group of members, by number. A server that is alone
+	// has none.
+	// +optional
+	// +listType=map
+	// +listMapKey=number
+	Shards []ShardStatus `json:"shards,omitempty" protobuf:"bytes,9,rep,name=shards"`
+}
+
+// ShardStatus is a part of a cluster's topics that one member owns at a time.
+type ShardStatus struct {
+	// Number of the shard, from 0.
+	Number int32 `json:"number" protobuf:"varint,1,opt,name=number"`
+	// Owner is the member that serves the shard; empty while there is none.
+	// +optional
+	Owner string `json:"owner,omitempty" protobuf:"bytes,2,opt,name=owner"`
+	// Epoch counts the ownerships of the shard.
+	// +optional
+	Epoch int64 `json:"epoch,omitempty" protobuf:"varint,3,opt,name=epoch"`
+	// Copies of the shard, that of the owner included.
+	// +optional
+	// +listType=map
+	// +listMapKey=member
+	Copies []ShardCopy `json:"copies,omitempty" protobuf:"bytes,4,rep,name=copies"`
+}
+
+// ShardCopy is the copy of a shard that a member has.
+type ShardCopy struct {
+	// Member that has the copy.
+	Member string `json:"member" protobuf:"bytes,1,opt,name=member"`
+	// Live says whether the member is there.
+	Live bool `json:"live" protobuf:"varint,2,opt,name=live"`
+	// Lag is how many entries of the shard's log the copy is behind, rounded down to
+	// a thousand times a power of two: 0 is less than a thousand, which is usual
+	// while messages are produced.
+	// +optional
+	Lag int64 `json:"lag,omitempty" protobuf:"varint,3,opt,name=lag"`
+	// Problem says why the copy cannot be used; empty when it can.
+	// +optional
+	Problem string `json:"problem,omitempty" protobuf:"bytes,4,opt,name=problem"`
 }
 
 // ClusterEndpoint is where a service of a cluster answers: at the cluster's own

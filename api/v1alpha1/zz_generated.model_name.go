@@ -378,6 +378,16 @@ func (in ServiceEndpoint) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ShardCopy) OpenAPIModelName() string {
+	return "io.vendor.cloud.v1alpha1.ShardCopy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ShardStatus) OpenAPIModelName() string {
+	return "io.vendor.cloud.v1alpha1.ShardStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Storage) OpenAPIModelName() string {
 	return "io.vendor.cloud.v1alpha1.Storage"
 }

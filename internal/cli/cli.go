@@ -130,7 +130,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
 		clustercmd.Commands(env),
-		doctorcmd.Commands(env, server.Formats),
+		doctorcmd.Commands(env, server.Formats, server.LookAtLog),
 		opscmd.Commands(env),
 		generatecmd.Commands(env),
 	} {

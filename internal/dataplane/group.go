@@ -54,6 +54,7 @@ type ShardOptions struct {
 	Cluster string // UID
 	Number  int
 	Dir     string
+	Copies  int // members that are to have a copy
 	Store   pebble.Options
 	// OnOwner is called when this member has begun to own the shard, OnLost when it
 	// no longer does. Both must be quick.
@@ -66,13 +67,13 @@ type GroupShard interface {
 	sharded.Shard
 	// HandOver gives the ownership up, so that another member has it at once.
 	HandOver(ctx context.Context) error
+	// SetCopies says how many members are to have a copy.
+	SetCopies(n int)
 	// Status describes the shard.
 	Status() provision.Shard
 }
 
 const (
-	customShards = "shards"
-	maxShards    = 64
 	ownerPolls   = 50 * time.Millisecond
 	ownersWait   = 30 * time.Second // for all shards of a cluster to have owners
 	adoptWait    = 100 * time.Millisecond
@@ -240,7 +241,7 @@ func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func
 func (p *Plane) openShards(ctx context.Context, c *Cluster, spec provision.Spec, log *slog.Logger) error {
 	for i, s := range c.shared.slots {
 		shard, err := p.opts.Group.OpenShard(ctx, ShardOptions{
-			Cluster: spec.UID, Number: i, Dir: filepath.Join(p.folder(spec.UID), sharded.Folder(i)),
+			Cluster: spec.UID, Number: i, Copies: spec.Copies, Dir: filepath.Join(p.folder(spec.UID), sharded.Folder(i)),
 			Store: pebble.Options{
 				Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, DeadLetters: c.deadLetter,
 			},
@@ -254,6 +255,18 @@ func (p *Plane) openShards(ctx context.Context, c *Cluster, spec provision.Spec,
 	return nil
 }
 
+// setCopies tells the shards how many members are to have a copy of each.
+func (c *Cluster) setCopies(n int) {
+	if c.shared == nil {
+		return
+	}
+	for _, s := range c.shared.slots {
+		if shard := s.shard.Load(); shard != nil {
+			shard.SetCopies(n)
+		}
+	}
+}
+
 // deadLetter takes a dead letter for a topic of another shard.
 func (c *Cluster) deadLetter(ctx context.Context, to engine.TopicID, letter engine.Message) error {
 	_, err := c.Engine.Append(ctx, to, 0, []engine.Message{letter})
@@ -262,13 +275,13 @@ func (c *Cluster) deadLetter(ctx context.Context, to engine.TopicID, letter engi
 
 // ShardsWanted is how many shards a new cluster gets, by spec.config.custom of it.
 func ShardsWanted(custom map[string]string, members int) (int, error) {
-	asked, ok := custom[customShards]
+	asked, ok := custom[provision.CustomShards]
 	if !ok {
 		return 2 * members, nil
 	}
-	n, err := strconv.Atoi(asked)
-	if err != nil || n < 1 || n > maxShards {
-		return 0, errs.Newf(errs.Invalid, "spec.config.custom[shards] is %q, must be a number between 1 and %d", asked, maxShards)
+	n, err := provision.ParseShards(asked)
+	if err != nil {
+		return 0, errs.Newf(errs.Invalid, "spec.config.custom[shards] is %q, %w", asked, err)
 	}
 	return n, nil
 }
@@ -320,6 +333,7 @@ func (p *Plane) HandOver(ctx context.Context) {
 		if c.shared == nil {
 			continue
 		}
+		c.shared.engine.Leave()
 		for i, s := range c.shared.slots {
 			shard := s.shard.Load()
 			if shard == nil {

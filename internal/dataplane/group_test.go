@@ -146,6 +146,7 @@ func (s *memberShard) Owner() engine.Owner {
 func (s *memberShard) Health() error                            { return nil }
 func (s *memberShard) Checkpoint(context.Context, string) error { return nil }
 func (s *memberShard) HandOver(context.Context) error           { return nil }
+func (s *memberShard) SetCopies(int)                            {}
 func (s *memberShard) Close() error                             { return nil }
 func (s *memberShard) Status() provision.Shard                  { return provision.Shard{} }
 

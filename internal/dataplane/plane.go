@@ -174,6 +174,7 @@ func (p *Plane) provision(ctx context.Context, spec provision.Spec, report func(
 	if old, ok := p.running.Load().byUID[spec.UID]; ok {
 		if !old.Equal(spec) {
 			old.Quota.Change(quota.ClusterLimits(spec.Custom))
+			old.setCopies(spec.Copies)
 			p.publishLocked(old.with(spec))
 		}
 		return old.Health()

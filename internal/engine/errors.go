@@ -28,7 +28,7 @@ var (
 	ErrFailed             = errs.New(errs.Unavailable, "engine stopped after a failed write; see the server log")
 	ErrNotOpen            = errs.New(errs.Unavailable, "messaging cluster could not be opened; the server log says why")
 	ErrClosed             = errs.New(errs.Unavailable, "engine is closed")
-	ErrLogLost            = errs.New(errs.Unavailable, "shard's copy and its replicated log do not fit together; restore a backup, or accept the loss with the command that the server log names")
+	ErrLogLost            = errs.New(errs.Unavailable, "shard's copy and its replicated log do not fit together; restore a backup, or see what would be lost with: freshet cluster accept-loss")
 	ErrNewerFormat        = errs.New(errs.Unavailable, "stored data was written by a newer version of the server; start that version, or restore a backup that this one made")
 )
 

@@ -189,3 +189,24 @@ func TestTwoReplicasAgree(t *testing.T) {
 	_, err := b.Produce(t.Context(), topic("orders"), text("x"))
 	wantErr(t, err, messaging.ErrNoTopic)
 }
+
+// owned is the engine of a member that learns, when it is told of a topic, that
+// somebody has deleted it since.
+type owned struct{ engine.Engine }
+
+func (owned) CreateTopic(context.Context, engine.TopicID, engine.TopicConfig) error {
+	return engine.ErrNoTopic
+}
+
+func TestCreatedAndDeletedBySomebodyElse(t *testing.T) {
+	t.Parallel()
+	real, err := pebbletest.OpenMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = real.Close() })
+	c := openOver(t, owned{real}, messaging.Options{})
+	if err := c.CreateTopic(t.Context(), topic("short"), 0, nil); err != nil {
+		t.Errorf("create: got error %v, want none: it was created", err)
+	}
+}

@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -135,7 +136,11 @@ func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, m
 	if !ok {
 		return nil, ErrNoTopic
 	}
-	return t.topic, b.ensure(ctx, b.engine, t.id)
+	err = b.ensure(ctx, b.engine, t.id)
+	if errors.Is(err, ErrNoTopic) && !ifMissing {
+		err = nil // it was created, and deleted by somebody else since
+	}
+	return t.topic, err
 }
 
 // HasTopic says whether there is a topic of that name. It is false as well where

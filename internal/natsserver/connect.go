@@ -13,7 +13,7 @@ import (
 )
 
 // InProcessConn implements nats.InProcessConnProvider.
-func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
+func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.Load().InProcessConn() }
 
 // Connect makes a connection inside the process. It ends with the server.
 func (s *Server) Connect(name string) (*nats.Conn, error) {
@@ -82,7 +82,7 @@ func (s *Server) Ready(ctx context.Context) error {
 
 // current returns nil when this server's streams have caught up.
 func (s *Server) current() error {
-	if status := s.nats.Healthz(&server.HealthzOptions{}); status.StatusCode != http.StatusOK {
+	if status := s.nats.Load().Healthz(&server.HealthzOptions{}); status.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", status.Status, status.Error)
 	}
 	return nil
@@ -92,9 +92,9 @@ func (s *Server) current() error {
 // other servers.
 func (s *Server) Health() error {
 	switch {
-	case !s.nats.Running() || !s.nats.JetStreamEnabled():
+	case !s.nats.Load().Running() || !s.nats.Load().JetStreamEnabled():
 		return fmt.Errorf("%w: the embedded server in %s has stopped its streams, see its lines in the log", ErrNotReady, s.dir)
-	case !s.nats.JetStreamIsCurrent():
+	case !s.nats.Load().JetStreamIsCurrent():
 		return ErrNotReady
 	}
 	return nil

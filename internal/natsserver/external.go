@@ -14,8 +14,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -45,6 +48,7 @@ const (
 	minMajor, minMinor = 2, 12
 	checkTimeout       = 10 * time.Second
 	checkInterval      = time.Second // between checks of servers that are not there yet
+	syncInterval       = time.Minute // between looks whether writes are synced
 	maxMonitoring      = 1 << 20     // bytes of an answer
 )
 
@@ -82,6 +86,11 @@ type Remote struct {
 	conn *nats.Conn
 	o    External
 	http *http.Client
+
+	synced atomic.Pointer[[]Problem] // what is known of it; nil before Ready
+	watch  sync.Once
+	closed chan struct{} // by Close
+	close  sync.Once
 }
 
 // Dial connects to external servers. What they are like is for Check to find out.
@@ -108,7 +117,7 @@ func Dial(o External) (*Remote, error) {
 		return nil, fmt.Errorf("connecting to NATS at %s: %w", strings.Join(o.URLs, ", "), err)
 	}
 	transport := &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true}
-	return &Remote{conn: conn, o: o, http: &http.Client{Transport: transport, Timeout: checkTimeout}}, nil
+	return &Remote{conn: conn, o: o, http: &http.Client{Transport: transport, Timeout: checkTimeout}, closed: make(chan struct{})}, nil
 }
 
 // tls is nil when there is nothing to say about it.
@@ -140,7 +149,10 @@ func (o External) tls() (*tls.Config, error) {
 func (r *Remote) Connect(string) (*nats.Conn, error) { return r.conn, nil }
 
 // Close ends the connection.
-func (r *Remote) Close() { r.conn.Close() }
+func (r *Remote) Close() {
+	r.close.Do(func() { close(r.closed) })
+	r.conn.Close()
+}
 
 // Leads says that no external server is this member's.
 func (r *Remote) Leads() bool { return false }
@@ -169,6 +181,8 @@ func (r *Remote) Ready(ctx context.Context) error {
 			for _, p := range problems {
 				log.LogAttrs(ctx, slog.LevelWarn, p.Message, slog.String("reason", p.Reason))
 			}
+			r.synced.Store(&problems)
+			r.watch.Do(func() { go r.watchSync(log) })
 			return nil
 		}
 		log.LogAttrs(ctx, slog.LevelError, "NATS cannot be used; looking again", slog.String("error", fatal.Error()))
@@ -178,6 +192,65 @@ func (r *Remote) Ready(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", ErrNotReady, fatal)
 		}
 	}
+}
+
+// Synced returns what keeps it from being known that every write is synced, as it was
+// a minute ago at most; none when every server does. It is for use after Ready.
+func (r *Remote) Synced() []Problem {
+	if known := r.synced.Load(); known != nil {
+		return *known
+	}
+	return nil
+}
+
+// watchSync looks every minute whether writes are synced, and logs a change.
+func (r *Remote) watchSync(log *slog.Logger) {
+	tick := time.NewTicker(syncInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-r.closed:
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+		now := r.checkSync(ctx)
+		cancel()
+		before := r.Synced()
+		r.synced.Store(&now)
+		if slices.Equal(before, now) {
+			continue
+		}
+		if len(now) == 0 {
+			log.LogAttrs(context.Background(), slog.LevelInfo, "the NATS servers sync every write now")
+		}
+		for _, p := range now {
+			log.LogAttrs(context.Background(), slog.LevelWarn, p.Message, slog.String("reason", p.Reason))
+		}
+	}
+}
+
+// Look says what the servers are, and what about them is not as it has to be as far as
+// can be seen without changing anything there.
+func (r *Remote) Look(ctx context.Context) (is string, problems []Problem) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	problems = r.checkServer()
+	_, account, unusable := r.checkAccount(ctx)
+	problems = append(append(problems, unusable...), r.checkSync(ctx)...)
+	is = fmt.Sprintf("%s answers with version %s and takes messages of %d bytes", r.conn.ConnectedUrlRedacted(), r.conn.ConnectedServerVersion(), r.conn.MaxPayload())
+	if account != nil {
+		is += fmt.Sprintf("; the account has %d streams (%s) and %d bytes stored (%s)",
+			account.Streams, limit(int64(account.Limits.MaxStreams)), account.Store, limit(account.Limits.MaxStore))
+	}
+	return is, problems
+}
+
+func limit(n int64) string {
+	if n <= 0 {
+		return "no limit"
+	}
+	return fmt.Sprintf("limit %d", n)
 }
 
 // Check says what about the servers is not as it has to be. It makes a stream and
@@ -213,21 +286,31 @@ func atLeast(version string, major, minor int) bool {
 	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
 }
 
-// checkStreams finds out by using them.
-func (r *Remote) checkStreams(ctx context.Context) []Problem {
-	fatal := func(reason, format string, args ...any) []Problem {
-		return []Problem{{reason, fmt.Sprintf(format, args...), true}}
-	}
+func fatal(reason, format string, args ...any) []Problem {
+	return []Problem{{reason, fmt.Sprintf(format, args...), true}}
+}
+
+// checkAccount asks what this client may do.
+func (r *Remote) checkAccount(ctx context.Context) (jetstream.JetStream, *jetstream.AccountInfo, []Problem) {
 	js, err := jetstream.New(r.conn)
 	if err != nil {
-		return fatal("JetStreamUnavailable", "JetStream cannot be used: %v", err)
+		return nil, nil, fatal("JetStreamUnavailable", "JetStream cannot be used: %v", err)
 	}
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
-		return fatal("JetStreamUnavailable", "JetStream does not answer for this account: %v; enable jetstream on the servers and for the account", err)
+		return nil, nil, fatal("JetStreamUnavailable", "JetStream does not answer for this account: %v; enable jetstream on the servers and for the account", err)
 	}
 	if account.Limits.MaxBytesRequired {
-		return fatal("LimitsTooNarrow", "the NATS account requires max_bytes of every stream; journals have none: allow streams without")
+		return js, account, fatal("LimitsTooNarrow", "the NATS account requires max_bytes of every stream; journals have none: allow streams without")
+	}
+	return js, account, nil
+}
+
+// checkStreams finds out by using them.
+func (r *Remote) checkStreams(ctx context.Context) []Problem {
+	js, _, problems := r.checkAccount(ctx)
+	if len(problems) > 0 {
+		return problems
 	}
 	name := "freshet-check-" + rand.Text()
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, Replicas: max(r.o.Replicas, 1), AllowDirect: true})

@@ -15,7 +15,7 @@ const (
 // lead them: they would take four to nine seconds to notice that it is gone. It
 // gives up after a while, since the others may be gone, too.
 func (s *Server) handOver() {
-	if s.nats.ClusterAddr() == nil || !s.nats.JetStreamEnabled() || s.peers() == 0 {
+	if s.nats.Load().ClusterAddr() == nil || !s.nats.Load().JetStreamEnabled() || s.peers() == 0 {
 		return
 	}
 	deadline := time.NewTimer(handOverTimeout)
@@ -23,10 +23,10 @@ func (s *Server) handOver() {
 	for {
 		waiting := false
 		for stream, leader := range s.leaders() {
-			if leader == s.nats.Name() {
-				_ = s.nats.JetStreamStepdownStream(server.DEFAULT_GLOBAL_ACCOUNT, stream) // else it has by itself
+			if leader == s.nats.Load().Name() {
+				_ = s.nats.Load().JetStreamStepdownStream(server.DEFAULT_GLOBAL_ACCOUNT, stream) // else it has by itself
 			}
-			waiting = waiting || leader == s.nats.Name() || leader == ""
+			waiting = waiting || leader == s.nats.Load().Name() || leader == ""
 		}
 		if !waiting || s.peers() == 0 {
 			return
@@ -42,7 +42,7 @@ func (s *Server) handOver() {
 // leaders returns who leads each replicated stream of this server, as far as it
 // knows.
 func (s *Server) leaders() map[string]string {
-	info, err := s.nats.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	info, err := s.nats.Load().Jsz(&server.JSzOptions{Accounts: true, Streams: true})
 	if err != nil {
 		return nil
 	}

@@ -38,16 +38,16 @@ func (s *Server) Collect(to chan<- prometheus.Metric) {
 		healthy = 1
 	}
 	gauge(healthySeries, healthy)
-	count(slowSeries, float64(s.nats.NumSlowConsumers()))
+	count(slowSeries, float64(s.nats.Load().NumSlowConsumers()))
 	gauge(peersSeries, float64(s.peers()))
-	info, err := s.nats.Jsz(&server.JSzOptions{})
+	info, err := s.nats.Load().Jsz(&server.JSzOptions{})
 	if err != nil {
 		return // it has stopped, and healthy says so
 	}
 	led, none := 0, 0
 	for _, leader := range s.leaders() {
 		switch leader {
-		case s.nats.Name():
+		case s.nats.Load().Name():
 			led++
 		case "":
 			none++
@@ -65,7 +65,7 @@ func (s *Server) Collect(to chan<- prometheus.Metric) {
 // peers counts the servers that there is a route to; there are several routes to
 // each.
 func (s *Server) peers() int {
-	routes, err := s.nats.Routez(&server.RoutezOptions{})
+	routes, err := s.nats.Load().Routez(&server.RoutezOptions{})
 	if err != nil {
 		return 0
 	}

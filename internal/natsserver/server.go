@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -68,13 +69,18 @@ const (
 // ErrNotReady says that the server cannot take writes at the moment.
 var ErrNotReady = errs.New(errs.Unavailable, "replicated log is not ready: fewer than half of the members can be reached, or this one has just started; try again shortly")
 
-// Server is a running server.
+// Server is a running server. When it has to stop its streams because it cannot write
+// them, it is started anew as soon as there is room (revive.go).
 type Server struct {
-	nats *server.Server
+	opts Options
 	log  *bridge
 	dir  string
+	nats atomic.Pointer[server.Server]
 
-	started chan struct{} // closed when the server has begun, or failed to
+	started chan struct{} // of the server that runs: closed when it has begun, or failed to
+
+	cancel  context.CancelFunc
+	watched sync.WaitGroup // ends with cancel
 
 	mu    sync.Mutex
 	conns []*nats.Conn // to be closed with the server; guarded by mu
@@ -83,39 +89,60 @@ type Server struct {
 // Start runs a server. It returns when connections can be made; with peers, that
 // is before there is a majority, see Ready.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	opts, err := o.server()
-	if err != nil {
+	s := &Server{opts: o, log: newBridge(o.Logger), dir: o.Dir}
+	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	setElections()
+	if err := s.launch(ctx); err != nil {
+		if s.nats.Load() != nil {
+			s.Close()
+		}
 		return nil, fmt.Errorf("starting the replicated log: %w", err)
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory of the replicated log: %w", err)
-	}
-	ns, err := server.NewServer(opts)
-	if err != nil {
-		return nil, fmt.Errorf("starting the replicated log in %s: %w", o.Dir, err)
-	}
-	s := &Server{nats: ns, log: newBridge(o.Logger), dir: o.Dir, started: make(chan struct{})}
-	ns.SetLoggerV2(s.log, false, false, false)
-	if err := s.start(ctx, o.Listen != ""); err != nil {
-		s.Close()
-		return nil, fmt.Errorf("starting the replicated log in %s: %w", o.Dir, err)
-	}
+	s.watched.Go(func() { s.watch(watching) })
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, routes bool) error {
+// launch makes a server and starts it. Start calls it, and then watch alone.
+func (s *Server) launch(ctx context.Context) error {
+	opts, err := s.opts.server()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return fmt.Errorf("making its directory: %w", err)
+	}
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return fmt.Errorf("in %s: %w", s.dir, err)
+	}
+	log := newBridge(s.opts.Logger)
+	ns.SetLoggerV2(log, false, false, false)
+	s.started = make(chan struct{})
+	s.nats.Store(ns)
+	if err := s.start(ctx, ns, log); err != nil {
+		return fmt.Errorf("in %s: %w", s.dir, err)
+	}
+	if s.opts.Listen != "" {
+		s.opts.Listen = ns.ClusterAddr().String() // the same when it is started anew
+	}
+	return nil
+}
+
+func (s *Server) start(ctx context.Context, ns *server.Server, log *bridge) error {
+	started, routes := s.started, s.opts.Listen != ""
 	go func() {
-		defer close(s.started)
-		s.nats.Start()
-		if routes && !s.log.failed.Load() {
-			s.startRoutes()
+		defer close(started)
+		ns.Start()
+		if routes && !log.failed.Load() {
+			startRoutes(ns)
 		}
 	}()
 	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
 	select {
-	case <-s.started:
-	case err := <-s.log.fatal:
+	case <-started:
+	case err := <-log.fatal:
 		return err
 	case <-timer.C:
 		return fmt.Errorf("server was not ready within %s", startTimeout)
@@ -123,11 +150,11 @@ func (s *Server) start(ctx context.Context, routes bool) error {
 		return context.Cause(ctx)
 	}
 	select {
-	case err := <-s.log.fatal: // it says so and goes on without
+	case err := <-log.fatal: // it says so and goes on without
 		return err
 	default:
 	}
-	if !s.nats.JetStreamEnabled() {
+	if !ns.JetStreamEnabled() {
 		return errors.New("streams could not be opened")
 	}
 	return nil
@@ -137,10 +164,10 @@ func (s *Server) start(ctx context.Context, routes bool) error {
 // has opened the one for clients, which it does not have: the part of it that
 // waits for that waits for ever, and this call takes its place, in the count of
 // what has to end before the server has stopped, too.
-func (s *Server) startRoutes() {
+func startRoutes(ns *server.Server) {
 	open := make(chan struct{})
 	close(open)
-	s.nats.StartRouting(open)
+	ns.StartRouting(open)
 }
 
 func (o Options) server() (*server.Options, error) {
@@ -227,7 +254,7 @@ func mutual(c *tls.Config) (*tls.Config, error) {
 }
 
 // RouteAddr is the address that routes are taken on; nil for a server that is alone.
-func (s *Server) RouteAddr() *net.TCPAddr { return s.nats.ClusterAddr() }
+func (s *Server) RouteAddr() *net.TCPAddr { return s.nats.Load().ClusterAddr() }
 
 // Close ends the server and the connections that Connect made. It hands over
 // what this server leads first.
@@ -239,8 +266,16 @@ func (s *Server) Close() {
 	for _, c := range conns {
 		c.Close()
 	}
+	s.cancel()
+	s.watched.Wait()
 	<-s.started
 	s.handOver()
-	s.nats.Shutdown()
-	s.nats.WaitForShutdown()
+	s.end()
+}
+
+// end ends the server that runs.
+func (s *Server) end() {
+	ns := s.nats.Load()
+	ns.Shutdown()
+	ns.WaitForShutdown()
 }

@@ -136,6 +136,9 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 			// Nothing is known of these records: they are not published, and
 			// if they did become durable the tail will bring them.
 			err = fmt.Errorf("appending to the journal: %w", err)
+			if m.ctx.Err() != nil {
+				err = fmt.Errorf("%w: %w", ErrClosed, err)
+			}
 			if _, stale := m.append(base.position, nil, false); stale != nil {
 				return failAll(batch[:n], err)
 			}

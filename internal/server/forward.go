@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -32,7 +33,14 @@ const (
 	headerURI     = "Freshet-Request-Uri"
 	headerClient  = "Freshet-Client-Address"
 	headerRequest = "Freshet-Request-Id"
+	// headerServed is on every answer to what was sent on. A member that is starting
+	// answers without it.
+	headerServed = "Freshet-Served"
 )
+
+// errNotServed says that the member did not take the request: it has just started,
+// and owns nothing any more.
+var errNotServed = errors.New("member is starting")
 
 // ownerOf returns what sends a request to the owner of a topic; nil when it is to be
 // served here.
@@ -81,6 +89,10 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 	if err != nil {
 		return err
 	}
+	again, err := replayable(r)
+	if err != nil {
+		return err
+	}
 	target, err := url.Parse(base + forwardPath)
 	if err != nil {
 		return err
@@ -101,6 +113,10 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 			p.Out.Header.Set(headerRequest, web.RecordOf(p.In.Context()).RequestID)
 		},
 		ModifyResponse: func(answer *http.Response) error {
+			if answer.Header.Get(headerServed) == "" {
+				return errNotServed
+			}
+			answer.Header.Del(headerServed)
 			for name := range w.Header() {
 				answer.Header.Del(name) // this server has set its own
 			}
@@ -113,7 +129,8 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 		return nil
 	}
 	var dial *net.OpError
-	if errors.As(unreached, &dial) && dial.Op == "dial" {
+	whole := again() // nothing of the request is used up
+	if errors.As(unreached, &dial) && dial.Op == "dial" || errors.Is(unreached, errNotServed) && whole {
 		return unreached
 	}
 	if r.Context().Err() == nil {
@@ -123,6 +140,39 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 	}
 	return nil
 }
+
+// replayBytes bounds the bodies that are read before they are sent on.
+const replayBytes = 64 << 10
+
+// replayable reads a small body, so that it can be sent once more: a member that ends
+// refuses what it has not begun with, and the owner after it, or this server, takes
+// it. again brings the body back to its beginning, and says whether it could. What
+// could not be read is served here, where its error is told.
+func replayable(r *http.Request) (again func() bool, err error) {
+	if r.ContentLength == 0 {
+		return func() bool { return true }, nil
+	}
+	if r.ContentLength < 0 || r.ContentLength > replayBytes {
+		return func() bool { return false }, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{err}))
+		return nil, err
+	}
+	again = func() bool {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return true
+	}
+	again()
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return again, nil
+}
+
+// failing is the rest of a body that could not be read.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 type forwardedKey struct{}
 
@@ -145,6 +195,7 @@ func (s *server) forwarded() http.Handler {
 		for _, name := range []string{headerURI, headerClient, headerRequest} {
 			r.Header.Del(name)
 		}
+		w.Header().Set(headerServed, "1")
 		served.ServeHTTP(w, r)
 	})
 }

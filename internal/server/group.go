@@ -257,11 +257,9 @@ func (s *server) openLog(ctx context.Context) error {
 
 // openExternalLog connects to NATS servers that others run.
 func (s *server) openExternalLog(ctx context.Context) error {
-	c := &s.cfg.NATS
-	log, err := natsserver.Dial(natsserver.External{
-		URLs: c.URLs, Credentials: c.Credentials, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
-		Monitoring: c.Monitoring, Replicas: len(s.cfg.Members.List), Logger: s.log,
-	})
+	servers := external(s.cfg)
+	servers.Logger = s.log
+	log, err := natsserver.Dial(servers)
 	if err != nil {
 		return err
 	}

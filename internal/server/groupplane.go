@@ -32,7 +32,8 @@ func (s *server) openShared() (*datagroup.Group, error) {
 		return nil, fmt.Errorf("connecting to the log of messages: %w", err)
 	}
 	return datagroup.New(datagroup.Options{
-		Self: s.cfg.Members.Self, Members: s.memberNames(), Live: s.liveMembers,
+		Synced: s.logSynced(),
+		Self:   s.cfg.Members.Self, Members: s.memberNames(), Live: s.liveMembers,
 		Etcd: s.etcd, Session: s.group.members.Session, Alive: s.group.members.Alive, Prefix: s.cfg.Etcd.Prefix,
 		Clusters: s.cfg.Path("clusters"), Log: log, Call: s.callMember, Logger: s.log,
 	})
@@ -96,6 +97,17 @@ func (s *server) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
 	s.plane.HandOver(ctx)
+}
+
+// stopInternal ends what other members have sent here, which they would otherwise have
+// to call broken.
+func (s *server) stopInternal(ctx context.Context) {
+	if s.group == nil || s.group.internal == nil {
+		return
+	}
+	if err := s.group.internal.shutdown(ctx); err != nil {
+		s.log.Warn("calls of other members were cut off at the end of the drain time", slog.String("error", err.Error()))
+	}
 }
 
 // startedKey is there once the group has had its first start.

@@ -33,6 +33,14 @@ type internal struct {
 // that callers wait for: until then they are answered 404 and try again.
 func (i *internal) handle(pattern string, handler http.Handler) { i.mux.Handle(pattern, handler) }
 
+// shutdown ends the port, and lets calls that have begun come to their end.
+func (i *internal) shutdown(ctx context.Context) error {
+	if err := i.server.Shutdown(ctx); err != nil {
+		return fmt.Errorf("waiting for calls of other members: %w", err)
+	}
+	return nil
+}
+
 // openInternal opens the port and serves what will be mounted.
 func (s *server) openInternal(ctx context.Context) error {
 	if s.group == nil {

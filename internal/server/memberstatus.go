@@ -95,7 +95,7 @@ func (g groupStatus) shards() (list []systemapi.Shard) {
 				Owner: s.Owner, Epoch: s.Epoch, Log: s.Log, Copies: []systemapi.Copy{}, Problem: s.Problem,
 			}
 			for _, each := range s.Copies {
-				out.Copies = append(out.Copies, systemapi.Copy{Member: each.Member, Live: each.Live, Lag: each.Lag})
+				out.Copies = append(out.Copies, systemapi.Copy{Member: each.Member, Live: each.Live, Lag: each.Lag, Problem: each.Problem})
 			}
 			list = append(list, out)
 		}

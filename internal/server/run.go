@@ -357,6 +357,7 @@ func (s *server) closeAll(ctx context.Context) error {
 			s.log.Warn("requests were cut off at the end of the drain time", slog.String("error", err.Error()))
 		}
 		<-streamed
+		s.stopInternal(drain)
 		cancel()
 	}
 	<-led

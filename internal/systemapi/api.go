@@ -1,6 +1,7 @@
 // Package systemapi tells what a server is doing to those who may know: an
 // organization's own metrics to whoever has cloud.metrics.describe in it, and the
-// effective configuration and the members of a group (members.go) to system
+// effective configuration, the members of a group (members.go) and shards whose log is
+// lost (loss.go) to system
 // administrators.
 //
 // The ops address has the metrics of everything, asks for nothing, and is for
@@ -28,6 +29,7 @@ const (
 	configurationPath = Root + "/v1alpha1/configuration"
 	membersPath       = Root + "/v1alpha1/members"
 	replacePath       = membersPath + "/{name}/replace"
+	lossPath          = Root + "/v1alpha1/shards/{organization}/{cluster}/{number}/loss"
 	documentPath      = Root + "/v1alpha1/openapi.yaml"
 
 	surfaceName = "system" // in records and metrics
@@ -64,6 +66,8 @@ func New(opts Options) *API {
 		{Method: http.MethodGet, Pattern: configurationPath, Value: a.writeConfiguration},
 		{Method: http.MethodGet, Pattern: membersPath, Value: a.writeMembers},
 		{Method: http.MethodPost, Pattern: replacePath, Value: a.replaceMember},
+		{Method: http.MethodGet, Pattern: lossPath, Value: a.writeLoss},
+		{Method: http.MethodPost, Pattern: lossPath, Value: a.acceptLoss},
 		{Method: http.MethodGet, Pattern: documentPath, Value: document},
 	}, nil)
 	a.serve = web.Handle(a.handle, writeError)

@@ -1,6 +1,7 @@
 package systemapi_test
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +29,7 @@ func (t *trail) Record(r audit.Record) { t.records = append(t.records, r) }
 
 type fixture struct {
 	replaced []string
+	accepted []systemapi.ShardAt
 	api      *systemapi.API
 	trail    *trail
 	tokens   map[string]string
@@ -45,6 +47,23 @@ func (f *fixture) Replace(_ context.Context, name string) error {
 	}
 	f.replaced = append(f.replaced, name)
 	return nil
+}
+
+// Loss implements systemapi.Group.
+func (*fixture) Loss(_ context.Context, at systemapi.ShardAt, from string) (*systemapi.Loss, error) {
+	if at.Number != 3 {
+		return nil, errs.New(errs.Precondition, "nothing is lost")
+	}
+	return &systemapi.Loss{Organization: at.Organization, Cluster: at.Cluster, Shard: at.Number, From: cmp.Or(from, "b"), Mark: "m1"}, nil
+}
+
+// AcceptLoss implements systemapi.Group.
+func (f *fixture) AcceptLoss(ctx context.Context, at systemapi.ShardAt, from, mark string) (*systemapi.Loss, error) {
+	if mark != "m1" {
+		return nil, errs.New(errs.Conflict, "look again")
+	}
+	f.accepted = append(f.accepted, at)
+	return f.Loss(ctx, at, from)
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -117,6 +136,15 @@ func TestWhoMayReadWhat(t *testing.T) {
 		{"root", "POST", "/system/v1alpha1/members/a/replace", 409, "it is live", ""},
 		{"boss", "POST", "/system/v1alpha1/members/c/replace", 403, "system administrators", ""},
 		{"root", "GET", "/system/v1alpha1/members/c/replace", 405, "Allow", ""},
+		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss", 200, `"from":"b"`, ""},
+		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss?from=log", 200, `"from":"log"`, ""},
+		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss?from=log&from=a", 400, "malformed", ""},
+		{"root", "GET", "/system/v1alpha1/shards/acme/prod/x/loss", 400, "whole number", ""},
+		{"root", "GET", "/system/v1alpha1/shards/acme/prod/2/loss", 412, "nothing is lost", ""},
+		{"boss", "GET", "/system/v1alpha1/shards/acme/prod/3/loss", 403, "system administrators", "m1"},
+		{"boss", "POST", "/system/v1alpha1/shards/acme/prod/3/loss", 403, "system administrators", "m1"},
+		{"nobody", "POST", "/system/v1alpha1/shards/acme/prod/3/loss", 401, "", "m1"},
+		{"root", "POST", "/system/v1alpha1/shards/acme/prod/3/loss", 400, "the body must be", "m1"},
 		{"boss", "POST", "/system/v1alpha1/metrics", 405, "the header Allow", "prod"},
 		{"boss", "GET", "/system/v1alpha1", 404, "nothing at this path", ""},
 		{"root", "GET", "/system/v1alpha1/configuration", 200, "domain: example", ""},
@@ -129,6 +157,29 @@ func TestWhoMayReadWhat(t *testing.T) {
 		if w.Code != tc.status || !strings.Contains(text, tc.has) || tc.not != "" && strings.Contains(text, tc.not) {
 			t.Errorf("%s: %s %s: got %d %s, want %d with %q and without %q", tc.who, tc.method, tc.path, w.Code, text, tc.status, tc.has, tc.not)
 		}
+	}
+}
+
+func TestAcceptingALossIsRecorded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for body, want := range map[string]int{
+		`{"from":"b","mark":"m1"}`: 200, `{"from":"b","mark":"m0"}`: 409, `{"from":"b"}`: 400, `{"mark":"m1"}`: 400, `[]`: 400,
+		`{"from":"` + strings.Repeat("x", 5000) + `"}`: 413,
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://h/system/v1alpha1/shards/acme/prod/3/loss", strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+f.tokens["root"])
+		f.api.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%.40s: got %d %s, want %d", body, w.Code, w.Body, want)
+		}
+	}
+	if len(f.accepted) != 1 || f.accepted[0] != (systemapi.ShardAt{Organization: "acme", Cluster: "prod", Number: 3}) {
+		t.Errorf("got %+v accepted, want one", f.accepted)
+	}
+	if got := f.trail.records; len(got) != 1 || got[0].Surface != "system" || got[0].Decision == "deny" {
+		t.Errorf("got records %+v, want one of what was accepted", got)
 	}
 }
 

@@ -18,6 +18,12 @@ type Group interface {
 	Members(ctx context.Context) (*Members, error)
 	// Replace takes a lost member out and expects an empty one in its place.
 	Replace(ctx context.Context, name string) error
+	// Loss looks at a shard whose copies and log do not fit together: what is lost
+	// when it goes on, from a member's copy, the log, or, when from is "", what has
+	// most.
+	Loss(ctx context.Context, at ShardAt, from string) (*Loss, error)
+	// AcceptLoss has it go on, if it is still as it was when it was looked at.
+	AcceptLoss(ctx context.Context, at ShardAt, from, mark string) (*Loss, error)
 }
 
 // Members are those of a group, as the one sees them that was asked.
@@ -56,6 +62,8 @@ type Copy struct {
 	Member string `json:"member"`
 	Live   bool   `json:"live"`
 	Lag    uint64 `json:"lag"` // of the log that it had not applied when it last said so
+	// Problem says why it cannot be used, if it cannot.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Member is one of them.

@@ -140,7 +140,12 @@ func TestDoctor(t *testing.T) {
 			p.file("etcd.yaml", fmt.Sprintf("dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\netcd: {endpoints: ['http://%s'], singleReplica: true}\n", free(p.T)))
 			return "--config etcd.yaml"
 		}, `^FAIL  etcd .*connection refused\. Start etcd, or correct etcd.endpoints`, false},
-		"NATS":             {group(), `^FAIL  member b .*\(the log of messages, NATS\) does not answer: .*connection refused\. Start the server b, .*members\.list\[1\]\.log`, false},
+		"NATS": {group(), `^FAIL  member b .*\(the log of messages, NATS\) does not answer: .*connection refused\. Start the server b, .*members\.list\[1\]\.log`, false},
+		"NATS of one's own": {func(p patient) string {
+			args := group()(p)
+			p.do(`sed -i 's/, *log: *[^,}]*//; /^ *log:/d' a.yaml; echo "nats: {urls: ['nats://` + free(p.T) + `']}" >>a.yaml`)
+			return args
+		}, `^FAIL  nats .*connecting to NATS at nats://.*\. Start the NATS servers, or correct nats\.urls`, false},
 		"etcd of a member": {group(), `^FAIL  member c .*\(the store of resources, etcd\) does not answer: .*connection refused\. Start the server c, `, false},
 		"no bundle": {func(p patient) string {
 			args := group()(p)

@@ -141,6 +141,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ServiceAccountStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceEndpoint"):
 		return &apiv1alpha1.ServiceEndpointApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ShardCopy"):
+		return &apiv1alpha1.ShardCopyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ShardStatus"):
+		return &apiv1alpha1.ShardStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Storage"):
 		return &apiv1alpha1.StorageApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageResources"):

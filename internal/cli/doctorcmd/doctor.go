@@ -22,6 +22,10 @@ import (
 // this version cannot read is an error.
 type Formats func(dir string) (older bool, err error)
 
+// LookAtLog looks at the NATS servers of a configuration, and changes nothing there: what
+// they are, what about them must not be, and what should not.
+type LookAtLog func(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error)
+
 // The outcomes of a check.
 const (
 	ok   = "ok"
@@ -48,6 +52,7 @@ type report struct {
 type doctor struct {
 	env     *command.Env
 	formats Formats
+	log     LookAtLog
 	file    string // of the configuration
 	tell    func(finding) error
 
@@ -61,12 +66,12 @@ type doctor struct {
 }
 
 // Commands makes the family.
-func Commands(env *command.Env, formats Formats) []*cobra.Command {
-	return command.InGroup(command.GroupServer, newDoctor(env, formats))
+func Commands(env *command.Env, formats Formats, log LookAtLog) []*cobra.Command {
+	return command.InGroup(command.GroupServer, newDoctor(env, formats, log))
 }
 
-func newDoctor(env *command.Env, formats Formats) *cobra.Command {
-	d := &doctor{env: env, formats: formats}
+func newDoctor(env *command.Env, formats Formats, log LookAtLog) *cobra.Command {
+	d := &doctor{env: env, formats: formats, log: log}
 	var format output.Format
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -76,8 +81,9 @@ func newDoctor(env *command.Env, formats Formats) *cobra.Command {
 warn or FAIL, and what to do next. Nothing is changed.
 
 On the machine of a server it looks at the configuration, the data directory (format,
-permissions, lock), the disk, the addresses, etcd, and the other members of a group with
-their etcd and log (NATS). Of any server it checks the certificate, the clock, the health,
+permissions, lock), the disk, the addresses, etcd, NATS servers of your own (version,
+JetStream, size of messages, whether they sync every write), and the other members of a
+group with their etcd and log (NATS). Of any server it checks the certificate, the clock, the health,
 the version, your token, your roles, and each surface: resources, messages, schemas, the
 stream protocol, the console.
 

@@ -30,6 +30,7 @@ func (d *doctor) machine(ctx context.Context) bool {
 	}
 	d.disk()
 	d.etcd(ctx)
+	d.nats(ctx)
 	d.members(ctx)
 	d.addresses(ctx)
 	if !d.listen {

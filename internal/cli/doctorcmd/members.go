@@ -30,6 +30,27 @@ func (d *doctor) members(ctx context.Context) {
 	}
 }
 
+// nats looks at NATS servers that run elsewhere. Those in the members are part of them.
+func (d *doctor) nats(ctx context.Context) {
+	if !d.config.NATS.External() {
+		return
+	}
+	is, wrong, unsure, err := d.log(ctx, d.config)
+	if err != nil {
+		d.failed("nats", err.Error(), "Start the NATS servers, or correct nats.urls and the credentials and certificates beside it; the server does not start without.")
+		return
+	}
+	for _, each := range wrong {
+		d.failed("nats", each, "Correct that on every NATS server; members do not become ready before. See docs/howto/group.md.")
+	}
+	for _, each := range unsure {
+		d.warned("nats", each, "See docs/howto/group.md.")
+	}
+	if len(wrong) == 0 {
+		d.good("nats", "%s", is)
+	}
+}
+
 // bundle reads the certificate with which this member speaks to the others; nil when
 // there is none.
 func (d *doctor) bundle() *bundle.Credentials {

@@ -32,6 +32,8 @@ type Server struct {
 	Formats func(dir string) (older bool, err error)
 	// Migrate brings the data directory of a server that runs alone into a group.
 	Migrate func(ctx context.Context, from string, cfg *config.Config, report MigrateReport) error
+	// LookAtLog looks at the NATS servers of a configuration (doctorcmd.LookAtLog).
+	LookAtLog func(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error)
 }
 
 // Commands makes the family.

@@ -31,7 +31,7 @@ import (
 	"freshet/internal/errs"
 )
 
-// Options say what a member has. All are required.
+// Options say what a member has. All but Synced are required.
 type Options struct {
 	Self    string
 	Members []string // all of them, in the order of the configuration
@@ -45,7 +45,10 @@ type Options struct {
 	// Clusters is the folder of all clusters' folders, by UID.
 	Clusters string
 	// Call returns what calls a member, and the URL of its internal listener.
-	Call   func(member string) (*http.Client, string, error)
+	Call func(member string) (*http.Client, string, error)
+	// Synced says whether the log syncs every write: a reason and a message when it
+	// does not, or nobody knows (known is false). nil when the members see to it.
+	Synced func() (synced, known bool, reason, message string)
 	Logger *slog.Logger
 }
 
@@ -131,6 +134,7 @@ func (g *Group) Shards(ctx context.Context, uid string, wanted int) (int, error)
 // OpenShard implements dataplane.Group.
 func (g *Group) OpenShard(ctx context.Context, o dataplane.ShardOptions) (dataplane.GroupShard, error) {
 	opts := g.shard(o.Cluster, o.Number)
+	opts.All, opts.Copies = g.opts.Members, copiesOf(o.Copies)
 	opts.Dir, opts.Store, opts.OnOwner, opts.OnLost = o.Dir, o.Store, o.OnOwner, o.OnLost
 	opened, err := replicated.Open(ctx, opts)
 	if err != nil {
@@ -145,6 +149,17 @@ func (g *Group) OpenShard(ctx context.Context, o dataplane.ShardOptions) (datapl
 		delete(g.open, key)
 		g.mu.Unlock()
 	}}, nil
+}
+
+// defaultCopies is how many members have a copy of a shard when the cluster does not
+// say (docs/spec/group.md#shards).
+const defaultCopies = 3
+
+func copiesOf(asked int) int {
+	if asked == 0 {
+		return defaultCopies
+	}
+	return asked
 }
 
 // shard are the options that all of a member's shards share.

@@ -35,6 +35,9 @@ func (s *shard) Checkpoint(ctx context.Context, dir string) error {
 	return s.Shard.Checkpoint(ctx, dir)
 }
 
+// SetCopies implements dataplane.GroupShard.
+func (s *shard) SetCopies(n int) { s.Shard.SetCopies(copiesOf(n)) }
+
 // Close implements sharded.Shard.
 func (s *shard) Close() error {
 	s.closed()
@@ -46,7 +49,7 @@ func (s *shard) Status() provision.Shard {
 	is := s.Shard.Status()
 	out := provision.Shard{Number: s.number, Owner: is.Owner.Member, Epoch: is.Owner.Epoch, Log: is.End}
 	for _, c := range is.Copies {
-		out.Copies = append(out.Copies, provision.Copy{Member: c.Member, Live: c.Live, Lag: c.Lag})
+		out.Copies = append(out.Copies, provision.Copy{Member: c.Member, Live: c.Live, Lag: c.Lag, Lost: c.Lost, Problem: c.Problem})
 	}
 	if is.Err != nil {
 		out.Problem = is.Err.Error()

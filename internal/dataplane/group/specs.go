@@ -108,6 +108,19 @@ func (p *Plane) release(ctx context.Context, member, uid string) error {
 // Grouped says that clusters run on a group of members.
 func (*Plane) Grouped() bool { return true }
 
+// Synced says whether a log that others run syncs every write; external is false when
+// the members run it, and see to it.
+func (p *Plane) Synced() (external, synced, known bool, reason, message string) {
+	if p.group.opts.Synced == nil {
+		return false, true, true, "", ""
+	}
+	synced, known, reason, message = p.group.opts.Synced()
+	return true, synced, known, reason, message
+}
+
+// Membership counts the members of the group, and those that are live.
+func (p *Plane) Membership() (all, live int) { return len(p.group.opts.Members), len(p.group.live()) }
+
 // Releases answers other members that want a cluster closed here, at ReleasePath.
 func (p *Plane) Releases() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -6,7 +6,11 @@
 // the MessagingCluster kind writes them down without reaching an engine.
 package provision
 
-import "reflect"
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+)
 
 // Spec is what the data plane has to know of a cluster.
 type Spec struct {
@@ -25,6 +29,8 @@ type Spec struct {
 	Existing bool
 	// Stream says that clients of the stream protocol are served.
 	Stream bool
+	// Copies is how many members of a group are to have a copy of each shard.
+	Copies int
 	// Custom is spec.config.custom of the cluster: only keys of CustomKeys.
 	Custom map[string]string
 }
@@ -47,7 +53,23 @@ var CustomKeys = map[string]string{
 	"quota.requestsPerSecond": "limit the rate of calls",
 	"quota.bytesPerSecond":    "limit the rate of bytes in and out",
 
-	"shards": "number of shards of a new cluster in a group of members; a later change has no effect",
+	CustomShards: "number of shards of the cluster in a group of members; it cannot be changed",
+}
+
+// CustomShards is the key of spec.config.custom that says how many shards a cluster
+// has, MaxShards at most.
+const (
+	CustomShards = "shards"
+	MaxShards    = 64
+)
+
+// ParseShards reads the value of CustomShards.
+func ParseShards(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > MaxShards || strconv.Itoa(n) != text {
+		return 0, fmt.Errorf("must be a whole number between 1 and %d", MaxShards)
+	}
+	return n, nil
 }
 
 // Shard is a shard of a cluster in a group, as the member that says it knows it.
@@ -61,11 +83,25 @@ type Shard struct {
 	Problem string
 }
 
+// Lost lists the members whose copies do not belong to the shard's log, so that it
+// takes an operator to go on.
+func (s *Shard) Lost() (members []string) {
+	for _, c := range s.Copies {
+		if c.Lost {
+			members = append(members, c.Member)
+		}
+	}
+	return members
+}
+
 // Copy is what a member has of a shard.
 type Copy struct {
 	Member string
 	Live   bool
 	Lag    uint64 // of the log that it had not applied when it last said so
+	Lost   bool   // it and the log do not belong together
+	// Problem says why it cannot be used; "" when it can.
+	Problem string
 }
 
 // Part is a piece of a cluster that comes up by itself.

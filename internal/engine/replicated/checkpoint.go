@@ -89,6 +89,19 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(list) // who asked asks again
 	})
+	mux.HandleFunc("GET /{cluster}/{number}/state", func(w http.ResponseWriter, r *http.Request) {
+		s := shard(w, r)
+		if s == nil {
+			return
+		}
+		is, err := s.state()
+		if err != nil {
+			http.Error(w, "this member's copy is not open", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(is) // who asked asks again
+	})
 	mux.HandleFunc("GET /{cluster}/{number}/checkpoint/{id}/{file}", func(w http.ResponseWriter, r *http.Request) {
 		if s := shard(w, r); s != nil {
 			s.serveFile(w, r)
@@ -127,7 +140,7 @@ func (s *Shard) offer(ctx context.Context) (listing, error) {
 	if err := os.MkdirAll(s.checkpointDir(), 0o700); err != nil {
 		return listing{}, err
 	}
-	if err := s.Checkpoint(ctx, v.dir); err != nil {
+	if err := s.checkpoint(ctx, v.dir); err != nil {
 		return listing{}, err
 	}
 	var err error

@@ -244,7 +244,11 @@ func TestLogLost(t *testing.T) {
 
 func changeMark(t *testing.T, m *member, disk *vfs.MemFS, change func(*mark)) {
 	t.Helper()
-	store, err := pebble.OpenStore(m.o.Dir, pebble.Options{FS: disk})
+	opts := pebble.Options{}
+	if disk != nil {
+		opts.FS = disk
+	}
+	store, err := pebble.OpenStore(m.o.Dir, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

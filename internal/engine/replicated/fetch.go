@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,40 +35,56 @@ func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
 	if err := s.report(ctx, copyValue{}); err != nil {
 		return err
 	}
-	owner := s.Owner().Member
+	if err := s.fetchAny(ctx, s.fetchDir()); err != nil {
+		return fmt.Errorf("%w; fetching one failed: %w", errBehind, err)
+	}
+	return s.adopt(f)
+}
+
+// fetchAny copies a checkpoint of another member's store to a directory.
+func (s *Shard) fetchAny(ctx context.Context, dir string) error {
+	if s.o.Peer == nil {
+		return errors.New("other members cannot be reached")
+	}
+	owner, ranked := s.Owner().Member, s.ranked()
+	s.mu.Lock()
+	ranked = slices.DeleteFunc(ranked, func(name string) bool { // a copy that has just begun itself is of no use
+		return name == s.o.Member || name != owner && s.view.copies[name].Applied == 0
+	})
+	s.mu.Unlock()
 	var failures error
 	for _, last := range []bool{false, true} { // the owner has enough to do
-		for _, name := range s.o.Members() {
-			if name == s.o.Member || (name == owner) != last {
+		for _, name := range ranked {
+			if (name == owner) != last {
 				continue
 			}
-			err := s.fetchFrom(ctx, name)
+			err := s.fetchFrom(ctx, name, dir)
 			if err == nil {
-				return s.adopt(f)
+				return nil
 			}
 			failures = errors.Join(failures, fmt.Errorf("from member %s: %w", name, err))
 		}
 	}
 	if failures == nil {
-		failures = errors.New("no other member is there")
+		failures = errors.New("no other member that has a copy is there")
 	}
-	return fmt.Errorf("%w; fetching one failed: %w", errBehind, failures)
+	return failures
 }
 
 func (s *Shard) fetchDir() string { return s.o.Dir + ".fetch" }
 
-func (s *Shard) fetchFrom(ctx context.Context, member string) error {
+func (s *Shard) fetchFrom(ctx context.Context, member, dir string) error {
 	via, base, err := s.o.Peer(member)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
 	base = strings.TrimSuffix(base, "/") + "/" + url.PathEscape(s.o.Cluster) + "/" + strconv.Itoa(s.o.Number) + "/checkpoint"
-	fetched, err := Fetch(ctx, via, base, s.fetchDir(), s.o.FetchBytes)
+	fetched, err := Fetch(ctx, via, base, dir, s.o.FetchBytes)
 	if err != nil {
 		return err
 	}
-	s.log.Info("copy of the shard begins with a checkpoint of another member", "from", member, "bytes", fetched, "took", time.Since(begin).Round(time.Millisecond))
+	s.log.Info("checkpoint of the shard was fetched from another member", "from", member, "bytes", fetched, "took", time.Since(begin).Round(time.Millisecond))
 	return nil
 }
 

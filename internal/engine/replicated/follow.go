@@ -18,8 +18,8 @@ const (
 	pullBytes    = 32 << 20
 	pullMessages = 256
 	// readSingly is how many messages are rather read one by one than with a
-	// consumer.
-	readSingly = 64
+	// consumer, which takes more than the log's leader to make.
+	readSingly = 512
 )
 
 // follower applies the log to a store. One goroutine uses it.

@@ -213,6 +213,23 @@ func (m *member) follows(t testing.TB, to uint64) {
 	}
 }
 
+// knows waits until the member has heard that another one serves the shard.
+func (m *member) knows(t testing.TB, owner string) {
+	t.Helper()
+	deadline := time.After(60 * time.Second)
+	for {
+		changed := m.Changed()
+		if m.Owner().Member == owner {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("got owner %+v on member %s, want %s", m.Owner(), m.name, owner)
+		}
+	}
+}
+
 // stop ends the member in good order.
 func (m *member) stop(t testing.TB) {
 	t.Helper()

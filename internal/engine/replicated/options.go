@@ -32,9 +32,14 @@ type Options struct {
 	Prefix string
 
 	Member string
-	// Members returns those that have a copy of the shard and a live lease, in an
-	// order that all of them agree on.
+	// Members returns those that have a live lease, in an order that all of them
+	// agree on.
 	Members func() []string
+	// All are the members of the group, in an order that all of them agree on, and
+	// Copies is how many of them have a copy of the shard (SetCopies). Without All
+	// every member has one.
+	All    []string
+	Copies int
 
 	// Peer returns how another member's checkpoint handler is reached (Handler,
 	// mounted at base); nil when a new copy can begin from the log only.
@@ -49,8 +54,8 @@ type Options struct {
 
 	// LogBytes is where produce is refused; 0 means 4 GiB.
 	LogBytes int64
-	// GoneAfter is when the log is no longer kept for a member that is not live; 0
-	// means 10 minutes.
+	// GoneAfter is when the log is no longer kept for a member that is not live, and
+	// another member gets its copy; 0 means 10 minutes.
 	GoneAfter time.Duration
 	// FlushEvery is how often a store is flushed at least; 0 means a minute.
 	FlushEvery time.Duration
@@ -69,9 +74,10 @@ type Role string
 
 // The roles.
 const (
-	Starting Role = "Starting" // its store does not follow the log yet
-	Standby  Role = "Standby"
-	Leading  Role = "Owner"
+	Starting  Role = "Starting" // its store does not follow the log yet
+	Standby   Role = "Standby"
+	Leading   Role = "Owner"
+	Elsewhere Role = "Elsewhere" // this member has no copy
 )
 
 // Status says how a shard is doing, as this member sees it.
@@ -94,6 +100,8 @@ type Copy struct {
 	Applied uint64 // as it last said
 	Flushed uint64
 	Lag     uint64 // messages of the log that it had not applied then
+	Lost    bool   // its store and the log do not belong together: engine.ErrLogLost
+	Problem string // why it cannot be used, "" when it can
 }
 
 func (o Options) withDefaults() Options {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
@@ -21,11 +22,11 @@ import (
 const turn = 100 * time.Millisecond
 
 // keys are those of a shard in etcd.
-type keys struct{ base, owner, log, seed, copies string }
+type keys struct{ base, owner, log, seed, copies, places, accepted string }
 
 func (o *Options) keys() keys {
 	base := strings.TrimSuffix(o.Prefix, "/") + "/" + o.Cluster + "/" + strconv.Itoa(o.Number) + "/"
-	return keys{base: base, owner: base + "owner", log: base + "log", seed: base + "seed", copies: base + "copies/"}
+	return keys{base: base, owner: base + "owner", log: base + "log", seed: base + "seed", copies: base + "copies/", places: base + "places", accepted: base + "accepted"}
 }
 
 // ownerValue is what the owner's key holds. Epoch is 0 until the owner serves.
@@ -39,6 +40,9 @@ type ownerValue struct {
 type copyValue struct {
 	Applied uint64 `json:"applied"`
 	Flushed uint64 `json:"flushed"`
+	Follows bool   `json:"follows,omitempty"` // the store fits to the log
+	Lost    bool   `json:"lost,omitempty"`    // it never will: engine.ErrLogLost
+	Problem string `json:"problem,omitempty"` // why the store cannot follow the log
 }
 
 // view is what etcd says of the shard. Guarded by Shard.mu.
@@ -49,6 +53,10 @@ type view struct {
 	free   time.Time // since when there is none
 	copies map[string]copyValue
 	bytes  int64 // of the log, when this member last looked
+
+	places    []string // the members that have a copy; nil for all
+	placesRev int64    // at which that was written, 0 when it never was
+	accepted  int64    // when a loss was accepted last
 }
 
 // serving is the owner, once it serves.
@@ -81,10 +89,11 @@ func (s *Shard) watchOnce() error {
 	}
 	s.mu.Lock()
 	s.view.copies = make(map[string]copyValue)
+	s.view.places, s.view.placesRev = nil, 0
 	owned := false
 	for _, kv := range all.Kvs {
 		owned = owned || string(kv.Key) == s.keys.owner
-		s.seeLocked(string(kv.Key), kv.Value, kv.CreateRevision)
+		s.seeLocked(kv)
 	}
 	if !owned {
 		s.unownedLocked()
@@ -101,7 +110,7 @@ func (s *Shard) watchOnce() error {
 			if e.Type == clientv3.EventTypeDelete {
 				s.goneLocked(string(e.Kv.Key))
 			} else {
-				s.seeLocked(string(e.Kv.Key), e.Kv.Value, e.Kv.CreateRevision)
+				s.seeLocked(e.Kv)
 			}
 		}
 		s.changeLocked()
@@ -110,15 +119,23 @@ func (s *Shard) watchOnce() error {
 	return errors.New("watch has ended")
 }
 
-func (s *Shard) seeLocked(key string, value []byte, created int64) {
-	if key == s.keys.owner {
-		s.view.owner, s.view.rev = ownerValue{}, created
-		_ = json.Unmarshal(value, &s.view.owner) // who wrote anything else owns it in vain
+func (s *Shard) seeLocked(kv *mvccpb.KeyValue) {
+	key := string(kv.Key)
+	switch key {
+	case s.keys.owner:
+		s.view.owner, s.view.rev = ownerValue{}, kv.CreateRevision
+		_ = json.Unmarshal(kv.Value, &s.view.owner) // who wrote anything else owns it in vain
+		return
+	case s.keys.places:
+		s.seePlacesLocked(kv.Value, kv.ModRevision)
+		return
+	case s.keys.accepted:
+		s.view.accepted = kv.ModRevision
 		return
 	}
 	if member, ok := strings.CutPrefix(key, s.keys.copies); ok {
 		var c copyValue
-		if json.Unmarshal(value, &c) == nil {
+		if json.Unmarshal(kv.Value, &c) == nil {
 			s.view.copies[member] = c
 		}
 	}
@@ -127,6 +144,8 @@ func (s *Shard) seeLocked(key string, value []byte, created int64) {
 func (s *Shard) goneLocked(key string) {
 	if key == s.keys.owner {
 		s.unownedLocked()
+	} else if key == s.keys.places {
+		s.view.places, s.view.placesRev = nil, 0
 	} else if member, ok := strings.CutPrefix(key, s.keys.copies); ok {
 		delete(s.view.copies, member)
 	}
@@ -139,22 +158,22 @@ func (s *Shard) unownedLocked() {
 	s.view.owner, s.view.rev = ownerValue{}, 0
 }
 
-// preferred is the member that should own the shard, of those that are live.
-func (s *Shard) preferred(live []string) string {
-	if len(live) == 0 {
-		return ""
+// preferred is the member that should own the shard, of those that are live and have
+// a copy.
+func (s *Shard) preferred() string {
+	if ranked := s.ranked(); len(ranked) > 0 {
+		return ranked[0]
 	}
-	return live[s.o.Number%len(live)]
+	return ""
 }
 
 // rank is how many members are preferred to this one.
 func (s *Shard) rank() int {
-	live := s.o.Members()
-	at := slices.Index(live, s.o.Member)
-	if at < 0 {
-		return len(live)
+	ranked := s.ranked()
+	if at := slices.Index(ranked, s.o.Member); at >= 0 {
+		return at
 	}
-	return (at - s.o.Number%len(live) + len(live)) % len(live)
+	return len(ranked)
 }
 
 // claim is the owner's key while this member has it.
@@ -169,7 +188,7 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		v, changed := s.view, s.changed
-		idle := s.resigns || !v.known || time.Now().Before(s.yields)
+		idle := s.resigns || !v.known || !v.holds(s.o.Member) || time.Now().Before(s.yields)
 		s.mu.Unlock()
 		switch {
 		case idle:
@@ -182,7 +201,7 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 				s.await(ctx, changed, wait)
 				continue
 			}
-			c, err := s.take(ctx)
+			c, err := s.take(ctx, v.placesRev)
 			if c != nil || ctx.Err() != nil {
 				return c, ctx.Err()
 			}
@@ -210,8 +229,9 @@ func (s *Shard) await(ctx context.Context, changed <-chan struct{}, d time.Durat
 
 func (s *Shard) sleep(ctx context.Context, d time.Duration) { s.await(ctx, nil, d) }
 
-// take takes the owner's key if it is free; nil when it is not.
-func (s *Shard) take(ctx context.Context) (*claim, error) {
+// take takes the owner's key if it is free, and the members that have copies are those
+// that this member knows of; nil when not.
+func (s *Shard) take(ctx context.Context, places int64) (*claim, error) {
 	session := s.o.Session()
 	if session == nil {
 		return nil, errors.New("member has no lease at the moment")
@@ -219,7 +239,7 @@ func (s *Shard) take(ctx context.Context) (*claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
 	answer, err := s.o.Etcd.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", 0)).
+		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", 0), clientv3.Compare(clientv3.ModRevision(s.keys.places), "=", places)).
 		Then(clientv3.OpPut(s.keys.owner, s.ownerValue(0), clientv3.WithLease(session.Lease()))).Commit()
 	if err != nil || !answer.Succeeded {
 		return nil, err

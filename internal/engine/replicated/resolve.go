@@ -101,6 +101,8 @@ func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err erro
 		return false, a.err
 	case <-timer.C:
 		return false, errors.New("log did not answer")
+	case <-w.elected:
+		return false, errors.New("log has another leader")
 	case <-w.lost:
 		return false, errRival
 	case <-ctx.Done():

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 
 	"freshet/internal/engine"
@@ -23,24 +25,119 @@ const (
 // run follows the log, and owns the shard when it may, until the shard is closed.
 func (s *Shard) run() {
 	for s.ctx.Err() == nil {
-		err := s.term(s.ctx)
+		if held, _ := s.holds(); !held {
+			s.stayOut()
+			continue
+		}
+		ctx, cancel := s.whileHeld()
+		err := s.enter()
+		if err == nil {
+			err = s.term(ctx)
+		}
+		left := ctx.Err() != nil
+		cancel()
 		if s.ctx.Err() != nil {
 			break
 		}
+		if left {
+			continue
+		}
 		s.note(Starting, err)
+		s.tell(err)
 		if errors.Is(err, engine.ErrFailed) {
 			return // a failed store cannot be used again
 		}
-		pause := retryPause
-		if errors.Is(err, engine.ErrLogLost) {
-			pause = lostPause
-			s.log.Error("copy of the shard cannot follow its log; restore a backup, or give up what one of them has", "error", err)
-		} else {
-			s.log.Warn("copy of the shard does not follow its log; it is tried again", "error", err)
+		if !errors.Is(err, engine.ErrLogLost) {
+			s.complain(slog.LevelWarn, "copy of the shard does not follow its log; it is tried again", err)
+			s.sleep(s.ctx, retryPause)
+			continue
 		}
-		s.sleep(s.ctx, pause)
+		s.complain(slog.LevelError, "copy of the shard cannot follow its log; restore a backup, or see what would be lost with: freshet cluster accept-loss", err)
+		if !s.acceptLoss() {
+			s.awaitAccepted(lostPause)
+		}
 	}
 	s.note(Starting, engine.ErrClosed)
+}
+
+// complain logs what keeps the copy from following the log: once, and at debug level
+// while it stays the same.
+func (s *Shard) complain(level slog.Level, what string, err error) {
+	if s.complained == err.Error() {
+		level = slog.LevelDebug
+	}
+	s.complained = err.Error()
+	s.log.Log(s.ctx, level, what, "error", err)
+}
+
+// acceptLoss does what an operator has accepted; it says whether anything was done.
+func (s *Shard) acceptLoss() bool {
+	done, err := s.accept(s.ctx)
+	if err != nil && s.ctx.Err() == nil {
+		s.log.Warn("what an operator has accepted could not be done; it is tried again", "error", err)
+	}
+	return done && err == nil
+}
+
+// awaitAccepted waits a while, or until an operator has accepted a loss.
+func (s *Shard) awaitAccepted(d time.Duration) {
+	s.mu.Lock()
+	before := s.view.accepted
+	s.mu.Unlock()
+	for until := time.Now().Add(d); s.ctx.Err() == nil; {
+		s.mu.Lock()
+		now, changed := s.view.accepted, s.changed
+		s.mu.Unlock()
+		left := time.Until(until)
+		if now != before || left <= 0 {
+			return
+		}
+		s.await(s.ctx, changed, left)
+	}
+}
+
+// tell tells the other members of what does not pass by itself.
+func (s *Shard) tell(err error) {
+	s.mu.Lock()
+	said := s.said
+	s.mu.Unlock()
+	is := said
+	is.Follows, is.Lost = false, errors.Is(err, engine.ErrLogLost)
+	switch {
+	case is.Lost:
+		is.Problem = strings.TrimPrefix(err.Error(), engine.ErrLogLost.Error()+": ")
+	case errors.Is(err, engine.ErrFailed):
+		is.Problem = "its store has failed; the log of the member says why"
+	default:
+		return
+	}
+	if is == said {
+		return
+	}
+	if err := s.report(s.ctx, is); err != nil && s.ctx.Err() == nil {
+		s.log.Warn("other members could not be told that this copy cannot be used", "error", err)
+	}
+}
+
+// stayOut waits while this member is to have no copy.
+func (s *Shard) stayOut() {
+	err := s.leave(s.ctx)
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.note(Elsewhere, nil)
+	again := time.Hour
+	if err != nil {
+		s.log.Warn("copy of the shard that others have now could not be removed; it is tried again", "error", err)
+		again = lostPause
+	}
+	for begin := time.Now(); s.ctx.Err() == nil && time.Since(begin) < again; {
+		held, changed := s.holds()
+		if held {
+			return
+		}
+		s.await(s.ctx, changed, again)
+	}
 }
 
 // term follows the log until something goes wrong.
@@ -70,6 +167,7 @@ func (s *Shard) term(ctx context.Context) error {
 		s.stream = nil
 		s.mu.Unlock()
 	}()
+	s.complained = ""
 	for {
 		s.note(Standby, nil)
 		c, err := s.follow(ctx, f)

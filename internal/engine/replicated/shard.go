@@ -36,6 +36,7 @@ type Shard struct {
 	applied atomic.Uint64
 	end     atomic.Uint64
 	bytes   atomic.Int64 // applied, ever
+	copies  atomic.Int64 // members that are to have a copy; 0 for all
 
 	// storeMu is held by whoever uses the store besides the goroutine of run, which
 	// alone changes it; it is taken after no other lock.
@@ -43,6 +44,8 @@ type Shard struct {
 	store   *pebble.Store // nil when it is closed
 
 	checkpoints checkpoints
+
+	complained string // what the goroutine of run has logged last
 
 	mu      sync.Mutex // guards what follows; a leaf
 	role    Role
@@ -52,6 +55,7 @@ type Shard struct {
 	writer  *writer
 	view    view
 	flushed uint64
+	said    copyValue     // in etcd
 	resigns bool          // never campaign again
 	yields  time.Time     // do not campaign before
 	changed chan struct{} // closed and replaced when something of the above changes
@@ -65,9 +69,37 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 	if err := os.RemoveAll(o.Dir + "-checkpoints"); err != nil { // of an earlier process
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
 	}
-	store, err := pebble.OpenStore(o.Dir, o.Store)
-	if err != nil {
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails
+	s := &Shard{
+		o: o, role: Starting, keys: o.keys(),
+		log:      o.Logger.With("cluster", o.Cluster, "shard", o.Number),
+		instance: o.Member + "/" + hex.EncodeToString(random[:]),
+		changed:  make(chan struct{}), giveUp: make(chan struct{}, 1),
+	}
+	s.view.copies = make(map[string]copyValue)
+	s.SetCopies(o.Copies)
+	if err := s.openCopy(ctx); err != nil {
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
+	}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.wg.Go(s.watch)
+	s.wg.Go(s.run)
+	s.wg.Go(s.upkeep)
+	return s, nil
+}
+
+// openCopy opens the store if this member is to have one.
+func (s *Shard) openCopy(ctx context.Context) error {
+	if err := s.readPlaces(ctx); err != nil {
+		return err
+	}
+	if held, _ := s.holds(); !held {
+		return nil
+	}
+	store, err := pebble.OpenStore(s.o.Dir, s.o.Store)
+	if err != nil {
+		return err
 	}
 	stored, err := store.Mark()
 	var at mark
@@ -75,23 +107,10 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 		at, err = decodeMark(stored)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err), store.Close())
+		return errors.Join(err, store.Close())
 	}
-	var random [6]byte
-	_, _ = rand.Read(random[:]) // never fails
-	s := &Shard{
-		o: o, store: store, role: Starting, keys: o.keys(),
-		log:      o.Logger.With("cluster", o.Cluster, "shard", o.Number),
-		instance: o.Member + "/" + hex.EncodeToString(random[:]),
-		changed:  make(chan struct{}), giveUp: make(chan struct{}, 1),
-		flushed: at.position, // what is found in a store that was opened
-	}
-	s.view.copies = make(map[string]copyValue)
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.wg.Go(s.watch)
-	s.wg.Go(s.run)
-	s.wg.Go(s.upkeep)
-	return s, nil
+	s.store, s.flushed = store, at.position // what is found in a store that was opened
+	return nil
 }
 
 // Engine returns the engine while this member is the owner, else ErrNotOwner or
@@ -143,9 +162,13 @@ func (s *Shard) Status() Status {
 		out.LogBytes = s.writer.bytes.Load()
 		out.Full, _ = s.writer.Full()
 	}
+	copies := s.view.placed()
+	for _, c := range copies {
+		out.End = max(out.End, c.Applied) // a member without a copy hears of no other end
+	}
 	least := out.Applied
-	for _, name := range slices.Sorted(maps.Keys(s.view.copies)) {
-		c := s.view.copies[name]
+	for _, name := range slices.Sorted(maps.Keys(copies)) {
+		c := copies[name]
 		if name == s.o.Member {
 			c.Applied, c.Flushed = out.Applied, max(c.Flushed, s.flushed)
 		}
@@ -154,7 +177,7 @@ func (s *Shard) Status() Status {
 		}
 		out.Copies = append(out.Copies, Copy{
 			Member: name, Live: slices.Contains(live, name), Applied: c.Applied, Flushed: c.Flushed,
-			Lag: out.End - min(out.End, c.Applied),
+			Lag: out.End - min(out.End, c.Applied), Lost: c.Lost, Problem: c.Problem,
 		})
 	}
 	return out
@@ -223,8 +246,12 @@ func (s *Shard) askToGiveUp() {
 const catchUpPatience = 30 * time.Second
 
 // CatchUp returns when this member's copy has everything that was in the log before the
-// call. It waits a while for a copy that has yet to follow the log.
+// call. It waits a while for a copy that has yet to follow the log, and not for one that
+// is not to be here.
 func (s *Shard) CatchUp(ctx context.Context) error {
+	if held, _ := s.holds(); !held {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpPatience)
 	defer cancel()
 	end, known := uint64(0), false
@@ -254,8 +281,16 @@ func (s *Shard) CatchUp(ctx context.Context) error {
 	}
 }
 
-// Checkpoint writes a copy of the store to a directory that does not exist yet.
+// Checkpoint writes a copy of the store to a directory that does not exist yet. A
+// member that has none fetches it from another.
 func (s *Shard) Checkpoint(ctx context.Context, dir string) error {
+	if held, _ := s.holds(); !held {
+		return s.fetchAny(ctx, dir)
+	}
+	return s.checkpoint(ctx, dir)
+}
+
+func (s *Shard) checkpoint(ctx context.Context, dir string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

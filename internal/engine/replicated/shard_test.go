@@ -54,6 +54,7 @@ func TestOwners(t *testing.T) {
 	appendText(t, e, "one")
 	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
 	b.follows(t, a.Status().Applied)
+	b.knows(t, "a")
 	if _, err := b.Engine(); !errors.Is(err, engine.ErrNotOwner) {
 		t.Errorf("engine of a standby: got error %v, want %v", err, engine.ErrNotOwner)
 	}

@@ -13,7 +13,7 @@ import (
 	"freshet/internal/engine"
 )
 
-// callPatience bounds one call of JetStream or etcd.
+// callPatience bounds one call of etcd, or one that changes something in JetStream.
 const callPatience = 3 * time.Second
 
 // stream is the log of a shard.
@@ -30,17 +30,22 @@ const metaLog = "freshet-log"
 
 func streamName(o *Options) string { return "S_" + o.Cluster + "_" + strconv.Itoa(o.Number) }
 
+func streamSubject(o *Options) string { return "S." + o.Cluster + "." + strconv.Itoa(o.Number) }
+
 // openStream returns the shard's log, and makes it when there never was one: etcd
 // remembers its identity, so that a log that is gone is not taken for a new one.
 func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*callPatience)
+	ctx, cancel := context.WithTimeout(ctx, callPatience+2*leaderPatience)
 	defer cancel()
-	known, err := o.Etcd.Get(ctx, key)
+	asking, asked := context.WithTimeout(ctx, callPatience)
+	known, err := o.Etcd.Get(asking, key)
+	asked()
 	if err != nil {
 		return nil, fmt.Errorf("reading the identity of the log: %w", err)
 	}
-	st := &stream{js: o.JetStream, name: streamName(o), subject: "S." + o.Cluster + "." + strconv.Itoa(o.Number)}
-	st.handle, err = o.JetStream.Stream(ctx, st.name)
+	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o)}
+	find := func(ctx context.Context) (jetstream.Stream, error) { return o.JetStream.Stream(ctx, st.name) }
+	st.handle, err = ask(ctx, find)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && len(known.Kvs) == 0 {
 		st.handle, err = st.create(ctx, o)
 	}
@@ -71,6 +76,16 @@ func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, err
 	if err != nil {
 		return nil, err
 	}
+	return st.createFrom(ctx, o, id, first)
+}
+
+// createFrom makes the stream of a log whose first message has a number.
+func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first uint64) (jetstream.Stream, error) {
+	if first == 1 {
+		first = 0 // the server's own way to say so
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
+	defer cancel()
 	handle, err := o.JetStream.CreateStream(ctx, jetstream.StreamConfig{
 		Name:       st.name,
 		Subjects:   []string{st.subject},
@@ -79,9 +94,9 @@ func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, err
 		Discard:    jetstream.DiscardNew,
 		MaxMsgs:    -1,
 		MaxBytes:   -1,
-		FirstSeq:   first,
 		Replicas:   o.Replicas,
 		DenyDelete: true,
+		FirstSeq:   first,
 		Metadata:   map[string]string{metaLog: id.String()},
 	})
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another member was faster
@@ -96,9 +111,7 @@ var errNoMessage = errors.New("log has no such message")
 // read returns a message as the stream's leader has it. What it has is committed;
 // what it does not have may still come.
 func (st *stream) read(ctx context.Context, seq uint64) (record, error) {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	msg, err := st.handle.GetMsg(ctx, seq)
+	msg, err := ask(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return record{}, errNoMessage
 	}
@@ -110,9 +123,7 @@ func (st *stream) read(ctx context.Context, seq uint64) (record, error) {
 
 // state returns where the log begins and ends.
 func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	info, err := st.handle.Info(ctx)
+	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return st.handle.Info(ctx) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
 	}

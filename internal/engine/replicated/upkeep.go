@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,9 @@ const (
 	// caughtUp is how many messages the preferred owner may be behind to be handed
 	// the shard.
 	caughtUp = 256
+	// reportLag is how old what a copy has reported may be: under load its number is
+	// far behind the log, and the copy is not.
+	reportLag = reportEvery + 2*upkeepEvery
 )
 
 // upkeeper is what upkeep remembers between two looks.
@@ -29,17 +33,24 @@ type upkeeper struct {
 	s         *Shard
 	flushedAt time.Time
 	bytes     int64 // applied when it last flushed
-	said      copyValue
 	saidAt    time.Time
-	gone      map[string]time.Time // since when members with a copy are not live
-	caught    time.Time            // since when the preferred owner has caught up
+	led       *writer // of the ownership that seen and ends are of
+	seen      presence
+	caught    time.Time // since when the preferred owner has caught up
+	ends      []logEnd  // of the log, oldest first: the last one that copies have had the time to report, and all newer ones
 	purged    uint64
+}
+
+// logEnd is where the log ended when.
+type logEnd struct {
+	at  time.Time
+	seq uint64
 }
 
 // upkeep flushes the store, says in etcd how far it is, and, for the owner, keeps the
 // log short and the shard with its preferred member.
 func (s *Shard) upkeep() {
-	u := &upkeeper{s: s, flushedAt: time.Now(), gone: make(map[string]time.Time)}
+	u := &upkeeper{s: s, flushedAt: time.Now()}
 	ticker := time.NewTicker(upkeepEvery)
 	defer ticker.Stop()
 	for {
@@ -54,7 +65,7 @@ func (s *Shard) upkeep() {
 		if st == nil {
 			continue
 		}
-		if err := u.look(s.ctx, st, w); err != nil && s.ctx.Err() == nil {
+		if err := u.look(s.ctx, st, w); err != nil && s.ctx.Err() == nil && !errors.Is(err, engine.ErrClosed) {
 			s.log.Warn("upkeep of the shard failed; it is tried again", "error", err)
 		}
 	}
@@ -73,13 +84,16 @@ func (u *upkeeper) look(ctx context.Context, st *stream, w *writer) error {
 		return err
 	}
 	s.mu.Lock()
-	now := copyValue{Applied: at.position, Flushed: s.flushed}
+	now, said := copyValue{Applied: at.position, Flushed: s.flushed, Follows: true}, s.said
 	s.mu.Unlock()
-	if now != u.said && (now.Flushed != u.said.Flushed || time.Since(u.saidAt) > reportEvery) {
+	if now != said && (now.Flushed != said.Flushed || !said.Follows || time.Since(u.saidAt) > reportEvery) {
 		if err := s.report(ctx, now); err != nil {
 			return err
 		}
-		u.said, u.saidAt = now, time.Now()
+		u.saidAt = time.Now()
+	}
+	if w != u.led {
+		u.led, u.seen, u.ends, u.purged = w, presence{}, nil, 0 // what was seen in an earlier ownership is old
 	}
 	if w == nil {
 		return nil
@@ -127,6 +141,9 @@ func (s *Shard) report(ctx context.Context, c copyValue) error {
 	if _, err := s.o.Etcd.Put(ctx, s.keys.copies+s.o.Member, string(text)); err != nil {
 		return fmt.Errorf("saying how far the copy is: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = c
 	return nil
 }
 
@@ -141,7 +158,9 @@ func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
 	w.bytes.Store(int64(state.Bytes))
 	live := s.o.Members()
 	least, copies := u.copies(live)
-	if err := u.dropGone(ctx, copies, live); err != nil {
+	u.seen.see(slices.Concat(s.o.All, slices.Collect(maps.Keys(copies))), live)
+	reported := u.reported(state.LastSeq)
+	if err := errors.Join(u.dropGone(ctx, live), u.place(ctx, live, copies, reported)); err != nil {
 		return err
 	}
 	// The message that the copies have flushed last stays: a store finds its place
@@ -154,44 +173,56 @@ func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
 		}
 		u.purged = least
 	}
-	u.prefer(live, copies, state.LastSeq)
+	u.prefer(copies, reported)
 	return nil
 }
 
-// copies returns the copies, and up to where all of them are flushed.
+// reported notes where the log ends, and returns where it ended when the copies last
+// had the time to report.
+func (u *upkeeper) reported(end uint64) uint64 {
+	now := time.Now()
+	u.ends = append(u.ends, logEnd{now, end})
+	for len(u.ends) > 1 && now.Sub(u.ends[1].at) >= reportLag {
+		u.ends = u.ends[1:]
+	}
+	return u.ends[0].seq
+}
+
+// copies returns the copies, and up to where all of them are flushed. Those of members
+// that are to have none do not count.
 func (u *upkeeper) copies(live []string) (least uint64, copies map[string]copyValue) {
 	s := u.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	least, copies = s.flushed, make(map[string]copyValue, len(s.view.copies))
 	for name, c := range s.view.copies {
+		if !s.view.holds(name) {
+			continue
+		}
 		copies[name] = c
 		if name != s.o.Member {
 			least = min(least, c.Flushed)
 		}
 	}
 	for _, name := range live {
-		if _, ok := copies[name]; !ok {
+		if _, ok := copies[name]; !ok && s.view.holds(name) {
 			least = 0 // a live member that has not said anything yet
 		}
 	}
 	return least, copies
 }
 
-// dropGone forgets the copies of members that are gone for long.
-func (u *upkeeper) dropGone(ctx context.Context, copies map[string]copyValue, live []string) error {
+// dropGone forgets the copies of members that are gone for long, and of those that are
+// to have none.
+func (u *upkeeper) dropGone(ctx context.Context, live []string) error {
 	s := u.s
-	for name := range copies {
-		if slices.Contains(live, name) || name == s.o.Member {
-			delete(u.gone, name)
-			continue
-		}
-		since, ok := u.gone[name]
-		if !ok {
-			u.gone[name] = time.Now()
-			continue
-		}
-		if time.Since(since) < s.o.GoneAfter {
+	s.mu.Lock()
+	said, places := maps.Clone(s.view.copies), slices.Clone(s.view.places)
+	s.mu.Unlock()
+	for name := range said {
+		leftover := places != nil && !slices.Contains(places, name)
+		gone := !slices.Contains(live, name) && name != s.o.Member && u.seen.gone(name, s.o.GoneAfter)
+		if !leftover && !gone {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, callPatience)
@@ -200,19 +231,20 @@ func (u *upkeeper) dropGone(ctx context.Context, copies map[string]copyValue, li
 		if err != nil {
 			return fmt.Errorf("removing the copy of member %s, which is gone: %w", name, err)
 		}
-		s.log.Warn("the log is no longer kept for a member that is gone; its copy starts anew when it returns", "member", name, "gone", time.Since(since).Round(time.Second))
-		delete(u.gone, name)
+		if !leftover {
+			s.log.Warn("the log is no longer kept for a member that is gone; its copy starts anew when it returns", "member", name, "gone", time.Since(u.seen.away[name]).Round(time.Second))
+		}
 	}
 	return nil
 }
 
 // prefer hands the shard to its preferred member once that has been there, with a
-// copy that has caught up, for a while.
-func (u *upkeeper) prefer(live []string, copies map[string]copyValue, end uint64) {
+// copy that has caught up with where the log was, for a while.
+func (u *upkeeper) prefer(copies map[string]copyValue, end uint64) {
 	s := u.s
-	name := s.preferred(live)
+	name := s.preferred()
 	c, ok := copies[name]
-	if name == s.o.Member || name == "" || !ok || c.Applied+caughtUp < end {
+	if name == s.o.Member || name == "" || !ok || !c.Follows || c.Applied+caughtUp < end {
 		u.caught = time.Time{}
 		return
 	}

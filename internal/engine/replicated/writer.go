@@ -22,6 +22,8 @@ const (
 	ackTimeout = time.Second
 	// resolvePatience is how long an owner tries to find out before it gives up.
 	resolvePatience = 10 * time.Second
+	// leaderElected begins the subject on which a stream's new leader announces itself.
+	leaderElected = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED."
 	// maxPart bounds the part of a batch that goes into one message.
 	maxPart = 4 << 20
 )
@@ -35,7 +37,7 @@ type writer struct {
 	live  func() bool
 	part  int // most bytes of a batch in one message
 	inbox string
-	sub   *nats.Subscription
+	subs  []*nats.Subscription
 
 	bound int64        // bytes of the log beyond which no messages are taken
 	bytes atomic.Int64 // of the log, about
@@ -50,9 +52,10 @@ type writer struct {
 	resolving bool     // nothing is sent but by resolve
 	err       error
 
-	wakeup chan struct{} // the queue is not empty
-	lost   chan struct{} // closed with err
-	ended  chan struct{} // run has returned
+	wakeup  chan struct{} // the queue is not empty
+	elected chan struct{} // the log has another leader; the old one may have dropped what was sent
+	lost    chan struct{} // closed with err
+	ended   chan struct{} // run has returned
 }
 
 var _ pebble.Log = (*writer)(nil)
@@ -80,14 +83,21 @@ func newWriter(st *stream, at mark, owner string, live func() bool, bound int64)
 		known: at.position, next: at.position + 1,
 		part:   min(maxPart, int(conn.MaxPayload())-4096),
 		inbox:  conn.NewInbox(),
-		wakeup: make(chan struct{}, 1), lost: make(chan struct{}), ended: make(chan struct{}),
+		wakeup: make(chan struct{}, 1), elected: make(chan struct{}, 1),
+		lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	w.end.log = st.id
-	sub, err := conn.Subscribe(w.inbox+".*", w.answered)
-	if err != nil {
-		return nil, fmt.Errorf("waiting for answers of the log: %w", err)
+	for subject, heard := range map[string]nats.MsgHandler{
+		w.inbox + ".*":          w.answered,
+		leaderElected + st.name: func(*nats.Msg) { wake(w.elected) },
+	} {
+		sub, err := conn.Subscribe(subject, heard)
+		if err != nil {
+			w.unsubscribe()
+			return nil, fmt.Errorf("waiting for answers of the log: %w", err)
+		}
+		w.subs = append(w.subs, sub)
 	}
-	w.sub = sub
 	go w.run()
 	return w, nil
 }
@@ -131,11 +141,16 @@ func (w *writer) enqueueLocked(r record) *entry {
 	if !w.resolving {
 		w.sendLocked(e)
 	}
+	wake(w.wakeup)
+	return e
+}
+
+// wake leaves a signal, unless there is one.
+func wake(signal chan struct{}) {
 	select {
-	case w.wakeup <- struct{}{}:
+	case signal <- struct{}{}:
 	default:
 	}
-	return e
 }
 
 // sendLocked publishes an entry, on the condition that the log ends before it.
@@ -206,6 +221,7 @@ func (w *writer) run() {
 		if e == nil {
 			select {
 			case <-w.wakeup:
+			case <-w.elected: // nothing was on its way
 			case <-w.lost:
 				return
 			}
@@ -219,6 +235,7 @@ func (w *writer) run() {
 				continue
 			}
 		case <-timer.C:
+		case <-w.elected:
 		case <-w.lost:
 			return
 		}
@@ -263,7 +280,13 @@ func (w *writer) lose(err error) {
 	w.err = err
 	w.queue = nil
 	close(w.lost)
-	_ = w.sub.Unsubscribe() // the connection may be gone, and the subscription with it
+	w.unsubscribe()
+}
+
+func (w *writer) unsubscribe() {
+	for _, sub := range w.subs {
+		_ = sub.Unsubscribe() // the connection may be gone, and the subscription with it
+	}
 }
 
 // close ends the writer and waits for that.

@@ -19,8 +19,8 @@
 //   - A journal belongs to all members (Options.Journals), except those of consumer
 //     groups: groups-NN is in the store of shard NN modulo the number of shards, and
 //     only its owner can open it.
-//   - Checkpoint copies the shards that this member has, each into a folder of its
-//     own.
+//   - Checkpoint copies the shards as this member has them, or fetches those of which
+//     it has no copy, each into a folder of its own.
 //
 // Replication, epochs and who becomes an owner are below (package replicated);
 // what clients of the service send is forwarded above and seldom comes here.

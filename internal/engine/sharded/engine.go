@@ -23,7 +23,8 @@ type Shard interface {
 	Owner() engine.Owner
 	// Health returns nil, or why this member's copy cannot be used.
 	Health() error
-	// Checkpoint copies the shard as this member has it.
+	// Checkpoint copies the shard as this member has it, or another when this one
+	// has no copy.
 	Checkpoint(ctx context.Context, dir string) error
 	// Close gives the shard up.
 	Close() error
@@ -43,6 +44,9 @@ type Options struct {
 
 const (
 	defaultWait = 5 * time.Second
+	// leavingWait is it for a member that ends: others take over within less, or all
+	// of them end.
+	leavingWait = time.Second
 	lookAgain   = 20 * time.Millisecond
 )
 
@@ -53,6 +57,9 @@ type Engine struct {
 
 	deadLetter atomic.Pointer[func(engine.TopicID)]
 	totals     clusterTotals
+
+	leave   sync.Once
+	leaving chan struct{} // closed by Leave
 
 	ctx    context.Context // ended by Close
 	cancel context.CancelFunc
@@ -66,10 +73,13 @@ func New(opts Options) *Engine {
 	if opts.Wait == 0 {
 		opts.Wait = defaultWait
 	}
-	e := &Engine{opts: opts, shards: opts.Shards}
+	e := &Engine{opts: opts, shards: opts.Shards, leaving: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
+
+// Leave says that the member ends: calls do not wait long for an owner any more.
+func (e *Engine) Leave() { e.leave.Do(func() { close(e.leaving) }) }
 
 // ShardOf returns the number of the shard that a topic belongs to.
 func (e *Engine) ShardOf(id engine.TopicID) int { return ShardOf(id, len(e.shards)) }
@@ -121,6 +131,7 @@ type reading bool
 // the call again when the owner has changed and nothing has happened.
 func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(place) error) error {
 	var late <-chan time.Time
+	leaving := e.leaving
 	for {
 		at, err := e.placeOf(shard)
 		switch {
@@ -138,6 +149,11 @@ func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(pla
 		}
 		select {
 		case <-time.After(lookAgain):
+		case <-leaving:
+			leaving = nil
+			timer := time.NewTimer(min(leavingWait, e.opts.Wait))
+			defer timer.Stop()
+			late = timer.C
 		case <-late:
 			return fmt.Errorf("shard %d: %w", shard, err)
 		case <-ctx.Done():
@@ -188,7 +204,7 @@ func (e *Engine) Health() error {
 	return errors.Join(problems...)
 }
 
-// Checkpoint copies the shards that this member has.
+// Checkpoint copies the shards, those without a copy here from another member.
 func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of the copy: %w", err)

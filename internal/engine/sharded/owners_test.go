@@ -138,6 +138,13 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 5*time.Second || waited > 6*time.Second {
 			t.Errorf("without an owner: got error %v after %s, want %v after 5s", err, waited, engine.ErrNoOwner)
 		}
+		ending := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{m}})
+		time.AfterFunc(time.Second, ending.Leave)
+		began = time.Now()
+		err = ending.CreateTopic(t.Context(), 3, keep)
+		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 2*time.Second || waited > 3*time.Second {
+			t.Errorf("of a member that ends: got error %v after %s, want %v after 2s", err, waited, engine.ErrNoOwner)
+		}
 		time.AfterFunc(2*time.Second, func() { m.at.Store(&engine.Owner{Member: "a", Epoch: 2}) })
 		if err := e.CreateTopic(t.Context(), 3, keep); err != nil {
 			t.Errorf("with an owner after two seconds: got error %v, want none", err)

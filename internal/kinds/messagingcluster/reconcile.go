@@ -127,6 +127,9 @@ func (c *Controller) provision(ctx context.Context, cluster *object, instance *v
 			return 0, unwritten
 		}
 	}
+	if lost := c.logLost(cluster); lost != "" {
+		return shardsInterval, c.notReady(ctx, cluster, reasonLogLost, lost)
+	}
 	if err != nil {
 		return c.failed(ctx, cluster, reasonFailed, err)
 	}
@@ -155,7 +158,7 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 	return provision.Spec{
 		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
 		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, Location: member.Location, RegistryAtRoot: registryAtRoot(instance),
-		Existing: cluster.Status.Storage != nil, Stream: servesStream(cluster), Custom: knownCustom(cluster),
+		Existing: cluster.Status.Storage != nil, Stream: servesStream(cluster), Copies: copiesOf(cluster), Custom: knownCustom(cluster),
 	}, nil
 }
 

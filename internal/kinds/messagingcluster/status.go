@@ -52,7 +52,7 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 		}
 		wanted = append(wanted, c)
 	}
-	for _, kept := range []string{conditionShards, conditionAsRequested} {
+	for _, kept := range []string{conditionShards, conditionSynced, conditionAsRequested} {
 		if c, ok := conditions.Find(old, kept); ok {
 			wanted = append(wanted, c)
 		}
@@ -73,8 +73,9 @@ func (c *Controller) announce(ctx context.Context, cluster *object) error {
 }
 
 func (c *Controller) notReady(ctx context.Context, cluster *object, reason, message string) error {
-	status := *cluster.Status.DeepCopy()
-	status.Conditions = conditionsOf(cluster, nil, conditions.False(v1alpha1.ConditionReady, reason, message, cluster.Generation))
+	known := c.withShards(cluster)
+	status := *known.Status.DeepCopy()
+	status.Conditions = conditionsOf(known, nil, conditions.False(v1alpha1.ConditionReady, reason, message, cluster.Generation))
 	return c.write(ctx, cluster, status)
 }
 
@@ -89,20 +90,17 @@ func (c *Controller) progress(ctx context.Context, cluster *object, part provisi
 // describe tells what really runs: one process, or each member of a group, is broker
 // and storage at once, whatever number of replicas the spec records.
 func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInstance) v1alpha1.MessagingClusterStatus {
-	status := *cluster.Status.DeepCopy()
+	known := c.withShards(cluster).DeepCopy()
+	status := *known.Status.DeepCopy()
 	status.ObservedGeneration = cluster.Generation
-	shards := c.shardsOf(cluster)
-	status.Broker, status.Storage = runs(shards)
+	members, live := c.membership()
+	status.Broker, status.Storage = runs(c.shardsOf(cluster), members, live)
 	status.InstanceType = instance.Spec.Type
 	status.Endpoints = endpointsOf(c.plan, cluster, instance)
 	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
 		status.DeploymentType = pool.DeploymentType
 	}
-	known := cluster.DeepCopy()
 	known.Status.Conditions = conditions.Set(known.Status.Conditions, c.asRequested(cluster, instance, status.Broker.Replicas))
-	if len(shards) > 0 {
-		known.Status.Conditions = conditions.Set(known.Status.Conditions, shardsCondition(cluster, shards))
-	}
 	status.Conditions = conditionsOf(known, allUp,
 		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
 	return status

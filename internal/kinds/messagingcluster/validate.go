@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/quota"
 	"freshet/internal/resources/store"
 	"freshet/internal/resources/validation"
@@ -165,6 +166,11 @@ func (k *Kind) ValidateCreate(ctx context.Context, o *object) field.ErrorList {
 		pool = instance.Spec.PoolRef
 	}
 	errs := validateHost(o)
+	if text, ok := custom(o, provision.CustomShards); ok {
+		if _, err := provision.ParseShards(text); err != nil {
+			errs = append(errs, field.Invalid(spec.Child("config", "custom").Key(provision.CustomShards), text, err.Error()))
+		}
+	}
 	switch {
 	case o.Spec.Location == "" && o.Spec.PoolMemberRef == nil:
 		errs = append(errs, field.Required(spec.Child("location"), "give a location or a poolMemberRef"))
@@ -231,6 +237,7 @@ func (k *Kind) ValidateUpdate(ctx context.Context, o, old *object) field.ErrorLi
 	if lakehouse(old) && !lakehouse(o) {
 		errs = append(errs, field.Forbidden(spec.Child("config", "lakehouseStorage"), "cannot be switched off once it is on"))
 	}
+	errs = append(errs, validateSameShards(spec.Child("config", "custom").Key(provision.CustomShards), o, old)...)
 	instance, found := k.Instances.Lookup(ctx, o.Namespace, o.Spec.InstanceName)
 	// A cluster that was made before its instance may be what a serverless one
 	// must not be; it still has to be changed and deleted.
@@ -238,6 +245,24 @@ func (k *Kind) ValidateUpdate(ctx context.Context, o, old *object) field.ErrorLi
 		errs = append(errs, validateServerless(spec, o)...)
 	}
 	return errs
+}
+
+// validateSameShards: topics are where the number of shards says.
+func validateSameShards(p *field.Path, o, old *object) field.ErrorList {
+	is, set := custom(o, provision.CustomShards)
+	was, had := custom(old, provision.CustomShards)
+	if is == was && set == had {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p, is, "the number of shards is fixed when a cluster is created; make a new cluster for another")}
+}
+
+func custom(o *object, key string) (value string, ok bool) {
+	if o.Spec.Config == nil {
+		return "", false
+	}
+	value, ok = o.Spec.Config.Custom[key]
+	return value, ok
 }
 
 // ValidateDelete implements store.DeleteValidator: it honours the protection

@@ -223,6 +223,9 @@ func TestValidateUpdate(t *testing.T) {
 	lakehouse := func(s *spec) {
 		s.Config = &v1alpha1.ClusterConfig{LakehouseStorage: &v1alpha1.LakehouseStorage{LakehouseType: "iceberg"}}
 	}
+	shards := func(n string) func(*spec) {
+		return func(s *spec) { s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"shards": n}} }
+	}
 	tests := map[string]struct {
 		before, change func(*spec)
 		want           []string
@@ -232,13 +235,18 @@ func TestValidateUpdate(t *testing.T) {
 			s.Broker.Resources.CPU = *quantity("2")
 			s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"a": "b"}}
 		}, nil},
-		"another instance":  {nil, func(s *spec) { s.InstanceName = "j" }, []string{"spec.instanceName: Invalid value"}},
-		"another place":     {nil, func(s *spec) { s.Location = "us-west" }, []string{"spec.location: Invalid value"}},
-		"another member":    {nil, func(s *spec) { s.PoolMemberRef.Name = "west" }, []string{"spec.poolMemberRef: Invalid value"}},
-		"another channel":   {nil, func(s *spec) { s.ReleaseChannel = "lts" }, []string{"spec.releaseChannel: Invalid value"}},
-		"lakehouse on":      {nil, lakehouse, nil},
-		"lakehouse changed": {lakehouse, func(s *spec) { s.Config.LakehouseStorage.LakehouseType = "delta" }, nil},
-		"lakehouse off":     {lakehouse, func(s *spec) { s.Config.LakehouseStorage = nil }, []string{"spec.config.lakehouseStorage: Forbidden"}},
+		"another instance":                     {nil, func(s *spec) { s.InstanceName = "j" }, []string{"spec.instanceName: Invalid value"}},
+		"another place":                        {nil, func(s *spec) { s.Location = "us-west" }, []string{"spec.location: Invalid value"}},
+		"another member":                       {nil, func(s *spec) { s.PoolMemberRef.Name = "west" }, []string{"spec.poolMemberRef: Invalid value"}},
+		"another channel":                      {nil, func(s *spec) { s.ReleaseChannel = "lts" }, []string{"spec.releaseChannel: Invalid value"}},
+		"lakehouse on":                         {nil, lakehouse, nil},
+		"lakehouse changed":                    {lakehouse, func(s *spec) { s.Config.LakehouseStorage.LakehouseType = "delta" }, nil},
+		"lakehouse off":                        {lakehouse, func(s *spec) { s.Config.LakehouseStorage = nil }, []string{"spec.config.lakehouseStorage: Forbidden"}},
+		"other shards":                         {shards("4"), shards("8"), []string{"spec.config.custom[shards]: Invalid value"}},
+		"shards later":                         {nil, shards("4"), []string{"spec.config.custom[shards]: Invalid value"}},
+		"shards taken away":                    {shards("4"), func(s *spec) { s.Config = nil }, []string{"spec.config.custom[shards]: Invalid value"}},
+		"shards as they are":                   {shards("4"), shards("4"), nil},
+		"shards from before they were checked": {shards("many"), func(s *spec) { s.DisplayName = "x" }, nil},
 		"lakehouse forgotten": {
 			lakehouse, func(s *spec) { s.Config = nil },
 			[]string{"spec.config.lakehouseStorage: Forbidden"},
@@ -307,6 +315,24 @@ func TestValidatePlace(t *testing.T) {
 			c.Default(o)
 			c.PrepareCreate(t.Context(), o)
 			validationtest.Expect(t, c.ValidateCreate(t.Context(), o), tc.want...)
+		})
+	}
+}
+
+func TestShardsAreChecked(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string][]string{
+		"1": nil, "64": nil,
+		"0": {"spec.config.custom[shards]: Invalid value"}, "65": {"spec.config.custom[shards]: Invalid value"},
+		"-1": {"spec.config.custom[shards]: Invalid value"}, "four": {"spec.config.custom[shards]: Invalid value"},
+		"": {"spec.config.custom[shards]: Invalid value"}, "04": {"spec.config.custom[shards]: Invalid value"},
+		"4.0": {"spec.config.custom[shards]: Invalid value"},
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			o := fresh()
+			o.Spec.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"shards": value}}
+			validationtest.Expect(t, world("standard").ValidateCreate(t.Context(), o), want...)
 		})
 	}
 }

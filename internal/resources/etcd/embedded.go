@@ -251,11 +251,32 @@ func (m *Member) Endpoints() Endpoints {
 // Failed delivers the error that ended the member, if one ever does.
 func (m *Member) Failed() <-chan error { return m.failed }
 
+// stepDownPatience is how long a leader waits for another member to take its place.
+// When all members end at the same time there is none.
+const stepDownPatience = 2 * time.Second
+
+// stop stops the server; a leader makes another member the leader first, if it can.
+func (m *Member) stop() {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		m.server.Stop()
+	}()
+	timer := time.NewTimer(stepDownPatience)
+	defer timer.Stop()
+	select {
+	case <-stopped:
+	case <-timer.C:
+		m.etcd.Server.HardStop()
+		<-stopped
+	}
+}
+
 // Close stops the member. It is called once.
 func (m *Member) Close() error {
 	close(m.closed)
 	<-m.maintained
-	m.server.Stop()
+	m.stop()
 	if m.lost.Load() {
 		return nil // it would wait for what has ended already
 	}

@@ -107,6 +107,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		apiv1alpha1.ServiceAccountSpec{}.OpenAPIModelName():              schema_freshet_api_v1alpha1_ServiceAccountSpec(ref),
 		apiv1alpha1.ServiceAccountStatus{}.OpenAPIModelName():            schema_freshet_api_v1alpha1_ServiceAccountStatus(ref),
 		apiv1alpha1.ServiceEndpoint{}.OpenAPIModelName():                 schema_freshet_api_v1alpha1_ServiceEndpoint(ref),
+		apiv1alpha1.ShardCopy{}.OpenAPIModelName():                       schema_freshet_api_v1alpha1_ShardCopy(ref),
+		apiv1alpha1.ShardStatus{}.OpenAPIModelName():                     schema_freshet_api_v1alpha1_ShardStatus(ref),
 		apiv1alpha1.Storage{}.OpenAPIModelName():                         schema_freshet_api_v1alpha1_Storage(ref),
 		apiv1alpha1.StorageResourceSpec{}.OpenAPIModelName():             schema_freshet_api_v1alpha1_StorageResourceSpec(ref),
 		apiv1alpha1.StorageResources{}.OpenAPIModelName():                schema_freshet_api_v1alpha1_StorageResources(ref),
@@ -1308,7 +1310,7 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 					},
 					"custom": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Custom are settings of this cluster by key. Known is registry.format: honour the query parameter format of the schema registry. Other keys are kept, get a warning and have no effect (condition AsRequested).",
+							Description: "Custom are settings of this cluster by key. Known are registry.format (honour the query parameter format of the schema registry), quota.… (limits of this cluster alone) and shards (how many a group of members spreads the topics over, 1 to 64; it cannot be changed). Other keys are kept, get a warning and have no effect (condition AsRequested).",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -2338,11 +2340,32 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 					},
+					"shards": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"number",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Shards of the cluster in a group of members, by number. A server that is alone has none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(apiv1alpha1.ShardStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			apiv1alpha1.ClusterEndpoint{}.OpenAPIModelName(), apiv1alpha1.ComponentStatus{}.OpenAPIModelName(), apiv1alpha1.Condition{}.OpenAPIModelName(), apiv1alpha1.RBACStatus{}.OpenAPIModelName()},
+			apiv1alpha1.ClusterEndpoint{}.OpenAPIModelName(), apiv1alpha1.ComponentStatus{}.OpenAPIModelName(), apiv1alpha1.Condition{}.OpenAPIModelName(), apiv1alpha1.RBACStatus{}.OpenAPIModelName(), apiv1alpha1.ShardStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -4162,6 +4185,109 @@ func schema_freshet_api_v1alpha1_ServiceEndpoint(ref common.ReferenceCallback) c
 				Required: []string{"dnsName"},
 			},
 		},
+	}
+}
+
+func schema_freshet_api_v1alpha1_ShardCopy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ShardCopy is the copy of a shard that a member has.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"member": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Member that has the copy.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"live": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Live says whether the member is there.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"lag": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Lag is how many entries of the shard's log the copy is behind, rounded down to a thousand times a power of two: 0 is less than a thousand, which is usual while messages are produced.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"problem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Problem says why the copy cannot be used; empty when it can.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"member", "live"},
+			},
+		},
+	}
+}
+
+func schema_freshet_api_v1alpha1_ShardStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ShardStatus is a part of a cluster's topics that one member owns at a time.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of the shard, from 0.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"owner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Owner is the member that serves the shard; empty while there is none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"epoch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Epoch counts the ownerships of the shard.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"copies": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"member",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Copies of the shard, that of the owner included.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(apiv1alpha1.ShardCopy{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"number"},
+			},
+		},
+		Dependencies: []string{
+			apiv1alpha1.ShardCopy{}.OpenAPIModelName()},
 	}
 }
 

@@ -92,6 +92,6 @@ func (g *Group) Faults() []Fault {
 		Kill("kill -9 of all", s, g.All),
 		Stop("SIGTERM of all", s, g.All),
 		g.Replace("one replaced", 2*s, 0),
-		g.Replace("one replaced, interrupted", 2*s, 2),
+		g.Replace("one replaced and interrupted", 2*s, 2),
 	}
 }

@@ -62,10 +62,17 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the clients: %w", err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	clients.Start(ctx)
 	injected, problems, err := r.inject(ctx, recorder)
 	r.logf(recorder, "faults are over; %d operations so far", recorder.Len())
-	clients.Finish(ctx, cmp.Or(r.Patience, time.Minute))
+	if err != nil {
+		r.logf(recorder, "the run ends early: %v", err)
+	}
+	patience := cmp.Or(r.Patience, time.Minute)
+	defer time.AfterFunc(2*patience+r.Plan.Length/4, cancel).Stop() // whatever the clients wait for
+	clients.Finish(ctx, patience)
 	r.logf(recorder, "clients are done; %d operations", recorder.Len())
 	report := history.Check(recorder.Ops(), clients.Expect())
 	report.Violations = append(report.Violations, problems...)

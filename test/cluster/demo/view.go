@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"freshet/test/cluster/chaos"
 )
@@ -20,32 +17,6 @@ type view struct {
 	shards string         // the table of shards
 }
 
-// members is the answer of the system interface, as far as it is shown.
-type members struct {
-	Self       string `json:"self"`
-	Controller string `json:"controller"`
-	EtcdLeader string `json:"etcdLeader"`
-	LogLeader  string `json:"logLeader"`
-	Members    []struct {
-		Name    string `json:"name"`
-		Live    bool   `json:"live"`
-		Ready   bool   `json:"ready"`
-		Problem string `json:"problem"`
-	} `json:"members"`
-	Shards []struct {
-		Number int    `json:"number"`
-		Owner  string `json:"owner"`
-		Epoch  uint64 `json:"epoch"`
-		Log    uint64 `json:"log"`
-		Copies []struct {
-			Member string `json:"member"`
-			Live   bool   `json:"live"`
-			Lag    uint64 `json:"lag"`
-		} `json:"copies"`
-		Problem string `json:"problem"`
-	} `json:"shards"`
-}
-
 // look asks the members one after another, until one tells how the group is.
 func (s *screen) look(ctx context.Context) view {
 	v := view{health: map[string]string{}, does: map[string]string{}, owned: map[string]int{}}
@@ -53,7 +24,7 @@ func (s *screen) look(ctx context.Context) view {
 		if m.PID() == 0 || m.Paused() {
 			continue
 		}
-		if answer, err := ask(ctx, m); err == nil {
+		if answer, err := m.Status(ctx); err == nil {
 			v.fill(answer)
 			return v
 		}
@@ -62,27 +33,7 @@ func (s *screen) look(ctx context.Context) view {
 	return v
 }
 
-func ask(ctx context.Context, m *chaos.Member) (*members, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+"/system/v1alpha1/members", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+m.Token())
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }() // it was read, or is not wanted
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("member %s answers %s", m.Name, response.Status)
-	}
-	answer := new(members)
-	return answer, json.NewDecoder(response.Body).Decode(answer)
-}
-
-func (v *view) fill(a *members) {
+func (v *view) fill(a *chaos.Status) {
 	for _, m := range a.Members {
 		switch {
 		case m.Ready:

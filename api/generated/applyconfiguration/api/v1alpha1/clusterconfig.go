@@ -34,9 +34,11 @@ type ClusterConfigApplyConfiguration struct {
 	// LakehouseStorage offloads topics to a lakehouse; it can be switched on
 	// and never off. Without effect on engine pebble (condition AsRequested).
 	LakehouseStorage *LakehouseStorageApplyConfiguration `json:"lakehouseStorage,omitempty"`
-	// Custom are settings of this cluster by key. Known is registry.format: honour
-	// the query parameter format of the schema registry. Other keys are kept, get a
-	// warning and have no effect (condition AsRequested).
+	// Custom are settings of this cluster by key. Known are registry.format (honour
+	// the query parameter format of the schema registry), quota.… (limits of this
+	// cluster alone) and shards (how many a group of members spreads the topics
+	// over, 1 to 64; it cannot be changed). Other keys are kept, get a warning and
+	// have no effect (condition AsRequested).
 	Custom map[string]string `json:"custom,omitempty"`
 }
 

@@ -29,6 +29,9 @@ type MessagingClusterStatusApplyConfiguration struct {
 	// the server's base URL, or the address that it listens on. With the stream
 	// protocol there is also stream: the servers that its clients begin with.
 	Endpoints []ClusterEndpointApplyConfiguration `json:"endpoints,omitempty"`
+	// Shards of the cluster in a group of members, by number. A server that is alone
+	// has none.
+	Shards []ShardStatusApplyConfiguration `json:"shards,omitempty"`
 }
 
 // MessagingClusterStatusApplyConfiguration constructs a declarative configuration of the MessagingClusterStatus type for use with
@@ -107,6 +110,19 @@ func (b *MessagingClusterStatusApplyConfiguration) WithEndpoints(values ...*Clus
 			panic("nil value passed to WithEndpoints")
 		}
 		b.Endpoints = append(b.Endpoints, *values[i])
+	}
+	return b
+}
+
+// WithShards adds the given value to the Shards field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Shards field.
+func (b *MessagingClusterStatusApplyConfiguration) WithShards(values ...*ShardStatusApplyConfiguration) *MessagingClusterStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithShards")
+		}
+		b.Shards = append(b.Shards, *values[i])
 	}
 	return b
 }

@@ -1,0 +1,84 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Status is what a member says of the group.
+type Status struct {
+	Self       string `json:"self"`
+	Controller string `json:"controller"`
+	EtcdLeader string `json:"etcdLeader"`
+	LogLeader  string `json:"logLeader"`
+	Members    []struct {
+		Name    string `json:"name"`
+		Live    bool   `json:"live"`
+		Ready   bool   `json:"ready"`
+		Problem string `json:"problem"`
+	} `json:"members"`
+	Shards []struct {
+		Number int    `json:"number"`
+		Owner  string `json:"owner"`
+		Epoch  uint64 `json:"epoch"`
+		Log    uint64 `json:"log"`
+		Copies []struct {
+			Member string `json:"member"`
+			Live   bool   `json:"live"`
+			Lag    uint64 `json:"lag"`
+		} `json:"copies"`
+		Problem string `json:"problem"`
+	} `json:"shards"`
+}
+
+// Status asks the member how the group is.
+func (m *Member) Status(ctx context.Context) (*Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+"/system/v1alpha1/members", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+m.Token())
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }() // it was read, or is not wanted
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("member %s answers %s", m.Name, response.Status)
+	}
+	answer := new(Status)
+	return answer, json.NewDecoder(response.Body).Decode(answer)
+}
+
+// ownsPatience is longer than a member has to be there before its shards are handed
+// back to it.
+const ownsPatience = 30 * time.Second
+
+// owns waits until the member owns its share of the shards.
+func (m *Member) owns(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ownsPatience)
+	defer cancel()
+	for {
+		status, err := m.Status(ctx)
+		if err == nil {
+			owned := 0
+			for _, shard := range status.Shards {
+				if shard.Owner == m.Name {
+					owned++
+				}
+			}
+			if owned > 0 && owned >= len(status.Shards)/len(status.Members) {
+				return nil
+			}
+			err = fmt.Errorf("member %s owns %d of %d shards", m.Name, owned, len(status.Shards))
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return err
+		}
+	}
+}
