@@ -62,6 +62,8 @@ type Result struct {
 type Cluster struct {
 	UID  string `json:"uid"`
 	Name string `json:"name"` // with its organization
+	// Copies is how many members are to have a copy, 0 when the cluster does not say.
+	Copies int `json:"copies,omitempty"`
 	// Seeds are those of its shards.
 	Seeds  []replicated.Seed `json:"seeds"`
 	After  []byte            `json:"after,omitempty"` // up to where it is copied

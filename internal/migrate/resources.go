@@ -163,6 +163,9 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 		custom := map[string]string(nil)
 		if is := found[e.Name()]; is != nil {
 			c.Name = is.Namespace + "/" + is.Name
+			if is.Spec.Storage != nil && is.Spec.Storage.Replicas != nil {
+				c.Copies = int(*is.Spec.Storage.Replicas)
+			}
 			if is.Spec.Config != nil {
 				custom = is.Spec.Config.Custom
 			}
@@ -192,6 +195,10 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 // of a group that the server was a member of is not of this one.
 func (m *migration) announce(ctx context.Context, client *clientv3.Client) error {
 	prefix := m.Config.Etcd.Prefix
+	var members []string
+	for _, member := range m.Config.Members.List {
+		members = append(members, member.Name)
+	}
 	for _, name := range []string{"members", "shards", "clusters"} {
 		if _, err := client.Delete(ctx, prefix+"/"+name+"/", clientv3.WithPrefix()); err != nil {
 			return err
@@ -206,7 +213,9 @@ func (m *migration) announce(ctx context.Context, client *clientv3.Client) error
 			_, inShard := sharded.JournalShard(name, len(c.Seeds))
 			return inShard
 		})
-		keys, err := group.SeedKeys(prefix, c.UID, group.Seed{Shards: c.Seeds, Member: m.m.Member, Journals: journals})
+		keys, err := group.SeedKeys(prefix, c.UID, group.Seed{
+			Shards: c.Seeds, Members: members, Copies: c.Copies, Member: m.m.Member, Journals: journals,
+		})
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,6 +22,8 @@ import (
 // elsewhere (docs/adr/0033-moving-up.md).
 type Seed struct {
 	Shards   []replicated.Seed
+	Members  []string // all, in the order of the configuration
+	Copies   int      // how many of them are to have a copy, as the cluster says; 0 when it does not
 	Member   string   // the one that has everything
 	Journals []string // those in its dataplane.JournalsFolder
 }
@@ -43,11 +46,11 @@ func SeedKeys(prefix, uid string, s Seed) (map[string]string, error) {
 		base + uid + "/journals": string(journals),
 	}
 	for i, seed := range s.Shards {
-		key, value, err := replicated.SeedKey(base, uid, i, seed)
+		of, err := replicated.SeedKeys(base, uid, i, seed, s.Members, copiesOf(s.Copies), s.Member)
 		if err != nil {
 			return nil, err
 		}
-		keys[key] = value
+		maps.Copy(keys, of)
 	}
 	return keys, nil
 }

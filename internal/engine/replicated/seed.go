@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -38,15 +39,30 @@ func (s Seed) Mark() ([]byte, error) {
 	return mark{log: id, position: seedFirst - 1}.encode(), nil
 }
 
-// SeedKey returns the key and the value in etcd from which the members learn of a
-// seed. They must be there before any of them opens the shard.
-func SeedKey(prefix, cluster string, number int, s Seed) (key, value string, err error) {
+// SeedKeys returns the keys and values in etcd from which the members learn of a seed.
+// They must be there before any of them opens the shard. all are the members in the
+// order of the configuration, of which so many are to have a copy (0 means all), and
+// holder is the one that has the contents: it keeps them until enough others do.
+func SeedKeys(prefix, cluster string, number int, s Seed, all []string, copies int, holder string) (map[string]string, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
-		return "", "", err
+		return nil, err
 	}
-	o := Options{Prefix: prefix, Cluster: cluster, Number: number}
-	return o.keys().seed, string(text), nil
+	shard := &Shard{o: Options{Prefix: prefix, Cluster: cluster, Number: number, All: all}}
+	shard.SetCopies(copies)
+	keys := shard.o.keys()
+	values := map[string]string{keys.seed: string(text)}
+	if want := shard.wanted(); want < len(all) {
+		places := shard.ring()[:want]
+		if !slices.Contains(places, holder) {
+			places = append(places, holder)
+		}
+		if text, err = json.Marshal(placesValue{places}); err != nil {
+			return nil, err
+		}
+		values[keys.places] = string(text)
+	}
+	return values, nil
 }
 
 // beginning returns the identity and the first sequence of a log that has to be made.

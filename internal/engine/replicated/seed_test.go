@@ -26,13 +26,15 @@ func TestSeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		texts := seedStore(t, tm.dir+"/a", at)
-		key, value, err := SeedKey("/shards", tm.cluster, tm.number, seed)
+		keys, err := SeedKeys("/shards", tm.cluster, tm.number, seed, []string{"a", "b", "c"}, 0, "a")
 		if err != nil {
 			t.Fatal(err)
 		}
 		client := tm.g.etcd.Endpoints().Call()
-		if _, err := client.Put(t.Context(), key, value); err != nil {
-			t.Fatal(err)
+		for key, value := range keys {
+			if _, err := client.Put(t.Context(), key, value); err != nil {
+				t.Fatal(err)
+			}
 		}
 		_ = client.Close()
 
@@ -90,6 +92,46 @@ func TestSeed(t *testing.T) {
 		c.stop(t)
 		server.Close()
 	}
+}
+
+// TestSeedElsewhere brings contents to a member that is not to have a copy: it keeps
+// them until the one that is has them.
+func TestSeedElsewhere(t *testing.T) {
+	t.Parallel()
+	f := newFive(t) // whose shard is to be at b first
+	seed := NewSeed()
+	at, err := seed.Mark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"a", "b", "c", "d", "e"}
+	keys, err := SeedKeys("/shards", f.cluster, f.number, seed, all, 1, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := keys["/shards/"+f.cluster+"/1/places"], `{"members":["b","a"]}`; got != want {
+		t.Errorf("got places %s, want %s", got, want)
+	}
+	client := f.g.etcd.Endpoints().Call()
+	for key, value := range keys {
+		if _, err := client.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = client.Close()
+	texts := seedStore(t, f.dir+"/a", at)
+	for _, name := range []string{"c", "b", "a"} {
+		m := f.run(t, name)
+		m.SetCopies(1)
+		defer m.stop(t)
+	}
+	b := f.all["b"]
+	wantTexts(t, b.owns(t), texts...)
+	eventually(t, "the first copy given up", func() bool {
+		held, _ := f.all["a"].holds()
+		return !held
+	})
+	wantTexts(t, b.owns(t), texts...)
 }
 
 // seedStore makes a store with messages and a mark.
