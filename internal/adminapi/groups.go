@@ -118,6 +118,13 @@ func (c *call) listGroups() error {
 			}
 		}
 	}
+	elsewhere, err := c.groupsElsewhere()
+	if err != nil {
+		return err
+	}
+	if len(elsewhere) > 0 {
+		list.Data = sortGroups(append(list.Data, elsewhere...))
+	}
 	return c.JSON(http.StatusOK, list)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -136,11 +137,12 @@ func (s *slot) Checkpoint(ctx context.Context, dir string) error {
 
 // Close implements sharded.Shard.
 func (s *slot) Close() error {
-	s.lost()
-	if shard := s.shard.Load(); shard != nil {
-		return shard.Close()
+	shard := s.shard.Load()
+	if shard == nil {
+		return nil // nor is there a broker yet
 	}
-	return nil
+	s.lost()
+	return shard.Close()
 }
 
 // gained is told that this member owns the shard now.
@@ -387,6 +389,34 @@ func (c *Cluster) CoordinatorOf(group groups.Key) engine.Owner {
 		return engine.Owner{}
 	}
 	return c.shared.slots[groups.JournalOf(group)%len(c.shared.slots)].Owner()
+}
+
+// coordinatorsWait is how long a list of all consumer groups waits for shards without
+// an owner.
+const coordinatorsWait = 5 * time.Second
+
+// Coordinators returns every member that coordinates consumer groups, once; none where
+// there are no members. It waits a while for shards that have no owner.
+func (c *Cluster) Coordinators(ctx context.Context) ([]engine.Owner, error) {
+	if c.shared == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, coordinatorsWait)
+	defer cancel()
+	if err := c.awaitOwners(ctx); err != nil {
+		return nil, err
+	}
+	var owners []engine.Owner
+	for _, s := range c.shared.slots[:min(len(c.shared.slots), groups.JournalCount)] {
+		owner := s.Owner()
+		if owner.Member == "" {
+			return nil, errs.Newf(errs.Unavailable, "%w: shard %d", engine.ErrNoOwner, s.number)
+		}
+		if !slices.ContainsFunc(owners, func(o engine.Owner) bool { return o.Member == owner.Member }) {
+			owners = append(owners, owner)
+		}
+	}
+	return owners, nil
 }
 
 // OwnerOf returns the owner of a topic in a group; ok is false where there are no

@@ -30,6 +30,8 @@ type loopback struct {
 	planes   map[string]*dataplane.Plane
 	servers  map[string]*httptest.Server
 
+	broken error // opening a journal fails with it
+
 	mu     sync.Mutex
 	shards map[int]*loopbackShard
 }
@@ -62,7 +64,9 @@ func newLoopback(t *testing.T, members ...string) *loopback {
 			}
 		}
 		for _, s := range l.shards {
-			_ = s.engine.Close()
+			if s.engine != nil {
+				_ = s.engine.Close()
+			}
 		}
 		if err := l.journals.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -98,15 +102,40 @@ func (m *loopbackMember) Shards(_ context.Context, _ string, wanted int) (int, e
 }
 
 func (m *loopbackMember) Journals(context.Context, string) (dataplane.Journals, error) {
-	return sharedJournals{m.journals}, nil
+	return sharedJournals{m.journals, m.broken}, nil
 }
 
-type sharedJournals struct{ *pebble.Engine }
+type sharedJournals struct {
+	*pebble.Engine
+	broken error
+}
+
+func (j sharedJournals) Journal(ctx context.Context, name string) (engine.Journal, error) {
+	if j.broken != nil {
+		return nil, j.broken
+	}
+	return j.Engine.Journal(ctx, name)
+}
 
 func (sharedJournals) Close() {}
 
 func (sharedJournals) Names(context.Context) ([]string, error) {
 	return []string{"messaging", "schemas"}, nil
+}
+
+// TestJournalsThatCannotBeOpened: a cluster whose journals cannot be opened at the
+// moment is tried again, and takes nothing else with it.
+func TestJournalsThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	l := newLoopback(t, "a")
+	l.broken = errors.New("the log does not answer")
+	if err := l.planes["a"].Open(t.Context(), spec("acme", "c")); !errors.Is(err, l.broken) {
+		t.Errorf("got error %v, want %v", err, l.broken)
+	}
+	l.broken = nil
+	if err := l.planes["a"].Open(t.Context(), spec("acme", "c")); err != nil {
+		t.Errorf("got error %v, want none", err)
+	}
 }
 
 func (m *loopbackMember) OpenShard(_ context.Context, o dataplane.ShardOptions) (dataplane.GroupShard, error) {

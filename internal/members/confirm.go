@@ -148,10 +148,14 @@ func (g *Group) gone(ctx context.Context, member Record) (bool, error) {
 	return (len(live) == 0 || live[0].Lease != int64(member.Lease)) && len(leaving) == 0, nil
 }
 
+// fenceTimeout bounds one try of it: etcd, which may have lost its leader with the
+// member, drops what it is asked while it elects another.
+const fenceTimeout = time.Second
+
 // fence takes a member's lease from it. The key that says so stays for as long as the
 // member may not have noticed.
 func (g *Group) fence(ctx context.Context, member Record) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
 	key := g.leaving(member)
 	known, err := g.opts.Etcd.Get(ctx, key, clientv3.WithCountOnly())
@@ -159,7 +163,7 @@ func (g *Group) fence(ctx context.Context, member Record) error {
 		return err
 	}
 	// It counts from now, and the member may renew its lease until the call below ends.
-	granted, err := g.opts.Etcd.Grant(ctx, int64((g.ttl+callTimeout)/time.Second))
+	granted, err := g.opts.Etcd.Grant(ctx, int64((g.ttl+fenceTimeout)/time.Second))
 	if err != nil {
 		return err
 	}

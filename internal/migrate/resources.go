@@ -199,7 +199,7 @@ func (m *migration) announce(ctx context.Context, client *clientv3.Client) error
 	for _, member := range m.Config.Members.List {
 		members = append(members, member.Name)
 	}
-	for _, name := range []string{"members", "shards", "clusters"} {
+	for _, name := range []string{"members", "shards", "clusters", "gone"} {
 		if _, err := client.Delete(ctx, prefix+"/"+name+"/", clientv3.WithPrefix()); err != nil {
 			return err
 		}

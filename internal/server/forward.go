@@ -74,6 +74,30 @@ func (s *server) coordinatorOf(c *dataplane.Cluster) func(*http.Request, groups.
 	}
 }
 
+// coordinatorsOf returns what sends a request to each other member that coordinates
+// consumer groups.
+func (s *server) coordinatorsOf(c *dataplane.Cluster) func(*http.Request) ([]brokerhttp.Sender, error) {
+	if s.group == nil {
+		return nil
+	}
+	return func(r *http.Request) ([]brokerhttp.Sender, error) {
+		if r.Context().Value(forwardedKey{}) != nil {
+			return nil, nil
+		}
+		owners, err := c.Coordinators(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		var senders []brokerhttp.Sender
+		for _, owner := range owners {
+			if send := s.sender(owner); send != nil {
+				senders = append(senders, send)
+			}
+		}
+		return senders, nil
+	}
+}
+
 // sender sends requests to a member, unless that is this one or nobody.
 func (s *server) sender(owner engine.Owner) brokerhttp.Sender {
 	if owner.Member == "" || owner.Member == s.cfg.Members.Self {

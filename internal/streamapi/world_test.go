@@ -39,6 +39,7 @@ type world struct {
 	cluster  *streamapi.Cluster
 	server   *streamapi.Server
 	address  string
+	options  surface.Options
 	token    string // of the organization's administrator
 	trail    trail
 }
@@ -107,7 +108,7 @@ func worldOn(t *testing.T, eng engine.Engine, edit ...func(*streamapi.Options)) 
 	for _, e := range edit {
 		e(&opts)
 	}
-	w.server = streamapi.NewServer(opts)
+	w.server, w.options = streamapi.NewServer(opts), opts.Options
 	w.T = t
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -6,6 +6,7 @@
 // decides nothing itself. Keys in etcd, beneath Options.Prefix:
 //
 //	clusters/<uid>              what should run, as its elected member says
+//	gone/<uid>/<member>         that a cluster was deleted while a member was down
 //	shards/<uid>/count          how many shards the cluster has, for ever
 //	shards/<uid>/journals       which member brings in its journals (seed.go)
 //	shards/<uid>/<n>/…          of package replicated

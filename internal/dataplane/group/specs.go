@@ -67,7 +67,11 @@ func (p *Plane) Destroy(ctx context.Context, uid string) error {
 	if _, err := p.group.opts.Etcd.Delete(ctx, p.specs()+uid); err != nil {
 		return fmt.Errorf("writing down that a cluster should not run: %w", err)
 	}
-	for _, member := range p.group.live() {
+	live := p.group.live()
+	if err := p.group.leaveNotes(ctx, uid, live); err != nil {
+		return err
+	}
+	for _, member := range live {
 		if member == p.group.opts.Self {
 			continue
 		}
@@ -162,6 +166,9 @@ func (p *Plane) follow(ctx context.Context, read func()) error {
 	for _, kv := range found.Kvs {
 		wanted[strings.TrimPrefix(string(kv.Key), p.specs())] = string(kv.Value)
 	}
+	if err := p.clearLeftovers(ctx, wanted); err != nil {
+		return err
+	}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes := p.group.opts.Etcd.Watch(watching, p.specs(), clientv3.WithPrefix(), clientv3.WithRev(found.Header.Revision+1))
@@ -173,12 +180,19 @@ func (p *Plane) follow(ctx context.Context, read func()) error {
 			if !ok || answer.Err() != nil {
 				return answer.Err()
 			}
+			deleted := false
 			for _, event := range answer.Events {
+				deleted = deleted || event.Type == clientv3.EventTypeDelete
 				uid := strings.TrimPrefix(string(event.Kv.Key), p.specs())
 				if event.Type == clientv3.EventTypeDelete {
 					delete(wanted, uid)
 				} else {
 					wanted[uid] = string(event.Kv.Value)
+				}
+			}
+			if deleted { // this member may not have been live when it was
+				if err := p.clearLeftovers(ctx, wanted); err != nil {
+					return err
 				}
 			}
 		case <-again:

@@ -21,6 +21,10 @@ import (
 // preferred owner on, before it campaigns for a shard that is free.
 const turn = 100 * time.Millisecond
 
+// takePatience is how long one try to take a free shard may last: etcd drops what it
+// is asked while it elects a leader.
+const takePatience = time.Second
+
 // keys are those of a shard in etcd.
 type keys struct{ base, owner, log, seed, copies, places, accepted string }
 
@@ -193,8 +197,10 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 		switch {
 		case idle:
 		case v.rev != 0:
-			if v.owner.Member == s.o.Member && v.owner.Instance != s.instance {
-				s.deleteOwner(ctx, v.rev) // of this member before it was started anew
+			if v.owner.Member == s.o.Member {
+				// Of this member before it was started anew, or taken by a call whose
+				// answer was lost.
+				s.deleteOwner(ctx, v.rev)
 			}
 		default:
 			if wait := time.Until(v.free.Add(time.Duration(s.rank()) * turn)); wait > 0 {
@@ -236,7 +242,7 @@ func (s *Shard) take(ctx context.Context, places int64) (*claim, error) {
 	if session == nil {
 		return nil, errors.New("member has no lease at the moment")
 	}
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, takePatience)
 	defer cancel()
 	answer, err := s.o.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", 0), clientv3.Compare(clientv3.ModRevision(s.keys.places), "=", places)).

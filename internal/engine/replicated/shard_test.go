@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"freshet/internal/engine"
+	"freshet/internal/natsserver/natstest"
 )
 
 var keepAll = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
@@ -89,4 +91,20 @@ func TestOwners(t *testing.T) {
 	e = b.owns(t)
 	wantTexts(t, e, "one", "two", "three")
 	b.stop(t)
+}
+
+// TestAShardTakenByALostCall: etcd has done what it was asked for, and its answer got
+// lost. The member knows of no claim, and the shard must not stay without an owner.
+func TestAShardTakenByALostCall(t *testing.T) {
+	t.Parallel()
+	a := newGroup(t, 1, natstest.Unsafe).team().start(t, "a", 0, vfs.NewCrashableMem())
+	a.owns(t)
+	a.yield(time.Second)
+	a.deleteOwner(t.Context(), a.claimed())
+	eventually(t, "no owner", func() bool { _, err := a.Engine(); return err != nil })
+	if _, err := a.client.Put(t.Context(), a.keys.owner, a.ownerValue(0), clientv3.WithLease(a.session.Lease())); err != nil {
+		t.Fatal(err)
+	}
+	a.owns(t)
+	a.stop(t)
 }

@@ -1,0 +1,228 @@
+package group_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+
+	"freshet/internal/dataplane"
+	"freshet/internal/dataplane/group"
+	"freshet/internal/dataplane/provision"
+	"freshet/internal/engine/remote"
+	"freshet/internal/natsserver/natstest"
+	"freshet/internal/resources/etcd"
+)
+
+// world is a group of members in one process, with a real etcd and a real log.
+type world struct {
+	t     *testing.T
+	names []string
+	etcd  *etcd.Member
+	nats  *natstest.Cluster
+	dir   string
+
+	mu      sync.Mutex
+	members map[string]*member
+}
+
+type member struct {
+	*group.Plane
+	client  *clientv3.Client
+	session *concurrency.Session
+	server  *httptest.Server
+	cancel  context.CancelFunc
+	ended   chan struct{}
+}
+
+func newWorld(t *testing.T, names ...string) *world {
+	t.Helper()
+	store, err := etcd.Start(context.Background(), t.TempDir(), etcd.Options{Unsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Errorf("close etcd: got error %v, want none", err)
+		}
+	})
+	w := &world{t: t, names: names, etcd: store, nats: natstest.New(t, len(names), natstest.Unsafe), dir: t.TempDir(), members: map[string]*member{}}
+	for _, name := range names {
+		w.start(name)
+	}
+	t.Cleanup(func() {
+		for _, name := range names {
+			w.stop(name)
+		}
+	})
+	return w
+}
+
+func (w *world) live() (names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range w.names {
+		if w.members[name] != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (w *world) call(name string) (*http.Client, string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.members[name]; m != nil {
+		return m.server.Client(), m.server.URL, nil
+	}
+	return nil, "", http.ErrServerClosed
+}
+
+func (w *world) folder(name, uid string) string { return filepath.Join(w.dir, name, uid) }
+
+// start starts a member, and returns when it has opened what should run.
+func (w *world) start(name string) {
+	w.t.Helper()
+	client, err := w.etcd.Endpoints().Client(zap.NewNop())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	session, err := concurrency.NewSession(client, concurrency.WithTTL(5))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	place := 0
+	for i, each := range w.names {
+		if each == name {
+			place = i
+		}
+	}
+	log := slog.New(slog.DiscardHandler)
+	shared, err := group.New(group.Options{
+		Self: name, Members: w.names, Live: w.live, Etcd: client, Prefix: "/freshet", Log: w.nats.Connect(place), Call: w.call, Logger: log,
+		Session: func() *concurrency.Session { return session }, Alive: func() bool { return true },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	local, err := dataplane.Open(dataplane.Options{Dir: filepath.Join(w.dir, name), Domain: "freshet.localhost", Logger: log, Group: shared})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m := &member{Plane: group.NewPlane(local, shared), client: client, session: session, ended: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.Handle(remote.Path, remote.NewServer(local, log))
+	mux.Handle(group.CheckpointsPath+"/", shared.Checkpoints())
+	mux.Handle(group.ReleasePath, m.Releases())
+	m.server = httptest.NewUnstartedServer(mux)
+	m.server.EnableHTTP2 = true
+	m.server.StartTLS()
+	w.mu.Lock()
+	w.members[name] = m
+	w.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	m.cancel = cancel
+	opened := make(chan struct{})
+	go func() {
+		defer close(m.ended)
+		m.Follow(ctx, opened)
+	}()
+	<-opened
+}
+
+// stop stops a member, if it runs.
+func (w *world) stop(name string) {
+	w.t.Helper()
+	w.mu.Lock()
+	m := w.members[name]
+	delete(w.members, name)
+	w.mu.Unlock()
+	if m == nil {
+		return
+	}
+	m.HandOver(context.Background())
+	m.cancel()
+	<-m.ended
+	if err := m.Close(); err != nil {
+		w.t.Errorf("close %s: got error %v, want none", name, err)
+	}
+	m.server.Close()
+	_ = m.session.Close()
+	_ = m.client.Close()
+}
+
+func (w *world) eventually(what string, is func() bool) {
+	w.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for !is() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-deadline:
+			w.t.Fatalf("waited in vain, want %s", what)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func spec(uid string) provision.Spec {
+	return provision.Spec{
+		UID: uid, Organization: "acme", Instance: "i", Name: uid, Host: uid + ".acme.freshet.localhost", Engine: "pebble",
+		Custom: map[string]string{"shards": "2"}, Copies: 3,
+	}
+}
+
+func ignore(provision.Part) {}
+
+// TestDeletedWhileAMemberIsDown deletes a cluster while a member is down: when that is
+// back it removes its folder, and nobody else's.
+func TestDeletedWhileAMemberIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "a", "b", "c")
+	a := w.members["a"]
+	for _, uid := range []string{"kept", "deleted"} {
+		if err := a.Provision(t.Context(), spec(uid), ignore); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the cluster on c", func() bool { return exists(w.folder("c", uid)) })
+	}
+	if got := len(a.Shards("kept")); got != 2 {
+		t.Fatalf("got %d shards, want 2", got)
+	}
+	w.eventually("three copies", func() bool { return len(a.Shards("kept")[0].Copies) == 3 })
+	w.stop("c")
+	if err := a.Destroy(t.Context(), "deleted"); err != nil {
+		t.Fatal(err)
+	}
+	for name, there := range map[string]bool{"a": false, "b": false, "c": true} {
+		if got := exists(w.folder(name, "deleted")); got != there {
+			t.Errorf("member %s: got its folder there: %t, want %t", name, got, there)
+		}
+	}
+	// One of which nobody has said anything, such as that of a restored backup.
+	if err := os.Mkdir(w.folder("c", "unknown"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.start("c")
+	for uid, there := range map[string]bool{"deleted": false, "kept": true, "unknown": true} {
+		if got := exists(w.folder("c", uid)); got != there {
+			t.Errorf("the folder of %s on the member that is back: got it there: %t, want %t", uid, got, there)
+		}
+	}
+	left, err := a.client.Get(t.Context(), "/freshet/gone/", clientv3.WithPrefix())
+	if err != nil || left.Count != 0 {
+		t.Errorf("got %d notes left and error %v, want none", left.Count, err)
+	}
+}
