@@ -58,9 +58,10 @@ var rules = []rule{
 
 	// The engine seam and what stands behind it.
 	{[]string{"internal/engine"}, []string{"internal/errs", "internal/names"}, join(http, kube, engines, cobra)},
+	{[]string{"internal/engine/journalcopy"}, []string{"internal/engine"}, join(http, kube, engines, cobra)},
 	{[]string{"internal/engine/enginetest"}, []string{"internal/engine", "internal/errs", "internal/names"}, join(kube, engines, cobra)},
-	{[]string{"internal/engine/pebble/..."}, []string{"internal/cleanclose", "internal/engine", "internal/engine/pebble/...", "internal/errs", "internal/lru", "internal/names"}, join(kube, cobra, []string{"github.com/nats-io/..."})},
-	{[]string{"internal/engine/jetstream/..."}, []string{"internal/engine", "internal/engine/jetstream/...", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
+	{[]string{"internal/engine/pebble/..."}, []string{"internal/cleanclose", "internal/engine", "internal/engine/journalcopy", "internal/engine/pebble/...", "internal/errs", "internal/lru", "internal/names"}, join(kube, cobra, []string{"github.com/nats-io/..."})},
+	{[]string{"internal/engine/jetstream/..."}, []string{"internal/engine", "internal/engine/jetstream/...", "internal/engine/journalcopy", "internal/errs", "internal/names"}, join(kube, cobra, []string{"github.com/cockroachdb/pebble/..."})},
 	{[]string{"internal/engine/remote"}, []string{"internal/engine", "internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/engine/sharded"}, []string{"internal/engine", "internal/engine/remote", "internal/errs"}, join(kube, engines, cobra)},
 	{[]string{"internal/engine/replicated/..."}, []string{"internal/engine", "internal/engine/pebble", "internal/engine/replicated/...", "internal/errs"}, join(kube, cobra)},
@@ -99,6 +100,13 @@ var rules = []rule{
 	{
 		[]string{"internal/dataplane/..."},
 		[]string{"api/...", "internal/access", "internal/dataplane/...", "internal/engine", "internal/engine/jetstream", "internal/engine/pebble", "internal/engine/remote", "internal/engine/replicated", "internal/engine/sharded", "internal/errs", "internal/groups", "internal/identity", "internal/messaging", "internal/names", "internal/quota", "internal/replica", "internal/schemas", "internal/workpool"},
+		join(apiserver, cobra),
+	},
+
+	// Moving data between one server and a group.
+	{
+		[]string{"internal/migrate"},
+		[]string{"api/...", "internal/config", "internal/dataplane", "internal/dataplane/group", "internal/engine", "internal/engine/pebble", "internal/engine/replicated", "internal/engine/sharded", "internal/errs", "internal/identity", "internal/members/bundle", "internal/resources/etcd"},
 		join(apiserver, cobra),
 	},
 

@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"freshet/internal/engine"
+	"freshet/internal/engine/pebble"
 )
 
 // Checkpoint copies the stores of all clusters into folders below dir, by UID, and
@@ -67,14 +70,61 @@ func (p *Plane) describe(uid string) string {
 
 func (p *Plane) checkpoint(ctx context.Context, uid, to string) error {
 	if c, ok := p.running.Load().byUID[uid]; ok {
-		return c.Engine.Checkpoint(ctx, to)
+		return c.checkpoint(ctx, to)
 	}
 	p.mu.Lock() // nobody opens it meanwhile
 	defer p.mu.Unlock()
 	if c, ok := p.running.Load().byUID[uid]; ok {
-		return c.Engine.Checkpoint(ctx, to)
+		return c.checkpoint(ctx, to)
 	}
 	return copyClosed(ctx, p.folder(uid), to)
+}
+
+// JournalsFolder is the part of a cluster's folder with the journals that members
+// share, in a store: of a copy, and of what is to be brought into a group.
+const JournalsFolder = "journals"
+
+// checkpoint copies a running cluster: its store, or in a group its shards and then
+// what the members share, which is never older than the messages that need it.
+func (c *Cluster) checkpoint(ctx context.Context, to string) error {
+	if err := c.Engine.Checkpoint(ctx, to); err != nil || c.shared == nil {
+		return err
+	}
+	folder := filepath.Join(to, JournalsFolder)
+	for try := 1; ; try++ {
+		err := c.shared.saveJournals(ctx, folder)
+		if err == nil || try == journalTries || !errors.Is(err, engine.ErrCompacted) { // by a snapshot meanwhile
+			return err
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			return err
+		}
+	}
+}
+
+const journalTries = 5
+
+// saveJournals copies the journals that members share into a store.
+func (s *shared) saveJournals(ctx context.Context, dir string) (err error) {
+	names, err := s.journals.Names(ctx)
+	if err != nil {
+		return err
+	}
+	store, err := pebble.Open(dir, pebble.Options{MinFreeBytes: -1})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	for _, name := range names {
+		from, err := s.journals.Journal(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := store.SeedJournal(ctx, name, from); err != nil {
+			return fmt.Errorf("copying journal %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // copyClosed copies the folder of a store that is not open. Tables never change,

@@ -45,6 +45,8 @@ type Group interface {
 // Journals opens journals by name.
 type Journals interface {
 	Journal(ctx context.Context, name string) (engine.Journal, error)
+	// Names lists the journals that there are.
+	Names(ctx context.Context) ([]string, error)
 	Close()
 }
 
@@ -203,7 +205,7 @@ func (p *Plane) Open(ctx context.Context, spec provision.Spec) error {
 func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	g := p.opts.Group
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
-	wanted, err := shardsWanted(spec, g.Members())
+	wanted, err := ShardsWanted(spec.Custom, g.Members())
 	if err != nil {
 		return nil, err
 	}
@@ -273,9 +275,9 @@ func (c *Cluster) deadLetter(ctx context.Context, to engine.TopicID, letter engi
 	return err
 }
 
-// shardsWanted is how many shards a new cluster gets.
-func shardsWanted(spec provision.Spec, members int) (int, error) {
-	asked, ok := spec.Custom[provision.CustomShards]
+// ShardsWanted is how many shards a new cluster gets, by spec.config.custom of it.
+func ShardsWanted(custom map[string]string, members int) (int, error) {
+	asked, ok := custom[provision.CustomShards]
 	if !ok {
 		return 2 * members, nil
 	}

@@ -119,6 +119,10 @@ func (j sharedJournals) Journal(ctx context.Context, name string) (engine.Journa
 
 func (sharedJournals) Close() {}
 
+func (sharedJournals) Names(context.Context) ([]string, error) {
+	return []string{"messaging", "schemas"}, nil
+}
+
 // TestJournalsThatCannotBeOpened: a cluster whose journals cannot be opened at the
 // moment is tried again, and takes nothing else with it.
 func TestJournalsThatCannotBeOpened(t *testing.T) {

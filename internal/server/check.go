@@ -140,17 +140,36 @@ func (c directoryCheck) clusters(ctx context.Context) error {
 			continue
 		}
 		name := filepath.Join("clusters", store.Name())
-		damaged := false
-		done, err := pebble.Check(ctx, c.cfg.Path(name), func(file, problem string) {
-			damaged = true
-			c.report.Damaged(filepath.Join(name, file), problem)
-		}, func(done, total int64) { c.report.Progress(name, done, total) })
+		shards, err := filepath.Glob(c.cfg.Path(name, "shard-[0-9][0-9][0-9]")) // of a member of a group
 		if err != nil {
-			return fmt.Errorf("checking %s: %w", name, err)
+			return err
 		}
-		if !damaged {
-			c.report.Part(name, fmt.Sprintf("%d messages, %d journal records, %d tables", done.Messages, done.Records, done.Tables))
+		for _, shard := range shards {
+			if err := c.store(ctx, filepath.Join(name, filepath.Base(shard))); err != nil {
+				return err
+			}
 		}
+		if len(shards) > 0 {
+			continue
+		}
+		if err := c.store(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c directoryCheck) store(ctx context.Context, name string) error {
+	damaged := false
+	done, err := pebble.Check(ctx, c.cfg.Path(name), func(file, problem string) {
+		damaged = true
+		c.report.Damaged(filepath.Join(name, file), problem)
+	}, func(done, total int64) { c.report.Progress(name, done, total) })
+	if err != nil {
+		return fmt.Errorf("checking %s: %w", name, err)
+	}
+	if !damaged {
+		c.report.Part(name, fmt.Sprintf("%d messages, %d journal records, %d tables", done.Messages, done.Records, done.Tables))
 	}
 	return nil
 }

@@ -47,6 +47,9 @@ func (s *server) openGroup(context.Context) (err error) {
 	if g.joining, err = bundle.ReadJoining(s.cfg.BundleDir()); err != nil {
 		return err
 	}
+	if err := s.seedIsThere(g.joining); err != nil {
+		return err
+	}
 	addresses := map[string]string{}
 	for _, member := range m.List {
 		addresses[member.Name] = member.Internal

@@ -35,7 +35,7 @@ func (s *server) openShared() (*datagroup.Group, error) {
 		Synced: s.logSynced(),
 		Self:   s.cfg.Members.Self, Members: s.memberNames(), Live: s.liveMembers,
 		Etcd: s.etcd, Session: s.group.members.Session, Alive: s.group.members.Alive, Prefix: s.cfg.Etcd.Prefix,
-		Log: log, Call: s.callMember, Logger: s.log,
+		Clusters: s.cfg.Path("clusters"), Log: log, Call: s.callMember, Logger: s.log,
 	})
 }
 

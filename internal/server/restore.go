@@ -11,6 +11,7 @@ import (
 	"freshet/internal/backup"
 	"freshet/internal/errs"
 	"freshet/internal/identity"
+	"freshet/internal/migrate"
 	"freshet/internal/resources/etcd"
 )
 
@@ -98,6 +99,11 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 	}
 	if err := errors.Join(r.placeKeys(into, m), writeRestored(into)); err != nil {
 		return nil, err
+	}
+	for _, c := range m.Clusters { // a backup of a group is restored as one server
+		if err := migrate.Unite(ctx, filepath.Join(into, backup.ClustersDir, filepath.Base(c.UID))); err != nil {
+			return nil, fmt.Errorf("cluster %s/%s: %w", c.Organization, c.Name, err)
+		}
 	}
 	if m.Etcd == backup.EtcdExternal {
 		return m, nil // the snapshot is for the etcd elsewhere

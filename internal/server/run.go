@@ -30,6 +30,7 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/kinds"
+	"freshet/internal/migrate"
 	"freshet/internal/openid"
 	"freshet/internal/placement"
 	"freshet/internal/quota"
@@ -206,6 +207,9 @@ func (s *server) openDirectory(context.Context) (err error) {
 	}
 	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
 		return fmt.Errorf("the data directory %s is not complete, a restore to it did not finish: run freshet restore again", s.cfg.DataDir)
+	}
+	if _, err := os.Stat(s.cfg.Path(migrate.Folder)); err == nil {
+		return fmt.Errorf("the data directory %s is not complete, what moves into it is not all there: run freshet migrate again", s.cfg.DataDir)
 	}
 	return openFormats(s.cfg.DataDir, s.log)
 }

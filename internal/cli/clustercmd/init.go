@@ -25,7 +25,7 @@ const (
 )
 
 func newInit(env *command.Env) *cobra.Command {
-	var baseURL, dir string
+	var baseURL, dir, from string
 	var external bool
 	cmd := &cobra.Command{
 		Use:   "init NAME=HOST…",
@@ -40,13 +40,21 @@ host:port instead.
 
 Whoever has group.json can make members, and whoever has a bundle is one: bring
 each bundle to its machine over a way that nobody else can read, then delete it here.
-Keep group.json where you keep the keys of your backups.`,
+Keep group.json where you keep the keys of your backups.
+
+With --from the group takes over a server: its encryption keys, the operator's token
+and its certificate authority become the group's, and the first member begins with
+its data, which 'freshet migrate' brings there.`,
 		Example: `  # three machines, behind one address for clients
   freshet cluster init --base-url https://freshet.example.com a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 
   # machines with names, which may get other addresses later
   freshet cluster init --base-url https://freshet.example.com --output /secure/group \
     a=a.internal.example.com b=b.internal.example.com c=c.internal.example.com
+
+  # for the data of a server that has run alone; a gets it with 'freshet migrate'
+  freshet cluster init --base-url https://freshet.example.com --from /var/lib/freshet \
+    --output moved a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 
   # three processes on one machine, to try it
   freshet cluster init --base-url http://127.0.0.1:8080 \
@@ -73,12 +81,17 @@ Keep group.json where you keep the keys of your backups.`,
 			if err := checkGroup(baseURL, members, external); err != nil {
 				return err
 			}
-			return writeGroup(env, dir, baseURL, members)
+			group, err := newGroup(baseURL, members, from)
+			if err != nil {
+				return err
+			}
+			return writeGroup(env, dir, group)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&baseURL, "base-url", "", "the `URL` at which clients reach the group, the same for all members")
 	f.StringVar(&dir, "output", "freshet-group", "the `directory` to write to, which must not exist")
+	f.StringVar(&from, "from", "", "data `directory` of a server whose data the first member begins with")
 	f.BoolVar(&external, "external-etcd", false, "the members use an etcd of its own, which their configurations name")
 	return cmd
 }
@@ -128,7 +141,34 @@ func settings(self string, members []bundle.Member) config.Members {
 	return m
 }
 
-func writeGroup(env *command.Env, dir, baseURL string, members []bundle.Member) error {
+// newGroup makes a group with new secrets, or with those of a server that moves into it.
+func newGroup(baseURL string, members []bundle.Member, from string) (*bundle.Group, error) {
+	if from == "" {
+		return bundle.New(baseURL, members, identity.NewKeyFile())
+	}
+	group, err := bundle.New(baseURL, members, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := identity.ReadSealer(filepath.Join(from, "encryption.key")); err != nil {
+		return nil, fmt.Errorf("taking over the secrets of the server in %s: %w", from, err)
+	}
+	if err := takeSecrets(group, from); err != nil {
+		return nil, err
+	}
+	certificate, err := os.ReadFile(filepath.Join(from, "tls", "ca.crt"))
+	if err == nil {
+		key, keyErr := os.ReadFile(filepath.Join(from, "tls", "ca.key"))
+		group.Secrets.ClientCA, err = bundle.Pair{Certificate: string(certificate), Key: string(key)}, keyErr
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // it may have certificates from elsewhere
+		return nil, fmt.Errorf("taking over the certificate authority of the server in %s: %w", from, err)
+	}
+	group.Seed = members[0].Name
+	return group, nil
+}
+
+func writeGroup(env *command.Env, dir string, group *bundle.Group) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		return err
 	}
@@ -138,10 +178,7 @@ func writeGroup(env *command.Env, dir, baseURL string, members []bundle.Member) 
 		}
 		return err
 	}
-	group, err := bundle.New(baseURL, members, identity.NewKeyFile())
-	if err != nil {
-		return err
-	}
+	members := group.Members
 	if err := bundle.Write(filepath.Join(dir, bundle.GroupFile), group); err != nil {
 		return err
 	}
@@ -154,7 +191,20 @@ func writeGroup(env *command.Env, dir, baseURL string, members []bundle.Member) 
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(env.Out, `%s has a bundle for each of the %d members, and group.json, from which they are made.
+	if group.Seed != "" {
+		_, err := fmt.Fprintf(env.Out, `%s has a bundle for each of the %d members, and group.json, from which they are made.
+
+Next, on the machine of %s, where the data of the server is or can be read, with the
+server stopped:
+  freshet cluster join %[3]s.bundle --data-dir /var/lib/freshet-group --config /etc/freshet.yaml
+  freshet migrate --from /var/lib/freshet --config /etc/freshet.yaml
+
+Then join the others with their bundles, start all of them with freshet serve, delete
+the bundles, and keep group.json in a safe place.
+`, dir, len(members), group.Seed)
+		return err
+	}
+	_, err := fmt.Fprintf(env.Out, `%s has a bundle for each of the %d members, and group.json, from which they are made.
 
 Next, on the machine of each member, with its own bundle:
   freshet cluster join %s.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml

@@ -30,6 +30,8 @@ type Server struct {
 	// Formats says whether a data directory was written by an older version; one that
 	// this version cannot read is an error.
 	Formats func(dir string) (older bool, err error)
+	// Migrate brings the data directory of a server that runs alone into a group.
+	Migrate func(ctx context.Context, from string, cfg *config.Config, report MigrateReport) error
 	// LookAtLog looks at the NATS servers of a configuration (doctorcmd.LookAtLog).
 	LookAtLog func(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error)
 }
@@ -37,5 +39,5 @@ type Server struct {
 // Commands makes the family.
 func Commands(server Server) []*cobra.Command {
 	return command.InGroup(command.GroupServer, command.Offline(newServe(server), newCheck(server), newConfig(), newHealth(),
-		newAdmin(server), newBackup(), newRestore(server), newVersion())...)
+		newAdmin(server), newBackup(), newRestore(server), newMigrate(server), newVersion())...)
 }

@@ -8,6 +8,7 @@
 //	clusters/<uid>              what should run, as its elected member says
 //	gone/<uid>/<member>         that a cluster was deleted while a member was down
 //	shards/<uid>/count          how many shards the cluster has, for ever
+//	shards/<uid>/journals       which member brings in its journals (seed.go)
 //	shards/<uid>/<n>/…          of package replicated
 package group
 
@@ -42,6 +43,8 @@ type Options struct {
 	Alive   func() bool
 	Prefix  string // of the keys, without a slash at its end
 	Log     *nats.Conn
+	// Clusters is the folder of all clusters' folders, by UID.
+	Clusters string
 	// Call returns what calls a member, and the URL of its internal listener.
 	Call func(member string) (*http.Client, string, error)
 	// Synced says whether the log syncs every write: a reason and a message when it
@@ -192,7 +195,15 @@ func (g *Group) Checkpoints() http.Handler {
 
 // Journals implements dataplane.Group.
 func (g *Group) Journals(ctx context.Context, uid string) (dataplane.Journals, error) {
-	return jetstream.Open(ctx, g.opts.Log, jetstream.Options{Prefix: uid, Replicas: len(g.opts.Members)})
+	opened, err := jetstream.Open(ctx, g.opts.Log, jetstream.Options{Prefix: uid, Replicas: len(g.opts.Members)})
+	if err != nil {
+		return nil, err
+	}
+	if err := g.bringIn(ctx, uid, opened); err != nil {
+		opened.Close()
+		return nil, err
+	}
+	return opened, nil
 }
 
 // Destroy implements dataplane.Group: it removes what the members share of a cluster

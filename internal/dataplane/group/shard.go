@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"errors"
 
 	"freshet/internal/dataplane/provision"
@@ -23,6 +24,15 @@ func (s *shard) Health() error {
 		return err
 	}
 	return nil
+}
+
+// Checkpoint implements sharded.Shard: the copy has everything that was acknowledged
+// before the call, whoever owns the shard.
+func (s *shard) Checkpoint(ctx context.Context, dir string) error {
+	if err := s.Shard.CatchUp(ctx); err != nil {
+		return err
+	}
+	return s.Shard.Checkpoint(ctx, dir)
 }
 
 // SetCopies implements dataplane.GroupShard.

@@ -125,11 +125,26 @@ func (s *Journals) find(name string) *journal {
 	return s.open[name]
 }
 
-// Destroy removes the journals and their snapshots for good.
-func (s *Journals) Destroy(ctx context.Context) error {
+// Names lists the journals that there are.
+func (s *Journals) Names(ctx context.Context) ([]string, error) {
+	streams, err := s.streams(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, stream := range streams {
+		if name, ok := strings.CutPrefix(stream, s.bucket()+"_"); ok {
+			names = append(names, untoken(name))
+		}
+	}
+	return names, nil
+}
+
+// streams lists the streams of the cluster's journals and snapshots.
+func (s *Journals) streams(ctx context.Context) ([]string, error) {
 	ctx, leave, err := s.enter(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer leave()
 	names := s.js.StreamNames(ctx)
@@ -140,8 +155,22 @@ func (s *Journals) Destroy(ctx context.Context) error {
 		}
 	}
 	if err := names.Err(); err != nil {
-		return s.failed(ctx, "listing journals", err)
+		return nil, s.failed(ctx, "listing journals", err)
 	}
+	return ours, nil
+}
+
+// Destroy removes the journals and their snapshots for good.
+func (s *Journals) Destroy(ctx context.Context) error {
+	ours, err := s.streams(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	for _, name := range ours {
 		if err := s.js.DeleteStream(ctx, name); err != nil && !errors.Is(err, natsjs.ErrStreamNotFound) {
 			return s.failed(ctx, "removing journals", err)
@@ -208,6 +237,22 @@ func token(name string) string {
 		} else {
 			fmt.Fprintf(&b, "=%02x", c)
 		}
+	}
+	return b.String()
+}
+
+// untoken is the name that token was given.
+func untoken(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		var c byte
+		if n, err := fmt.Sscanf(text, "=%02x", &c); n == 1 && err == nil && len(text) >= 3 {
+			b.WriteByte(c)
+			text = text[3:]
+			continue
+		}
+		b.WriteByte(text[0])
+		text = text[1:]
 	}
 	return b.String()
 }

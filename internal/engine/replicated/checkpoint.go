@@ -77,6 +77,10 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 			return
 		}
 		list, err := s.offer(r.Context())
+		if errors.Is(err, errNotFollowing) {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
 		if err != nil {
 			s.log.Warn("checkpoint for another member failed", "error", err)
 			http.Error(w, "checkpoint could not be made; the log of this member says why", http.StatusServiceUnavailable)
@@ -106,8 +110,17 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 	return mux
 }
 
+// errNotFollowing says that this member's copy is no good for others.
+var errNotFollowing = errors.New("copy of this member does not follow the log itself")
+
 // offer returns a checkpoint that is fresh enough, or makes one.
 func (s *Shard) offer(ctx context.Context) (listing, error) {
+	s.mu.Lock()
+	follows := s.stream != nil
+	s.mu.Unlock()
+	if !follows { // two that have nothing would give it to each other
+		return listing{}, errNotFollowing
+	}
 	c := &s.checkpoints
 	c.making.Lock()
 	defer c.making.Unlock()

@@ -26,11 +26,11 @@ const turn = 100 * time.Millisecond
 const takePatience = time.Second
 
 // keys are those of a shard in etcd.
-type keys struct{ base, owner, log, copies, places, accepted string }
+type keys struct{ base, owner, log, seed, copies, places, accepted string }
 
 func (o *Options) keys() keys {
 	base := strings.TrimSuffix(o.Prefix, "/") + "/" + o.Cluster + "/" + strconv.Itoa(o.Number) + "/"
-	return keys{base: base, owner: base + "owner", log: base + "log", copies: base + "copies/", places: base + "places", accepted: base + "accepted"}
+	return keys{base: base, owner: base + "owner", log: base + "log", seed: base + "seed", copies: base + "copies/", places: base + "places", accepted: base + "accepted"}
 }
 
 // ownerValue is what the owner's key holds. Epoch is 0 until the owner serves.

@@ -242,6 +242,45 @@ func (s *Shard) askToGiveUp() {
 	}
 }
 
+// catchUpPatience is how long a copy may take to have the log up to its end.
+const catchUpPatience = 30 * time.Second
+
+// CatchUp returns when this member's copy has everything that was in the log before the
+// call. It waits a while for a copy that has yet to follow the log, and not for one that
+// is not to be here.
+func (s *Shard) CatchUp(ctx context.Context) error {
+	if held, _ := s.holds(); !held {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchUpPatience)
+	defer cancel()
+	end, known := uint64(0), false
+	for {
+		s.mu.Lock()
+		st := s.stream
+		s.mu.Unlock()
+		err := errNotFollowing
+		if st != nil && !known {
+			var state jetstream.StreamState
+			if state, err = st.state(ctx); err == nil {
+				end, known = state.LastSeq, true
+			}
+		}
+		if st != nil && known {
+			s.refreshApplied()
+			at := s.applied.Load()
+			if at >= end {
+				return nil
+			}
+			err = fmt.Errorf("this member's copy has its log up to message %d of %d", at, end)
+		}
+		s.sleep(ctx, turn/10)
+		if ctx.Err() != nil {
+			return fmt.Errorf("shard %d of cluster %s: %w; try again, or on another member", s.o.Number, s.o.Cluster, err)
+		}
+	}
+}
+
 // Checkpoint writes a copy of the store to a directory that does not exist yet. A
 // member that has none fetches it from another.
 func (s *Shard) Checkpoint(ctx context.Context, dir string) error {

@@ -2,7 +2,6 @@ package replicated
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -73,9 +72,11 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 }
 
 func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, error) {
-	var id identity
-	_, _ = rand.Read(id[:]) // never fails
-	return st.createFrom(ctx, o, id, 1)
+	id, first, err := beginning(ctx, o.Etcd, o.keys().seed)
+	if err != nil {
+		return nil, err
+	}
+	return st.createFrom(ctx, o, id, first)
 }
 
 // createFrom makes the stream of a log whose first message has a number.

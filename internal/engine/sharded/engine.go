@@ -82,7 +82,10 @@ func New(opts Options) *Engine {
 func (e *Engine) Leave() { e.leave.Do(func() { close(e.leaving) }) }
 
 // ShardOf returns the number of the shard that a topic belongs to.
-func (e *Engine) ShardOf(id engine.TopicID) int { return int(uint64(id) % uint64(len(e.shards))) } //nolint:gosec // less than the number of shards
+func (e *Engine) ShardOf(id engine.TopicID) int { return ShardOf(id, len(e.shards)) }
+
+// ShardOf returns the number of the shard of so many that a topic belongs to.
+func ShardOf(id engine.TopicID, shards int) int { return int(uint64(id) % uint64(shards)) } //nolint:gosec // less than the number of shards
 
 // OwnerOf returns the owner of a topic's shard as far as this member knows.
 func (e *Engine) OwnerOf(id engine.TopicID) engine.Owner { return e.shards[e.ShardOf(id)].Owner() }

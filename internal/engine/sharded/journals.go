@@ -13,9 +13,9 @@ import (
 // follows.
 const groupJournals = "groups-"
 
-// journalShard returns the shard that a journal is stored in; ok is false for a
-// journal of all members.
-func (e *Engine) journalShard(name string) (shard int, ok bool) {
+// JournalShard returns the shard of so many that a journal is stored in; ok is false
+// for a journal of all members.
+func JournalShard(name string, shards int) (shard int, ok bool) {
 	number, ok := strings.CutPrefix(name, groupJournals)
 	if !ok {
 		return 0, false
@@ -24,12 +24,12 @@ func (e *Engine) journalShard(name string) (shard int, ok bool) {
 	if err != nil || n < 0 {
 		return 0, false
 	}
-	return n % len(e.shards), true
+	return n % shards, true
 }
 
 // Journal implements engine.Engine.
 func (e *Engine) Journal(ctx context.Context, name string) (engine.Journal, error) {
-	shard, ok := e.journalShard(name)
+	shard, ok := JournalShard(name, len(e.shards))
 	if !ok {
 		return e.opts.Journals(ctx, name)
 	}

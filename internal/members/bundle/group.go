@@ -73,6 +73,9 @@ type Group struct {
 	Members []Member `json:"members"`
 	CA      Pair     `json:"ca"` // of the members
 	Secrets Secrets  `json:"secrets"`
+	// Seed names the member that begins with the data of another server; the others
+	// get theirs from it. Empty: they all begin with nothing.
+	Seed string `json:"seed,omitempty"`
 }
 
 // Bundle is the part of one member.
@@ -84,10 +87,12 @@ type Bundle struct {
 	Members []Member `json:"members"`
 	// Existing says that the group runs already, and the member takes the place of
 	// one that is lost.
-	Existing bool    `json:"existing,omitempty"`
-	CA       string  `json:"ca"`
-	Own      Pair    `json:"own"`
-	Secrets  Secrets `json:"secrets"`
+	Existing bool `json:"existing,omitempty"`
+	// Seed says that the member begins with the data of another server.
+	Seed    bool    `json:"seed,omitempty"`
+	CA      string  `json:"ca"`
+	Own     Pair    `json:"own"`
+	Secrets Secrets `json:"secrets"`
 }
 
 // New makes a group. encryptionKeys is a new key file.
@@ -116,8 +121,10 @@ func (g *Group) Bundle(name string, existing bool) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
+	seed := g.Seed == name && !existing
 	return &Bundle{
-		Version: Version, Group: g.ID, Self: name, BaseURL: g.BaseURL, Members: g.Members, Existing: existing,
+		Version: Version, Group: g.ID, Self: name, BaseURL: g.BaseURL, Members: g.Members,
+		Existing: existing || g.Seed != "" && !seed, Seed: seed,
 		CA: g.CA.Certificate, Own: own, Secrets: g.Secrets,
 	}, nil
 }

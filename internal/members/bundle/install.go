@@ -17,8 +17,10 @@ import (
 type Joining struct {
 	Group string `json:"group"`
 	// Existing says that the group runs already, and the member takes the place of
-	// one that was lost.
+	// one that was lost, or gets its data from the member that is the seed.
 	Existing bool `json:"existing,omitempty"`
+	// Seed says that the member begins with the data of another server.
+	Seed bool `json:"seed,omitempty"`
 }
 
 // Places are where a bundle is unpacked to.
@@ -32,7 +34,7 @@ type Places struct {
 // what is in it would be nobody's: but for one that the same bundle was unpacked
 // to, where nothing is left to do.
 func (b *Bundle) Install(to Places) error {
-	join, err := json.Marshal(Joining{Group: b.Group, Existing: b.Existing})
+	join, err := json.Marshal(Joining{Group: b.Group, Existing: b.Existing, Seed: b.Seed})
 	if err != nil {
 		return err
 	}

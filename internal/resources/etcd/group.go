@@ -55,17 +55,13 @@ const (
 // configure makes the member one of the group.
 func (g *Group) configure(cfg *embed.Config) {
 	cfg.Name = g.Self
-	secured := func(address string) url.URL { return url.URL{Scheme: "https", Host: address} }
-	list := make([]string, len(g.Peers))
-	for i, p := range g.Peers {
-		at := secured(p.Address)
-		list[i] = p.Name + "=" + at.String()
+	for _, p := range g.Peers {
 		if p.Name == g.Self {
-			cfg.AdvertisePeerUrls = []url.URL{at}
+			cfg.AdvertisePeerUrls = []url.URL{secured(p.Address)}
 		}
 	}
 	cfg.ListenPeerUrls = []url.URL{secured(g.Listen)}
-	cfg.InitialCluster, cfg.InitialClusterToken = strings.Join(list, ","), g.ID
+	cfg.InitialCluster, cfg.InitialClusterToken = g.initialCluster(), g.ID
 	if g.Existing {
 		cfg.ClusterState = embed.ClusterStateFlagExisting
 	}
@@ -79,6 +75,18 @@ func (g *Group) configure(cfg *embed.Config) {
 		cfg.PeerTLSInfo.AllowedCNs = append(cfg.PeerTLSInfo.AllowedCNs, p.Name)
 	}
 	cfg.TickMs, cfg.ElectionMs = groupTick, groupElection
+}
+
+func secured(address string) url.URL { return url.URL{Scheme: "https", Host: address} }
+
+// initialCluster lists the members in the words of etcd.
+func (g *Group) initialCluster() string {
+	list := make([]string, len(g.Peers))
+	for i, p := range g.Peers {
+		at := secured(p.Address)
+		list[i] = p.Name + "=" + at.String()
+	}
+	return strings.Join(list, ",")
 }
 
 // ErrReplaced says that the member has lost its data and cannot come back by itself.

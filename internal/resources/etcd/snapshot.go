@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/proto"
@@ -96,33 +95,10 @@ func copyChecked(from, to string) (err error) {
 	return out.Sync()
 }
 
-// forgetMember takes out of a store which member of which cluster it was, and how
-// far that member had come in its raft log: the new one begins a log of its own,
-// and would take its first entries for ones that it has seen. The names are those
-// of etcd's storage schema.
-func forgetMember(path string) (err error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range []string{"members", "members_removed", "cluster"} {
-			if err := tx.DeleteBucket([]byte(name)); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
-				return err
-			}
-		}
-		meta, revisions := tx.Bucket([]byte("meta")), tx.Bucket([]byte("key"))
-		if meta == nil || revisions == nil {
-			return errors.New("the file is no store of etcd")
-		}
-		for _, key := range []string{"consistent_index", "term", "confState"} {
-			if err := meta.Delete([]byte(key)); err != nil {
-				return err
-			}
-		}
-		return skipRevisions(meta, revisions)
-	})
+// forgetMember makes a store one of nobody: the new member begins a raft log of its
+// own, and would take its first entries for ones that it has seen.
+func forgetMember(path string) error {
+	return leaveCluster(path, skipRevisions)
 }
 
 // restoreMark is the key that has the first revision of a restored store. It is

@@ -34,6 +34,9 @@ type GroupOptions struct {
 	Size int
 	// Proxies has members talk through links that can be cut.
 	Proxies bool
+	// From is the data directory of a server whose data the first member begins with,
+	// once it was migrated there.
+	From string
 	// Data is where a member's data directory is to be, in place of one under Dir.
 	Data map[string]string
 }
@@ -85,6 +88,9 @@ func NewGroup(ctx context.Context, o GroupOptions, seed uint64) (*Group, error) 
 		processes[name] = m.PID
 		g.Members = append(g.Members, m)
 		named = append(named, name+"="+strings.Join(reached, ","))
+	}
+	if o.From != "" {
+		init = append(init, "--from", o.From)
 	}
 	init = append(append(init, "--base-url", g.Members[0].URL), named...)
 	if err := g.command(ctx, init...); err != nil {

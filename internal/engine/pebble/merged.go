@@ -1,0 +1,73 @@
+package pebble
+
+import (
+	"bytes"
+	"fmt"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+)
+
+// merged goes over the keys of several stores in order. A key that only a store itself
+// has, such as its format, comes once for each.
+type merged struct {
+	sources []*closedStore
+	iters   []*cdb.Iterator
+	at      int // whose turn it is; -1 before the first
+}
+
+// newMerged begins behind a key, at the first when that is empty.
+func newMerged(sources []*closedStore, behind []byte) (*merged, error) {
+	m := &merged{sources: sources, at: -1}
+	for _, r := range sources {
+		iter, err := r.db.NewIter(nil)
+		if err != nil {
+			m.close()
+			return nil, storeError(err)
+		}
+		m.iters = append(m.iters, iter)
+		if len(behind) == 0 {
+			iter.First()
+		} else if iter.SeekGE(behind) && bytes.Equal(iter.Key(), behind) {
+			iter.Next()
+		}
+	}
+	return m, nil
+}
+
+// next goes on to the next key.
+func (m *merged) next() bool {
+	if m.at >= 0 {
+		m.iters[m.at].Next()
+	}
+	m.at = -1
+	for i, iter := range m.iters {
+		if iter.Valid() && (m.at < 0 || bytes.Compare(iter.Key(), m.iters[m.at].Key()) < 0) {
+			m.at = i
+		}
+	}
+	return m.at >= 0
+}
+
+// current returns the key and its value, which are good until next.
+func (m *merged) current() (key, value []byte, err error) {
+	iter := m.iters[m.at]
+	value, err = iter.ValueAndErr()
+	return iter.Key(), value, storeError(err)
+}
+
+func (m *merged) source() *closedStore { return m.sources[m.at] }
+
+func (m *merged) err() error {
+	for i, iter := range m.iters {
+		if err := iter.Error(); err != nil {
+			return fmt.Errorf("read %s: %w", m.sources[i].dir, storeError(err))
+		}
+	}
+	return nil
+}
+
+func (m *merged) close() {
+	for _, iter := range m.iters {
+		_ = iter.Close() // what went wrong was told by err
+	}
+}

@@ -1,0 +1,78 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// copyFiles copies what else the server kept and the group does not have: the audit
+// trail, and signing keys that are to be withdrawn. The other files are in the bundle,
+// or every start writes them.
+func (m *migration) copyFiles() error {
+	for _, pattern := range []string{"audit.log*", "audit-failed.log*", "signing-keys.withdraw"} {
+		files, err := filepath.Glob(filepath.Join(m.From, pattern))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if err := copyFile(file, m.made(filepath.Base(file))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // read only
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// publish puts what was made into the data directory, and removes the folder. No server
+// starts while that is there.
+func (m *migration) publish() error {
+	err := filepath.WalkDir(m.made(), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return errors.Join(os.Chmod(path, 0o700), syncDir(path)) //nolint:gosec // a folder has to be entered
+		}
+		return os.Chmod(path, 0o600)
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	entries, err := os.ReadDir(m.made())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Rename(m.made(e.Name()), filepath.Join(m.to, e.Name())); err != nil {
+			return fmt.Errorf("putting %s in place: %w; run the command again", e.Name(), err)
+		}
+	}
+	m.m.Finished = time.Now().UTC().Truncate(time.Second)
+	if err := m.saveAs(filepath.Join(m.to, ResultFile)); err != nil {
+		return err
+	}
+	// The manifest says that everything was compared: it goes last.
+	if err := errors.Join(os.RemoveAll(m.made()), os.RemoveAll(m.path("etcd")), os.RemoveAll(m.path("etcd.snapshot")), syncDir(m.to), os.RemoveAll(m.path())); err != nil {
+		return fmt.Errorf("removing %s: %w; run the command again", m.path(), err)
+	}
+	return syncDir(m.to)
+}

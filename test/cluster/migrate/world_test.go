@@ -1,0 +1,292 @@
+package migrate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"freshet/client"
+	"freshet/internal/identity"
+)
+
+const (
+	topics       = 7
+	perTopic     = 30
+	halfAcked    = 11
+	subscription = "half"
+	streamed     = "log"
+	perStream    = 60
+	readers      = "readers"
+	cloud        = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/"
+)
+
+// world is what clients of a server were told, and expect of whatever takes its place.
+type world struct {
+	t            *testing.T
+	admin        string // token of the operator
+	clientID     string
+	clientSecret string
+	key, revoked string                       // tokens of API keys
+	account      string                       // uid
+	version      string                       // resourceVersion of the account
+	left         map[string]map[string]string // by topic: ids and values that the subscription has to deliver
+	produced     map[string]string            // by topic: the id of what was produced with an idempotency key
+	records      map[string]string            // of the stream protocol: values by partition and offset
+	offsets      map[int32]int64              // that the consumer group has committed
+	schemas      map[int]int                  // ids by version
+}
+
+// place is where clients find a server.
+type place struct{ url, stream string }
+
+func (w *world) call(at place, token, method, path, body string) (status int, answer []byte) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, at.url+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return response.StatusCode, answer
+}
+
+func (w *world) must(at place, method, path, body string) map[string]any {
+	w.t.Helper()
+	status, answer := w.call(at, w.admin, method, path, body)
+	if status < 200 || status > 299 {
+		w.t.Fatalf("%s %s: got %d %s", method, path, status, answer)
+	}
+	var out map[string]any
+	if len(answer) > 0 && answer[0] == '{' {
+		if err := json.Unmarshal(answer, &out); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func (w *world) client(at place) *client.Client {
+	w.t.Helper()
+	c, err := client.New(client.Config{BaseURL: at.url, TokenSource: client.StaticToken(w.admin), Timeout: 20 * time.Second})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(c.Close)
+	return c
+}
+
+func (w *world) kafka(at place, opts ...kgo.Opt) *kgo.Client {
+	w.t.Helper()
+	c, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(at.stream), kgo.SASL(plain.Auth{User: "user", Pass: "token:" + w.admin}.AsMechanism()),
+	}, opts...)...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) ok(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// fill gives a new server everything that a client can know of it.
+func (w *world) fill(at place) {
+	w.t.Helper()
+	w.fillResources(at)
+	ctx, c := w.t.Context(), w.client(at)
+	w.left, w.produced = map[string]map[string]string{}, map[string]string{}
+	for i := range topics {
+		name := fmt.Sprintf("topic-%d", i)
+		topic := c.Topic(name)
+		w.ok(topic.Create(ctx, client.TopicOptions{Partitions: 2}))
+		sub := topic.Subscription(subscription)
+		w.ok(sub.Create(ctx, client.SubscriptionOptions{}))
+		w.left[name] = map[string]string{}
+		for n := range perTopic {
+			value := fmt.Sprintf("%s/%d", name, n)
+			produced, err := topic.Produce(ctx, client.Message{Key: fmt.Sprint(n % 5), Value: []byte(value), IdempotencyKey: value})
+			w.ok(err)
+			w.left[name][produced.StringID] = value
+			w.produced[name] = produced.StringID
+		}
+		w.consume(c, name, halfAcked)
+	}
+	w.fillStream(at)
+	w.schemas = map[int]int{}
+	for version, schema := range []string{`{"type":"record","name":"o","fields":[]}`, `{"type":"record","name":"o","fields":[{"name":"a","type":"int","default":0}]}`} {
+		text, err := json.Marshal(map[string]string{"schema": schema})
+		w.ok(err)
+		w.schemas[version+1] = int(w.must(at, http.MethodPost, "/subjects/orders-value/versions", string(text))["id"].(float64))
+	}
+}
+
+func (w *world) fillResources(at place) {
+	w.t.Helper()
+	w.must(at, http.MethodPost, cloud+"serviceaccounts", `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":"robot"}}`)
+	for name, into := range map[string]*string{"good": &w.key, "over": &w.revoked} {
+		made := w.must(at, http.MethodPost, cloud+"apikeys", fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"APIKey","metadata":{"name":%q},"spec":{"serviceAccountName":"robot"}}`, name))
+		*into = made["status"].(map[string]any)["token"].(string)
+	}
+	w.must(at, http.MethodPatch, cloud+"apikeys/over", `{"spec":{"revoke":true}}`)
+	deadline := time.Now().Add(20 * time.Second)
+	for !bytes.Contains(fmt.Append(nil, w.must(at, http.MethodGet, cloud+"serviceaccounts/robot", "")), []byte("privateKeyData")) {
+		if time.Now().After(deadline) {
+			w.t.Fatal("the account got no credentials")
+		}
+	}
+	metadata := w.must(at, http.MethodGet, cloud+"serviceaccounts/robot", "")["metadata"].(map[string]any)
+	w.account, w.version = metadata["uid"].(string), metadata["resourceVersion"].(string)
+}
+
+func (w *world) fillStream(at place) {
+	w.t.Helper()
+	ctx, c := w.t.Context(), w.client(at)
+	w.ok(c.Topic(streamed).Create(ctx, client.TopicOptions{Partitions: 3}))
+	k := w.kafka(at, kgo.DefaultProduceTopic(streamed), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	defer k.Close()
+	w.records = map[string]string{}
+	for n := range perStream {
+		record := &kgo.Record{Partition: int32(n % 3), Value: fmt.Appendf(nil, "record %d", n)}
+		w.ok(k.ProduceSync(ctx, record).FirstErr())
+		w.records[fmt.Sprintf("%d:%d", record.Partition, record.Offset)] = string(record.Value)
+	}
+	w.offsets = map[int32]int64{0: 5, 1: 7, 2: 3}
+	var commit kadm.Offsets
+	for partition, offset := range w.offsets {
+		commit.Add(kadm.Offset{Topic: streamed, Partition: partition, At: offset})
+	}
+	w.ok(kadm.NewClient(k).CommitAllOffsets(ctx, readers, commit))
+}
+
+// consume takes the next messages of a topic's subscription and acknowledges them. Each
+// must be one that it had not acknowledged, with the id and value that it always had.
+func (w *world) consume(c *client.Client, topic string, n int) {
+	w.t.Helper()
+	sub := c.Topic(topic).Subscription(subscription)
+	for n > 0 {
+		received, err := sub.Fetch(w.t.Context(), n, 10*time.Second, time.Minute)
+		w.ok(err)
+		if len(received) == 0 {
+			w.t.Fatalf("%s: got no message, want %d more of %d", topic, n, len(w.left[topic]))
+		}
+		var ids []string
+		for _, r := range received {
+			if want, ok := w.left[topic][r.StringID]; !ok || want != string(r.Value) {
+				w.t.Errorf("%s: got message %s %q, want one of %v", topic, r.StringID, r.Value, w.left[topic])
+			}
+			delete(w.left[topic], r.StringID)
+			ids = append(ids, r.ID)
+		}
+		w.ok(sub.Ack(w.t.Context(), ids...))
+		n -= len(received)
+	}
+}
+
+// check sees that a server, or a member, has everything, and takes some messages more.
+func (w *world) check(at place, some int) {
+	w.t.Helper()
+	for name, token := range map[string]string{"operator": w.admin, "API key": w.key, "account": w.token(at)} {
+		path := cloud + "serviceaccounts/robot"
+		if name == "account" { // whose token is for the cluster
+			path = "/admin/v2/persistent/public/default"
+		}
+		if status, answer := w.call(at, token, http.MethodGet, path, ""); status != http.StatusOK && status != http.StatusForbidden {
+			w.t.Errorf("%s: got %d %s, want to be known", name, status, answer)
+		}
+	}
+	if status, _ := w.call(at, w.revoked, http.MethodGet, cloud+"serviceaccounts/robot", ""); status != http.StatusUnauthorized {
+		w.t.Errorf("revoked key: got %d, want 401", status)
+	}
+	if got := w.must(at, http.MethodGet, cloud+"serviceaccounts/robot", "")["metadata"].(map[string]any)["uid"]; got != w.account {
+		w.t.Errorf("account: got uid %v, want %s", got, w.account)
+	}
+	for version, id := range w.schemas {
+		if got := w.must(at, http.MethodGet, fmt.Sprintf("/subjects/orders-value/versions/%d", version), "")["id"]; got != float64(id) {
+			w.t.Errorf("version %d of a schema: got id %v, want %d", version, got, id)
+		}
+	}
+	c := w.client(at)
+	for _, topic := range slices.Sorted(maps.Keys(w.left)) {
+		stats, err := c.Topic(topic).Subscription(subscription).Stats(w.t.Context())
+		w.ok(err)
+		if int(stats.Backlog) != len(w.left[topic]) {
+			w.t.Errorf("%s: got %d messages to deliver, want %d", topic, stats.Backlog, len(w.left[topic]))
+		}
+		w.consume(c, topic, some)
+		value := fmt.Sprintf("%s/%d", topic, perTopic-1)
+		again, err := c.Topic(topic).Produce(w.t.Context(), client.Message{Key: fmt.Sprint((perTopic - 1) % 5), Value: []byte(value), IdempotencyKey: value})
+		if err != nil || again.StringID != w.produced[topic] {
+			w.t.Errorf("%s: produced again: got %s %v, want %s as before", topic, again.StringID, err, w.produced[topic])
+		}
+	}
+	w.checkStream(at)
+}
+
+// token has the operator's account sign in with the secret that it always had.
+func (w *world) token(at place) string {
+	w.t.Helper()
+	status, answer := w.call(at, "", http.MethodPost, "/oauth/token", fmt.Sprintf(`{"grant_type":"client_credentials","client_id":%q,"client_secret":%q,"audience":%q}`, w.clientID, w.clientSecret, identity.InstanceAudience("default", "default")))
+	var out struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.Unmarshal(answer, &out); status != http.StatusOK || err != nil {
+		w.t.Errorf("signing in: got %d %s", status, answer)
+	}
+	return out.Token
+}
+
+func (w *world) checkStream(at place) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	k := w.kafka(at, kgo.ConsumeTopics(streamed), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	defer k.Close()
+	got := map[string]string{}
+	for len(got) < len(w.records) && ctx.Err() == nil {
+		k.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			got[fmt.Sprintf("%d:%d", r.Partition, r.Offset)] = string(r.Value)
+		})
+	}
+	if !maps.Equal(got, w.records) {
+		w.t.Errorf("records of the stream protocol: got %d, want %d as they were", len(got), len(w.records))
+	}
+	found, err := kadm.NewClient(k).FetchOffsets(ctx, readers)
+	w.ok(err)
+	for partition, want := range w.offsets {
+		if o, ok := found.Lookup(streamed, partition); !ok || o.At != want {
+			w.t.Errorf("consumer group at partition %d: got %v, want %d", partition, o.At, want)
+		}
+	}
+}
