@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -91,6 +92,21 @@ func TestSeed(t *testing.T) {
 			t.Errorf("%s: append behind the end: got %d, %v", c.name, last, err)
 		}
 	}
+	other, err := to.Journal(t.Context(), "another")
+	if err == nil {
+		_, err = other.Append(t.Context(), 0, []byte("not the same"))
+	}
+	from, fromErr := store.Journal(t.Context(), "another")
+	if fromErr == nil {
+		_, fromErr = from.Append(t.Context(), 0, []byte("not those"))
+	}
+	if err := errors.Join(err, fromErr); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Seed(t.Context(), "another", from); !errors.Is(err, engine.ErrCorrupt) {
+		t.Errorf("a journal that has other records: got %v, want %v", err, engine.ErrCorrupt)
+	}
+	made = append(made, "another")
 	names, err := to.Names(t.Context())
 	slices.Sort(names)
 	slices.Sort(made)
