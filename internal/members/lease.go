@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"time"
 
@@ -17,16 +18,18 @@ import (
 // holdLease has a lease, and another one whenever it is lost, until the context ends.
 func (g *Group) holdLease(ctx context.Context) {
 	first := true
+	var without seldom
 	for ctx.Err() == nil {
 		lease, asked, err := g.grant(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				g.opts.Log.Warn("this member has no lease and answers nothing: it does not reach a majority of its group; trying again",
+				g.opts.Log.LogAttrs(ctx, without.level(), "this member has no lease and answers nothing: it does not reach a majority of its group; trying again",
 					slog.String("member", g.opts.Self.Name), slog.String("error", err.Error()))
 			}
 			g.pause(ctx)
 			continue
 		}
+		without = seldom{}
 		lost := make(chan struct{})
 		caught := make(chan error, 1)
 		go func(first bool) {
@@ -155,16 +158,18 @@ func (g *Group) drop() {
 
 // follow keeps book of the live members until the context ends.
 func (g *Group) follow(ctx context.Context) {
+	said := &news{log: g.opts.Log, self: g.opts.Self.Name}
+	var blind seldom
 	for ctx.Err() == nil {
-		if err := g.watch(ctx); err != nil && ctx.Err() == nil {
-			g.opts.Log.Warn("the other members cannot be followed for now", slog.String("error", err.Error()))
+		if err := g.watch(ctx, said); err != nil && ctx.Err() == nil {
+			g.opts.Log.LogAttrs(ctx, blind.level(), "the other members cannot be followed for now", slog.String("error", err.Error()))
 		}
 		g.pause(ctx)
 	}
 }
 
 // watch reads who is live, and then hears of changes.
-func (g *Group) watch(ctx context.Context) error {
+func (g *Group) watch(ctx context.Context, said *news) error {
 	prefix := g.key("live/")
 	asking, cancel := context.WithTimeout(ctx, callTimeout)
 	found, err := g.opts.Etcd.Get(asking, prefix, clientv3.WithPrefix())
@@ -178,6 +183,7 @@ func (g *Group) watch(ctx context.Context) error {
 			live[record.Name] = record
 		}
 	}
+	said.tell(live)
 	g.change(func() { g.live = live })
 	ctx, cancel = context.WithCancel(ctx)
 	defer cancel()
@@ -185,6 +191,7 @@ func (g *Group) watch(ctx context.Context) error {
 		if err := answer.Err(); err != nil {
 			return err
 		}
+		var now map[string]Record
 		g.change(func() {
 			for _, event := range answer.Events {
 				name := strings.TrimPrefix(string(event.Kv.Key), prefix)
@@ -194,7 +201,9 @@ func (g *Group) watch(ctx context.Context) error {
 					g.live[name] = record
 				}
 			}
+			now = maps.Clone(g.live)
 		})
+		said.tell(now)
 	}
 	return context.Cause(ctx)
 }

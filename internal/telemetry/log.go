@@ -25,7 +25,7 @@ func BridgeKlog(log *slog.Logger) {
 // library calls information is detail to Freshet's operator, so it is shown at
 // level debug; warnings and errors stay what they are.
 func Library(log *slog.Logger, name string) *slog.Logger {
-	return slog.New(demoting{log.Handler()}).With(slog.String("library", name))
+	return slog.New(demoting{log.Handler(), &patience{}}).With(slog.String("library", name))
 }
 
 // harmless are warnings and errors of libraries that mean nothing here, and
@@ -53,7 +53,10 @@ var harmless = map[string]bool{
 // machine; it campaigns a moment later.
 const waitsToCampaign = "since there are still pending configuration changes to apply"
 
-type demoting struct{ slog.Handler }
+type demoting struct {
+	slog.Handler
+	patience *patience
+}
 
 func demote(level slog.Level) slog.Level {
 	if level < slog.LevelWarn {
@@ -72,8 +75,12 @@ func (d demoting) Handle(ctx context.Context, record slog.Record) error {
 		return d.Handler.Handle(ctx, record)
 	}
 	record.Level = demote(record.Level)
-	if harmless[record.Message] || strings.HasSuffix(record.Message, waitsToCampaign) || closing(&record) {
+	if harmless[record.Message] || strings.HasSuffix(record.Message, waitsToCampaign) || closing(&record) || ordinary(record.Message) {
 		record.Level = slog.LevelDebug
+	} else if about := passing(&record); about != "" {
+		record.Level = d.patience.level(about, record.Time)
+	}
+	if record.Level == slog.LevelDebug {
 		if !d.Handler.Enabled(ctx, record.Level) {
 			return nil
 		}
@@ -104,11 +111,11 @@ func closing(record *slog.Record) bool {
 }
 
 func (d demoting) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return demoting{d.Handler.WithAttrs(attrs)}
+	return demoting{d.Handler.WithAttrs(attrs), d.patience}
 }
 
 func (d demoting) WithGroup(name string) slog.Handler {
-	return demoting{d.Handler.WithGroup(name)}
+	return demoting{d.Handler.WithGroup(name), d.patience}
 }
 
 // ZapLogger returns a zap logger that writes to log, for etcd, which speaks

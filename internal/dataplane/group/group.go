@@ -136,6 +136,9 @@ func (g *Group) Shards(ctx context.Context, uid string, wanted int) (int, error)
 func (g *Group) OpenShard(ctx context.Context, o dataplane.ShardOptions) (dataplane.GroupShard, error) {
 	opts := g.shard(o.Cluster, o.Number)
 	opts.All, opts.Copies = g.opts.Members, copiesOf(o.Copies)
+	if o.Store.Logger != nil {
+		opts.Logger = o.Store.Logger // which names the cluster as people do
+	}
 	opts.Dir, opts.Store, opts.OnOwner, opts.OnLost = o.Dir, o.Store, o.OnOwner, o.OnLost
 	opened, err := replicated.Open(ctx, opts)
 	if err != nil {

@@ -71,9 +71,10 @@ func (s *Shard) state() (StoreState, error) {
 		return StoreState{}, err
 	}
 	s.mu.Lock()
-	said := s.said
+	wrong := s.err
 	s.mu.Unlock()
-	out := StoreState{Member: s.o.Member, Position: at.position, Epoch: at.epoch, Lost: said.Lost, Problem: said.Problem, Mark: hex.EncodeToString(at.encode())}
+	out := StoreState{Member: s.o.Member, Position: at.position, Epoch: at.epoch, Mark: hex.EncodeToString(at.encode())}
+	out.Lost, out.Problem = problemOf(wrong)
 	if at.position > 0 {
 		out.Log = at.log.String()
 	}

@@ -171,7 +171,7 @@ func TestAcceptLoss(t *testing.T) {
 		wantTexts(t, b.owns(t), texts[:20]...)
 		a := p.run(t, "a")
 		eventually(t, "a, which has more, still lost", lost(a))
-		// Nothing but that copy is given up now.
+		b.owns(t) // nothing but that copy is given up now
 		if l, err = b.Loss(t.Context(), ""); err != nil || l.From != FromLog || !slices.Equal(l.Discard, []string{"a"}) {
 			t.Fatalf("got %+v and error %v, want only the copy of a given up", l, err)
 		}

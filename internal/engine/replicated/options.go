@@ -66,6 +66,7 @@ type Options struct {
 	// shard; 0 means 5 seconds.
 	Settle time.Duration
 
+	// Logger names the cluster; the shard adds its number.
 	Logger *slog.Logger
 }
 
@@ -123,6 +124,6 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Store.Logger = o.Logger
+	o.Store.Logger = o.Logger.With("shard", o.Number)
 	return o
 }

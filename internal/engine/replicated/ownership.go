@@ -73,10 +73,11 @@ func (v *view) serving() engine.Owner {
 
 // watch keeps the view up to date.
 func (s *Shard) watch() {
+	var blind grumble
 	for s.ctx.Err() == nil {
 		err := s.watchOnce()
 		if s.ctx.Err() == nil {
-			s.log.Warn("owner of the shard cannot be watched in etcd; it is tried again", "error", err)
+			s.log.Log(s.ctx, blind.level(), "owner of the shard cannot be watched in etcd; it is tried again", "error", err)
 			s.sleep(s.ctx, 200*time.Millisecond)
 		}
 	}
@@ -189,6 +190,7 @@ type claim struct {
 // campaign waits until the owner's key is free and this member's turn has come, and
 // takes it.
 func (s *Shard) campaign(ctx context.Context) (*claim, error) {
+	var vain grumble
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		v, changed := s.view, s.changed
@@ -212,7 +214,7 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 				return c, ctx.Err()
 			}
 			if err != nil {
-				s.log.Warn("campaign for the shard failed; it is tried again", "error", err)
+				s.log.Log(ctx, vain.level(), "campaign for the shard failed; it is tried again", "error", err)
 			}
 			s.await(ctx, changed, turn)
 			continue

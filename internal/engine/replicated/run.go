@@ -102,21 +102,25 @@ func (s *Shard) tell(err error) {
 	said := s.said
 	s.mu.Unlock()
 	is := said
-	is.Follows, is.Lost = false, errors.Is(err, engine.ErrLogLost)
-	switch {
-	case is.Lost:
-		is.Problem = strings.TrimPrefix(err.Error(), engine.ErrLogLost.Error()+": ")
-	case errors.Is(err, engine.ErrFailed):
-		is.Problem = "its store has failed; the log of the member says why"
-	default:
-		return
-	}
-	if is == said {
+	is.Follows = false
+	if is.Lost, is.Problem = problemOf(err); is.Problem == "" || is == said {
 		return
 	}
 	if err := s.report(s.ctx, is); err != nil && s.ctx.Err() == nil {
 		s.log.Warn("other members could not be told that this copy cannot be used", "error", err)
 	}
+}
+
+// problemOf says what is wrong with a copy that does not pass by itself, "" when
+// nothing is, and whether it and the log do not belong together.
+func problemOf(err error) (lost bool, problem string) {
+	switch {
+	case errors.Is(err, engine.ErrLogLost):
+		return true, strings.TrimPrefix(err.Error(), engine.ErrLogLost.Error()+": ")
+	case errors.Is(err, engine.ErrFailed):
+		return false, "its store has failed; the log of the member says why"
+	}
+	return false, ""
 }
 
 // stayOut waits while this member is to have no copy.
@@ -226,6 +230,7 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 		cancel()
 	}()
 	var err error
+	var deaf grumble
 	for ctx.Err() == nil {
 		err = f.tail(ctx, 0)
 		if ctx.Err() != nil {
@@ -235,7 +240,7 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
 			break
 		}
-		s.log.Info("log of the shard cannot be followed at the moment; it is tried again", "error", err)
+		s.log.Log(ctx, deaf.level(), "log of the shard cannot be followed at the moment; it is tried again", "error", err)
 		err = nil
 		if again := f.resume(); again != nil {
 			err = again

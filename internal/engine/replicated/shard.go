@@ -73,7 +73,7 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 	_, _ = rand.Read(random[:]) // never fails
 	s := &Shard{
 		o: o, role: Starting, keys: o.keys(),
-		log:      o.Logger.With("cluster", o.Cluster, "shard", o.Number),
+		log:      o.Logger.With("shard", o.Number),
 		instance: o.Member + "/" + hex.EncodeToString(random[:]),
 		changed:  make(chan struct{}), giveUp: make(chan struct{}, 1),
 	}

@@ -51,6 +51,7 @@ type logEnd struct {
 // log short and the shard with its preferred member.
 func (s *Shard) upkeep() {
 	u := &upkeeper{s: s, flushedAt: time.Now()}
+	var undone grumble
 	ticker := time.NewTicker(upkeepEvery)
 	defer ticker.Stop()
 	for {
@@ -66,7 +67,7 @@ func (s *Shard) upkeep() {
 			continue
 		}
 		if err := u.look(s.ctx, st, w); err != nil && s.ctx.Err() == nil && !errors.Is(err, engine.ErrClosed) {
-			s.log.Warn("upkeep of the shard failed; it is tried again", "error", err)
+			s.log.Log(s.ctx, undone.level(), "upkeep of the shard failed; it is tried again", "error", err)
 		}
 	}
 }
