@@ -2,14 +2,18 @@ package clustercmd_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"freshet/internal/cli/clustercmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
+	"freshet/internal/identity"
+	"freshet/internal/members/bundle"
 )
 
 // run runs a command of the family and returns what it says.
@@ -113,5 +117,54 @@ func TestRefused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestInitFrom makes a group for the data of a server: it has the server's secrets, the
+// first member begins with the data, and the others wait for it.
+func TestInitFrom(t *testing.T) {
+	t.Parallel()
+	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "group")
+	keys := identity.NewKeyFile()
+	for name, data := range map[string][]byte{"encryption.key": keys, "admin.token": []byte("token"), "tls/ca.crt": []byte("certificate"), "tls/ca.key": []byte("key")} {
+		path := filepath.Join(from, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"init", "--output", dir, "--base-url", "https://freshet.example.com", "--from", from, "a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3"}
+	out, err := run(t, args...)
+	if err != nil || !strings.Contains(out, "freshet migrate") || strings.Contains(out, "token") {
+		t.Fatalf("got %q, %v, want the next step and no secret", out, err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		part, err := bundle.Read(filepath.Join(dir, name+".bundle"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := bundle.Secrets{EncryptionKeys: keys, AdminToken: "token", ClientCA: bundle.Pair{Certificate: "certificate", Key: "key"}}
+		if !reflect.DeepEqual(part.Secrets, want) {
+			t.Errorf("%s: got other secrets than the server's", name)
+		}
+		if first := name == "a"; part.Seed != first || part.Existing == first {
+			t.Errorf("%s: got seed %v and existing %v, want %v and %v", name, part.Seed, part.Existing, first, !first)
+		}
+	}
+	group, err := bundle.ReadGroup(filepath.Join(dir, bundle.GroupFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if later, err := group.Bundle("a", true); err != nil || later.Seed || !later.Existing {
+		t.Errorf("a machine in place of the first: got %+v, %v, want one that gets its data from the others", later.Seed, err)
+	}
+	if err := os.Remove(filepath.Join(from, "encryption.key")); err != nil {
+		t.Fatal(err)
+	}
+	args[2] = dir + "-other"
+	if _, err := run(t, args...); err == nil {
+		t.Error("a server without its keys: got no error")
+	}
+	if _, err := os.Stat(args[2]); !os.IsNotExist(err) {
+		t.Errorf("a group that was refused: got %v, want nothing written", err)
 	}
 }

@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -50,10 +51,12 @@ func TestSeed(t *testing.T) {
 	group := natstest.New(t, 1, natstest.Unsafe)
 	to := openJournals(t, group.Connect(0), 1, "seeded")
 	t.Cleanup(to.Close)
+	var made []string
 	for _, c := range []struct {
 		name               string
 		records, snapshots uint64
-	}{{"empty", 0, 0}, {"records", 5, 0}, {"snapshot", 5, 5}, {"both", 2500, 1200}} {
+	}{{"empty", 0, 0}, {"records", 5, 0}, {"snapshot", 5, 5}, {"both", 2500, 1200}, {"a name.with=signs", 1, 0}} {
+		made = append(made, c.name)
 		from, err := store.Journal(t.Context(), c.name)
 		if err != nil {
 			t.Fatal(err)
@@ -88,5 +91,26 @@ func TestSeed(t *testing.T) {
 		if last, err := seeded.Append(t.Context(), c.records, []byte("later")); err != nil || last != c.records+1 {
 			t.Errorf("%s: append behind the end: got %d, %v", c.name, last, err)
 		}
+	}
+	other, err := to.Journal(t.Context(), "another")
+	if err == nil {
+		_, err = other.Append(t.Context(), 0, []byte("not the same"))
+	}
+	from, fromErr := store.Journal(t.Context(), "another")
+	if fromErr == nil {
+		_, fromErr = from.Append(t.Context(), 0, []byte("not those"))
+	}
+	if err := errors.Join(err, fromErr); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Seed(t.Context(), "another", from); !errors.Is(err, engine.ErrCorrupt) {
+		t.Errorf("a journal that has other records: got %v, want %v", err, engine.ErrCorrupt)
+	}
+	made = append(made, "another")
+	names, err := to.Names(t.Context())
+	slices.Sort(names)
+	slices.Sort(made)
+	if err != nil || !slices.Equal(names, made) {
+		t.Errorf("names: got %q, %v, want %q", names, err, made)
 	}
 }

@@ -155,3 +155,28 @@ func seedStore(t *testing.T, dir string, at []byte) (texts []string) {
 	}
 	return texts
 }
+
+// TestCatchUp copies the shard on a standby right after the owner was answered: the
+// copy has it all.
+func TestCatchUp(t *testing.T) {
+	t.Parallel()
+	tm := newGroup(t, 1, natstest.Unsafe).team()
+	a := tm.start(t, "a", 0, nil)
+	e := a.owns(t)
+	b := tm.start(t, "b", 0, nil)
+	texts := fill(t, e, 200)
+	dir := t.TempDir() + "/copy"
+	if err := errors.Join(b.CatchUp(t.Context()), b.Checkpoint(t.Context(), dir)); err != nil {
+		t.Fatal(err)
+	}
+	alone, err := pebble.Open(dir, pebble.Options{Splitter: enginetest.Lines{}, MustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTexts(t, alone, texts...)
+	if err := alone.Close(); err != nil {
+		t.Error(err)
+	}
+	b.stop(t)
+	a.stop(t)
+}
