@@ -99,33 +99,14 @@ func (c *call) listGroups() error {
 			return err
 		}
 	}
-	list := struct {
-		Kind string      `json:"kind"`
-		Data []groupBody `json:"data"`
-	}{"StreamGroupList", []groupBody{}}
-	for _, c.Tenant = range tenants {
-		c.Group = ""
-		all, err := c.see("subscriptions")
-		if err != nil {
-			return err
-		}
-		for _, g := range coordinator.List(c.Tenant) {
-			c.Group = g.Key.Group
-			if all.all || c.mayGroup(coordinator, g.Key, false, seeingGroups...) == nil {
-				list.Data = append(list.Data, groupBody{
-					Kind: "StreamGroup", Tenant: g.Key.Tenant, GroupID: g.Key.Group, State: g.State, GroupType: g.Type, ProtocolType: g.ProtocolType,
-				})
-			}
-		}
-	}
-	elsewhere, err := c.groupsElsewhere()
+	data, err := c.allGroups(coordinator, tenants)
 	if err != nil {
 		return err
 	}
-	if len(elsewhere) > 0 {
-		list.Data = sortGroups(append(list.Data, elsewhere...))
-	}
-	return c.JSON(http.StatusOK, list)
+	return c.JSON(http.StatusOK, struct {
+		Kind string      `json:"kind"`
+		Data []groupBody `json:"data"`
+	}{"StreamGroupList", data})
 }
 
 // mayGroup asks for a permission on a group, any one of those wanted. Who has it in

@@ -8,57 +8,129 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"freshet/internal/brokerhttp"
 	"freshet/internal/errs"
+	"freshet/internal/groups"
 )
 
 // A member of a group lists the consumer groups that it coordinates. For all of them
 // the other coordinators are asked the same, by the caller's own request: what they
-// show is what the caller may see there.
+// show is what the caller may see there. Each says which journals of groups it has
+// listed, so that a list is whole or refused, also while groups move.
 
-// maxGroupList bounds the list of one member.
-const maxGroupList = 64 << 20
+// headerJournals says which journals an answer to another member has.
+const headerJournals = "Freshet-Journals"
+
+const (
+	maxGroupList = 64 << 20 // bytes of one member's list
+	wholeWithin  = 5 * time.Second
+	wholeAgain   = 100 * time.Millisecond
+)
 
 var errListTooLong = errors.New("list of consumer groups is too long")
 
-// groupsElsewhere lists the consumer groups that other members coordinate. A list that
-// would lack some is refused.
-func (c *call) groupsElsewhere() ([]groupBody, error) {
-	if c.Cluster.Coordinators == nil {
-		return nil, nil
-	}
-	senders, err := c.Cluster.Coordinators(c.R)
-	if err != nil {
-		return nil, err
-	}
-	var all []groupBody
-	for _, send := range senders {
-		list, err := c.groupsAt(send)
-		if err != nil {
-			return nil, errs.Newf(errs.Unavailable, "the list of consumer groups would not be complete, because a member that coordinates some does not answer; try again: %w", err)
+// allGroups lists the consumer groups of tenants that the caller may see, on all
+// members.
+func (c *call) allGroups(coordinator *groups.Coordinator, tenants []string) ([]groupBody, error) {
+	late := time.Now().Add(wholeWithin)
+	for {
+		list, journals, err := c.groupsHere(coordinator, tenants)
+		if err != nil || c.Cluster.Coordinators == nil {
+			return list, err
 		}
-		all = append(all, list...)
+		senders, sentOn, err := c.Cluster.Coordinators(c.R)
+		if err != nil {
+			return nil, err
+		}
+		if sentOn {
+			c.W.Header().Set(headerJournals, joinNumbers(journals))
+			return list, nil
+		}
+		var missing error
+		for _, send := range senders {
+			more, theirs, err := c.groupsAt(send)
+			missing = errors.Join(missing, err)
+			list, journals = append(list, more...), append(journals, theirs...)
+		}
+		slices.Sort(journals)
+		if len(slices.Compact(journals)) == groups.JournalCount {
+			return sortGroups(list), nil
+		}
+		if missing == nil {
+			missing = groups.ErrNotCoordinator // a member that has just begun to coordinate some
+		}
+		if time.Now().After(late) {
+			return nil, errs.Newf(errs.Unavailable, "the list of consumer groups would not be whole, because members that coordinate some do not answer or have just begun to; try again: %w", missing)
+		}
+		select {
+		case <-time.After(wholeAgain):
+		case <-c.R.Context().Done():
+			return nil, c.R.Context().Err()
+		}
 	}
-	return all, nil
 }
 
-// groupsAt asks one member.
-func (c *call) groupsAt(send brokerhttp.Sender) ([]groupBody, error) {
+// groupsHere lists the groups that this member coordinates, and the journals that it
+// had all the time.
+func (c *call) groupsHere(coordinator *groups.Coordinator, tenants []string) (list []groupBody, journals []int, err error) {
+	before := coordinator.Journals()
+	list = []groupBody{}
+	for _, c.Tenant = range tenants {
+		c.Group = ""
+		all, err := c.see("subscriptions")
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, g := range coordinator.List(c.Tenant) {
+			c.Group = g.Key.Group
+			if all.all || c.mayGroup(coordinator, g.Key, false, seeingGroups...) == nil {
+				list = append(list, groupBody{
+					Kind: "StreamGroup", Tenant: g.Key.Tenant, GroupID: g.Key.Group, State: g.State, GroupType: g.Type, ProtocolType: g.ProtocolType,
+				})
+			}
+		}
+	}
+	after := coordinator.Journals()
+	return list, slices.DeleteFunc(before, func(i int) bool { return !slices.Contains(after, i) }), nil
+}
+
+// groupsAt asks another member.
+func (c *call) groupsAt(send brokerhttp.Sender) (list []groupBody, journals []int, err error) {
 	var answer kept
 	if err := send(&answer, c.R); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if answer.status != http.StatusOK || answer.full {
-		return nil, fmt.Errorf("it answers %d", answer.status)
+		return nil, nil, fmt.Errorf("member answers %d", answer.status)
 	}
-	var list struct {
+	var body struct {
 		Data []groupBody `json:"data"`
 	}
-	if err := json.Unmarshal(answer.body.Bytes(), &list); err != nil {
-		return nil, fmt.Errorf("its answer cannot be read: %w", err)
+	if err := json.Unmarshal(answer.body.Bytes(), &body); err != nil {
+		return nil, nil, fmt.Errorf("answer of a member cannot be read: %w", err)
 	}
-	return list.Data, nil
+	return body.Data, splitNumbers(answer.Header().Get(headerJournals)), nil
+}
+
+func joinNumbers(numbers []int) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ",")
+}
+
+func splitNumbers(text string) (numbers []int) {
+	for part := range strings.SplitSeq(text, ",") {
+		if n, err := strconv.Atoi(part); err == nil && n >= 0 && n < groups.JournalCount {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
 }
 
 // kept is an answer that is not for the caller.

@@ -39,9 +39,9 @@ type Cluster struct {
 	// Coordinator does the same for the member that coordinates a consumer group.
 	Coordinator func(r *http.Request, group groups.Key) Sender
 	// Coordinators returns what sends a request to each other member that coordinates
-	// consumer groups, none for one that was sent on already. It fails while nobody
+	// consumer groups, or that it was sent on already. It fails while nobody
 	// coordinates some of them, and is nil where there is no group.
-	Coordinators func(r *http.Request) ([]Sender, error)
+	Coordinators func(r *http.Request) (others []Sender, sentOn bool, err error)
 }
 
 // Sender sends a request to another member, and its answer to the client. It returns

@@ -36,6 +36,17 @@ func (c *Coordinator) held() []*shard {
 	return held
 }
 
+// Journals lists the journals of which this member coordinates the groups.
+func (c *Coordinator) Journals() []int {
+	held := make([]int, 0, shards)
+	for i := range c.shards {
+		if c.shards[i].Load() != nil {
+			held = append(held, i)
+		}
+	}
+	return held
+}
+
 // Coordinates says whether a group is coordinated here, else ErrNotCoordinator.
 func (c *Coordinator) Coordinates(key Key) error {
 	if c.shard(key) == c.absent {

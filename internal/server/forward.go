@@ -76,25 +76,24 @@ func (s *server) coordinatorOf(c *dataplane.Cluster) func(*http.Request, groups.
 
 // coordinatorsOf returns what sends a request to each other member that coordinates
 // consumer groups.
-func (s *server) coordinatorsOf(c *dataplane.Cluster) func(*http.Request) ([]brokerhttp.Sender, error) {
+func (s *server) coordinatorsOf(c *dataplane.Cluster) func(*http.Request) (others []brokerhttp.Sender, sentOn bool, err error) {
 	if s.group == nil {
 		return nil
 	}
-	return func(r *http.Request) ([]brokerhttp.Sender, error) {
+	return func(r *http.Request) (others []brokerhttp.Sender, sentOn bool, err error) {
 		if r.Context().Value(forwardedKey{}) != nil {
-			return nil, nil
+			return nil, true, nil
 		}
 		owners, err := c.Coordinators(r.Context())
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		var senders []brokerhttp.Sender
 		for _, owner := range owners {
 			if send := s.sender(owner); send != nil {
-				senders = append(senders, send)
+				others = append(others, send)
 			}
 		}
-		return senders, nil
+		return others, false, nil
 	}
 }
 

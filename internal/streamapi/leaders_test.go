@@ -147,8 +147,12 @@ func TestLeaders(t *testing.T) {
 		epoch  int32
 		want   int16
 	}{
-		{here, -1, 0}, {here, 7, 0}, {here, 6, kerr.FencedLeaderEpoch.Code}, {here, 8, kerr.UnknownLeaderEpoch.Code},
-		{there, -1, kerr.NotLeaderForPartition.Code}, {there, 7, kerr.NotLeaderForPartition.Code},
+		{here, -1, 0},
+		{here, 7, 0},
+		{here, 6, kerr.FencedLeaderEpoch.Code},
+		{here, 8, kerr.UnknownLeaderEpoch.Code},
+		{there, -1, kerr.NotLeaderForPartition.Code},
+		{there, 7, kerr.NotLeaderForPartition.Code},
 	} {
 		fetched := askMember[*kmsg.FetchResponse](w, c.client, fetch(c.epoch))
 		part := fetched.Topics[0].Partitions[0]

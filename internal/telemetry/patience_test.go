@@ -21,7 +21,7 @@ func TestComplaintsThatPass(t *testing.T) {
 		log := telemetry.Library(slog.New(slog.NewTextHandler(&out, nil)), "nats")
 		for i := range 20 {
 			log.Error(fmt.Sprintf("Error trying to connect to route (attempt %d): dial tcp 10.0.0.2:7422: connect: connection refused", i))
-			log.Warn("lost TCP streaming connection with remote peer", slog.String("remote-peer-id", "b"))
+			log.Warn("lost TCP streaming connection with remote peer", slog.String("remote-peer-id", "b")) //nolint:sloglint // as etcd names it
 			log.Warn("Maximum payloads over 8.00 MB are generally discouraged and could lead to poor performance")
 			log.Warn("Filestore [S-R3F-x] Stream state outdated, last block has additional entries, will rebuild")
 			time.Sleep(time.Second) // of the bubble's clock

@@ -310,6 +310,7 @@ func TestReadOnlyData(t *testing.T) {
 	b.until(button + `('New topic')?.title.includes('messaging.topics.create')`)
 	b.visit("acme/topics/orders/public/default/orders?from=earliest")
 	b.says("You may not see the messages of this topic")
+	b.says("can give you a role that has it") // and not to sign in again
 	b.says("messaging.topics.consume")
 	b.shoot("topic-denied-1440-light")
 	b.visit("acme/topics/orders/public/default/orders?tab=produce")

@@ -11,7 +11,8 @@ const narrow = matchMedia('(max-width: 860px)')
  * <data-table .data=${{ rows, columns, href, label, noun, tools, quiet }}>
  * columns: {title, text(row) for filter and order, cell(row) to show (text without it), width
  * as a track of a grid, num: true; on narrow screens the first column and the second
- * stand in one line, the others beneath; wide: true leaves one out there, said: true puts its title before it}.
+ * stand in one line, the others beneath; wide: true leaves one out there, said: true puts its title before it,
+ * has(row) false leaves it out}.
  * href(row) is where a row leads; key "q" of the URL filters, "sort" orders.
  */
 class DataTable extends HTMLElement {
@@ -85,7 +86,7 @@ class DataTable extends HTMLElement {
     const href = this.now.href?.(r)
     return html`<div role="row" aria-rowindex=${n + 2} class="row ${href ? 'to' : ''} ${this.now.rowClass?.(r) ?? ''}" .style=${grid} @click=${e => { if (href && !e.target.closest('a,button,input,select') && !String(getSelection())) e.currentTarget.querySelector('a')?.click() }}>
       ${(narrow.matches ? cols.slice(0, 2) : cols).map((c, i) => html`<div role="cell" class=${c.num && !narrow.matches ? 'num' : ''}>${i === 0 && href ? html`<a href=${href}>${show(c, r)}</a>` : html`${i === 1 && narrow.matches && c.said ? html`<span class="muted small">${c.title.toLowerCase()} </span>` : nothing}${show(c, r)}`}</div>`)}
-      ${narrow.matches && cols.length > 2 ? html`<div role="cell" class="second">${cols.slice(2).map(c => html`<span>${c.said ? c.title.toLowerCase() + ' ' : ''}${show(c, r)}</span>`)}</div>` : nothing}</div>`
+      ${narrow.matches && cols.length > 2 ? html`<div role="cell" class="second">${cols.slice(2).filter(c => c.has?.(r) ?? true).map(c => html`<span>${c.said ? c.title.toLowerCase() + ' ' : ''}${show(c, r)}</span>`)}</div>` : nothing}</div>`
   }
 
   order(i) {

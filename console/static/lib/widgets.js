@@ -114,7 +114,7 @@ export const empty = ({ title, text, action, command, href, more = 'Read more', 
 export const denied = (what, error, permission = '') => html`
   <div class="empty denied"><div class="empty-icon">${icon('lock', 28)}</div><h2>You may not see ${what}</h2>
     <p>${error?.message ?? 'The role does not allow it.'}</p>
-    ${error?.status === 401 ? html`<p class="muted">${error.advice}</p>` : html`<p class="muted">${permission ? html`The missing permission is <code>${permission}</code>. ` : nothing}An administrator of the organization can give you a role that has it.</p>`}
+    ${error?.status === 401 && !/lacks permission/.test(error.message) ? html`<p class="muted">${error.advice}</p>` : html`<p class="muted">${permission ? html`The missing permission is <code>${permission}</code>. ` : nothing}An administrator of the organization can give you a role that has it.</p>`}
     ${error?.requestId ? html`<p class="muted small">Request ${copyText(error.requestId)}</p>` : nothing}</div>`
 
 /** An error with the server's reason, the request id and what to try. */

@@ -69,7 +69,7 @@ const shards = list => table({
   rows: list, noun: 'shards', label: 'Shards', quiet: true,
   columns: [
     { title: 'Cluster', text: s => `${s.organization}/${s.cluster}`, width: 'minmax(0,1.2fr)' },
-    { title: 'Shard', text: s => s.number, num: true, width: '80px' },
+    { title: 'Shard', text: s => s.number, num: true, width: '80px', said: true },
     { title: 'Owner', text: s => s.owner ?? '', cell: s => s.problem ? badge('bad', s.owner || 'none', s.problem) : s.owner ? badge('ok', s.owner, `Owner number ${s.epoch}`) : badge('warn', 'none', 'Calls for its topics wait until a member has it'), width: '110px' },
     { title: 'Copies', text: s => s.copies.map(c => c.member).join(), cell: s => s.copies.map((c, i) => html`${i ? ' · ' : nothing}${copyState(c)}`), width: 'minmax(0,1.6fr)', said: true },
     { title: 'Log', text: s => s.log, cell: s => html`<span title="Number of its last entry">${count(s.log)}</span>`, num: true, width: '90px', wide: true },
@@ -83,8 +83,8 @@ const members = (g, error) => html`<div class="stack">${failure(error)}
     columns: [
       { title: 'Name', text: m => m.name, cell: m => html`${m.name}${m.name === g.self ? html` <span class="muted small">this one</span>` : nothing}`, width: 'minmax(0,.6fr)' },
       { title: 'State', text: m => m.live, cell: memberState, width: '110px' },
-      { title: 'Does', text: m => duties(g, m.name).join(), cell: m => duties(g, m.name).join(', ') || html`<span class="muted">${m.ready ? 'serves' : '–'}</span>`, width: 'minmax(0,1.6fr)' },
-      { title: 'Started', text: m => m.started ?? '', cell: m => m.started ? ago(m.started) : '–', width: '110px', said: true },
+      { title: 'Does', text: m => duties(g, m.name).join(), cell: m => duties(g, m.name).join(', ') || html`<span class="muted">${m.ready ? 'serves' : 'nothing'}</span>`, width: 'minmax(0,1.6fr)' },
+      { title: 'Started', text: m => m.started ?? '', cell: m => m.started ? ago(m.started) : '–', width: '110px', said: true, has: m => m.started },
       { title: 'Clock', text: m => m.clockAheadSeconds, cell: m => m.name === g.self || !m.live ? '–' : html`<span title="How far its clock is ahead of that of ${g.self}">${m.clockAheadSeconds > 0 ? '+' : ''}${m.clockAheadSeconds.toFixed(3)} s</span>`, num: true, width: '90px', wide: true },
       { title: 'Certificate ends', text: m => m.certificateEnds ?? '', cell: m => m.certificateEnds ? ago(m.certificateEnds) : '–', width: '130px', wide: true },
       { title: 'Clients reach it at', text: m => m.https ?? m.http ?? '', cell: m => m.https || m.http ? copyField(m.https || m.http) : '–', width: 'minmax(0,1.4fr)', wide: true },

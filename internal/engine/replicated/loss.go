@@ -260,6 +260,6 @@ func (s *Shard) Accept(ctx context.Context, from, mark string) (*Loss, error) {
 	if !answer.Succeeded {
 		return nil, errMoved
 	}
-	s.log.Warn("an operator has accepted a loss: the shard goes on", "from", l.From, "given up", v.Discard, "log messages given up", l.LogMessages)
+	s.log.Warn("an operator has accepted a loss: the shard goes on", "from", l.From, "copies_given_up", l.Discard, "log_messages_given_up", l.LogMessages)
 	return l, nil
 }

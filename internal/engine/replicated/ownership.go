@@ -78,7 +78,7 @@ func (s *Shard) watch() {
 		err := s.watchOnce()
 		if s.ctx.Err() == nil {
 			s.log.Log(s.ctx, blind.level(), "owner of the shard cannot be watched in etcd; it is tried again", "error", err)
-			s.sleep(s.ctx, 200*time.Millisecond)
+			s.sleep(s.ctx)
 		}
 	}
 }
@@ -235,7 +235,8 @@ func (s *Shard) await(ctx context.Context, changed <-chan struct{}, d time.Durat
 	}
 }
 
-func (s *Shard) sleep(ctx context.Context, d time.Duration) { s.await(ctx, nil, d) }
+// sleep waits before something is tried again.
+func (s *Shard) sleep(ctx context.Context) { s.await(ctx, nil, retryPause) }
 
 // take takes the owner's key if it is free, and the members that have copies are those
 // that this member knows of; nil when not.

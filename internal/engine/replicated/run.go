@@ -49,7 +49,7 @@ func (s *Shard) run() {
 		}
 		if !errors.Is(err, engine.ErrLogLost) {
 			s.complain(slog.LevelWarn, "copy of the shard does not follow its log; it is tried again", err)
-			s.sleep(s.ctx, retryPause)
+			s.sleep(s.ctx)
 			continue
 		}
 		s.complain(slog.LevelError, "copy of the shard cannot follow its log; restore a backup, or see what would be lost with: freshet cluster accept-loss", err)
@@ -212,7 +212,7 @@ func (s *Shard) fit(ctx context.Context, f *follower) error {
 		case !errors.Is(err, engine.ErrLogLost):
 			return err
 		}
-		s.sleep(ctx, retryPause)
+		s.sleep(ctx)
 	}
 }
 
@@ -246,7 +246,7 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 			err = again
 			break
 		}
-		s.sleep(ctx, retryPause)
+		s.sleep(ctx)
 	}
 	cancel()
 	c := <-won

@@ -274,7 +274,7 @@ func (s *Shard) CatchUp(ctx context.Context) error {
 			}
 			err = fmt.Errorf("this member's copy has its log up to message %d of %d", at, end)
 		}
-		s.sleep(ctx, turn/10)
+		s.await(ctx, nil, turn/10)
 		if ctx.Err() != nil {
 			return fmt.Errorf("shard %d of cluster %s: %w; try again, or on another member", s.o.Number, s.o.Cluster, err)
 		}

@@ -17,7 +17,11 @@ func TestAllConsumerGroups(t *testing.T) {
 	run(t, a, "topic", "create", "orders")
 	const admin = "/rest-stream/admin/v1/groups"
 	for i := range 12 {
-		must(t, g.Members[i%3], http.MethodPut, fmt.Sprintf("%s/g%02d/offsets", admin, i), `{"offsets": [{"topic_name": "orders", "position": "earliest"}]}`)
+		await(t, "a group", time.Minute, func() bool { // owners may still change after the start
+			m := g.Members[i%3]
+			status, _ := call(t.Context(), m, m.Token(), http.MethodPut, fmt.Sprintf("%s/g%02d/offsets", admin, i), `{"offsets": [{"topic_name": "orders", "position": "earliest"}]}`)
+			return status == http.StatusNoContent
+		})
 	}
 	list := func(status int, answer []byte) (n int, complete bool) {
 		var body struct {
@@ -39,9 +43,13 @@ func TestAllConsumerGroups(t *testing.T) {
 		return len(body.Data), true
 	}
 	for _, m := range g.Members {
-		if n, _ := list(call(t.Context(), m, m.Token(), http.MethodGet, admin, "")); n != 12 {
-			t.Errorf("got %d groups at member %s, want 12", n, m.Name)
-		}
+		await(t, "a list", time.Minute, func() bool {
+			n, complete := list(call(t.Context(), m, m.Token(), http.MethodGet, admin, ""))
+			if complete && n != 12 {
+				t.Errorf("got %d groups at member %s, want 12", n, m.Name)
+			}
+			return complete
+		})
 	}
 	c.Kill()
 	refused := 0
