@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"freshet/test/tally"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/test/tally"
 )
 
 // TestFaultStreamsStopped: a server that has stopped its streams, as it does on a full
