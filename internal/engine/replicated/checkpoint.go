@@ -76,7 +76,7 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		if s == nil {
 			return
 		}
-		list, err := s.offer(r.Context())
+		list, err := s.offer(r.Context(), r.URL.RawQuery == queryFresh)
 		if errors.Is(err, errNotFollowing) {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -113,20 +113,30 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 // errNotFollowing says that this member's copy is no good for others.
 var errNotFollowing = errors.New("copy of this member does not follow the log itself")
 
-// offer returns a checkpoint that is fresh enough, or makes one.
-func (s *Shard) offer(ctx context.Context) (listing, error) {
+// queryFresh asks for a checkpoint that has everything that was in the log before the
+// call.
+const queryFresh = "fresh"
+
+// offer returns a checkpoint that is recent enough, or makes one. A fresh one has
+// everything that was in the log before the call.
+func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	s.mu.Lock()
 	follows := s.stream != nil
 	s.mu.Unlock()
 	if !follows { // two that have nothing would give it to each other
 		return listing{}, errNotFollowing
 	}
+	if fresh {
+		if err := s.CatchUp(ctx); err != nil {
+			return listing{}, err
+		}
+	}
 	c := &s.checkpoints
 	c.making.Lock()
 	defer c.making.Unlock()
 	c.mu.Lock()
 	for _, v := range c.all {
-		if time.Since(v.made) < freshFor {
+		if !fresh && time.Since(v.made) < freshFor {
 			v.used = time.Now()
 			c.mu.Unlock()
 			return v.listing, nil

@@ -35,14 +35,15 @@ func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
 	if err := s.report(ctx, copyValue{}); err != nil {
 		return err
 	}
-	if err := s.fetchAny(ctx, s.fetchDir()); err != nil {
+	if err := s.fetchAny(ctx, s.fetchDir(), false); err != nil {
 		return fmt.Errorf("%w; fetching one failed: %w", errBehind, err)
 	}
 	return s.adopt(f)
 }
 
-// fetchAny copies a checkpoint of another member's store to a directory.
-func (s *Shard) fetchAny(ctx context.Context, dir string) error {
+// fetchAny copies a checkpoint of another member's store to a directory; a fresh one has
+// everything that was in the log before the call.
+func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) error {
 	if s.o.Peer == nil {
 		return errors.New("other members cannot be reached")
 	}
@@ -58,7 +59,7 @@ func (s *Shard) fetchAny(ctx context.Context, dir string) error {
 			if (name == owner) != last {
 				continue
 			}
-			err := s.fetchFrom(ctx, name, dir)
+			err := s.fetchFrom(ctx, name, dir, fresh)
 			if err == nil {
 				return nil
 			}
@@ -73,14 +74,14 @@ func (s *Shard) fetchAny(ctx context.Context, dir string) error {
 
 func (s *Shard) fetchDir() string { return s.o.Dir + ".fetch" }
 
-func (s *Shard) fetchFrom(ctx context.Context, member, dir string) error {
+func (s *Shard) fetchFrom(ctx context.Context, member, dir string, fresh bool) error {
 	via, base, err := s.o.Peer(member)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
 	base = strings.TrimSuffix(base, "/") + "/" + url.PathEscape(s.o.Cluster) + "/" + strconv.Itoa(s.o.Number) + "/checkpoint"
-	fetched, err := Fetch(ctx, via, base, dir, s.o.FetchBytes)
+	fetched, err := fetch(ctx, via, base, fresh, dir, s.o.FetchBytes)
 	if err != nil {
 		return err
 	}
@@ -112,12 +113,12 @@ func (s *Shard) adopt(f *follower) error {
 	return nil
 }
 
-// Fetch copies the checkpoint that a member's handler offers under base to dir, at
+// fetch copies the checkpoint that a member's handler offers under base to dir, at
 // so many bytes a second. What is there already of an earlier attempt is used. It
 // returns how much it fetched.
-func Fetch(ctx context.Context, via http.RoundTripper, base, dir string, perSecond int64) (int64, error) {
+func fetch(ctx context.Context, via http.RoundTripper, base string, fresh bool, dir string, perSecond int64) (int64, error) {
 	f := &fetcher{client: &http.Client{Transport: via}, base: base, dir: dir, perSecond: perSecond, begin: time.Now()}
-	list, err := f.list(ctx)
+	list, err := f.list(ctx, fresh)
 	if err != nil {
 		return 0, err
 	}
@@ -172,8 +173,12 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return fmt.Sprintf("member answered %d: %s", e.status, e.text) }
 
-func (f *fetcher) list(ctx context.Context) (listing, error) {
-	resp, err := f.get(ctx, f.base, 0)
+func (f *fetcher) list(ctx context.Context, fresh bool) (listing, error) {
+	at := f.base
+	if fresh {
+		at += "?" + queryFresh
+	}
+	resp, err := f.get(ctx, at, 0)
 	if err != nil {
 		return listing{}, err
 	}

@@ -282,10 +282,11 @@ func (s *Shard) CatchUp(ctx context.Context) error {
 }
 
 // Checkpoint writes a copy of the store to a directory that does not exist yet. A
-// member that has none fetches it from another.
+// member that has none fetches it from another, with everything that was in the log
+// before the call.
 func (s *Shard) Checkpoint(ctx context.Context, dir string) error {
 	if held, _ := s.holds(); !held {
-		return s.fetchAny(ctx, dir)
+		return s.fetchAny(ctx, dir, true)
 	}
 	return s.checkpoint(ctx, dir)
 }
