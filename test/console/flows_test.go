@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -17,7 +19,16 @@ import (
 // credentials of an account of acme, from its status.
 func credentials(t *testing.T, account string) (id, secret string) {
 	t.Helper()
-	status, text, err := call(t.Context(), server.Token, http.MethodPost, group+"acme/serviceaccounts/"+account+"/rotate", object{"spec": object{"overlapSeconds": 86400}})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	rotate := func() (int, []byte, error) {
+		return call(ctx, server.Token, http.MethodPost, group+"acme/serviceaccounts/"+account+"/rotate", object{"spec": object{"overlapSeconds": 86400}})
+	}
+	status, text, err := rotate()
+	for err == nil && status == http.StatusConflict { // it was just made, and has none yet
+		<-time.After(50 * time.Millisecond)
+		status, text, err = rotate()
+	}
 	if err != nil || status >= 300 {
 		t.Fatalf("%d %s %v", status, text, err)
 	}
