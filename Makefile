@@ -109,7 +109,7 @@ race: ## Run the suites of everything but the resource API under the race detect
 .PHONY: race-engine
 race-engine: ## Run the embedded engine's suites, and calls between members, under the race detector
 	@hack/need.sh gcc gcc libc6-dev
-	CGO_ENABLED=1 go test -race -timeout 30m ./internal/engine ./internal/engine/pebble/... ./internal/engine/remote ./internal/engine/sharded
+	CGO_ENABLED=1 GOMEMLIMIT=3GiB go test -race -timeout 30m ./internal/engine ./internal/engine/pebble/... ./internal/engine/remote ./internal/engine/sharded
 
 .PHONY: race-group
 race-group: ## Run what members share under the race detector: logs, journals, shards, leases (some minutes)
