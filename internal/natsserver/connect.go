@@ -2,6 +2,7 @@ package natsserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -61,6 +62,9 @@ func (s *Server) Ready(ctx context.Context) error {
 		_, err := js.AccountInfo(try)
 		cancel()
 		if err == nil {
+			err = s.majority()
+		}
+		if err == nil {
 			if majority.IsZero() {
 				majority = time.Now()
 			}
@@ -75,9 +79,22 @@ func (s *Server) Ready(ctx context.Context) error {
 		select {
 		case <-time.After(readyInterval):
 		case <-ctx.Done():
+			if errors.Is(err, ErrNotReady) {
+				return err
+			}
 			return fmt.Errorf("%w: %w", ErrNotReady, err)
 		}
 	}
+}
+
+// majority returns nil while this server and those it has routes to are more than half
+// of all. A leader that is left alone goes on answering for up to twenty seconds, so
+// being answered says less.
+func (s *Server) majority() error {
+	if all := len(s.opts.Routes) + 1; all > 1 && 2*(s.peers()+1) <= all {
+		return ErrNotReady
+	}
+	return nil
 }
 
 // current returns nil when this server's streams have caught up.
@@ -97,5 +114,5 @@ func (s *Server) Health() error {
 	case !s.nats.Load().JetStreamIsCurrent():
 		return ErrNotReady
 	}
-	return nil
+	return s.majority()
 }

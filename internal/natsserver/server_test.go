@@ -58,10 +58,14 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 		c.Ready()
 		var msg *jetstream.RawStreamMsg
 		for {
-			s, err := js.Stream(ctx, "S")
+			// An answer can be lost while leaders are elected, and whoever asks waits
+			// for it as long as he is ready to.
+			try, cancel := context.WithTimeout(ctx, 2*time.Second)
+			s, err := js.Stream(try, "S")
 			if err == nil {
-				msg, err = s.GetMsg(ctx, 1)
+				msg, err = s.GetMsg(try, 1)
 			}
+			cancel()
 			if err == nil {
 				break
 			}
