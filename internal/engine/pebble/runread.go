@@ -38,9 +38,33 @@ func seekRun(iter *cdb.Iterator, p *partition, entry uint64) (key, value []byte,
 // holdsKey says whether two keys of messages are of the same era and partition.
 func holdsKey(a, b []byte) bool { return bytes.Equal(a[:messageKeyLen-8], b[:messageKeyLen-8]) }
 
+// near returns the place of the run that was looked for last, if it has the entry.
+func (p *partition) near(entry uint64) *runPlace {
+	at := p.lastRun.Load()
+	if at == nil || entry > at.last || at.last-entry >= at.head.count || entry < p.first.Load() {
+		return nil
+	}
+	return at
+}
+
+// splitNear returns the run with the entry if it is the one that was looked for last and
+// its messages are still there. Who takes a run message by message needs no iterator then,
+// and no checksum of the whole run for each.
+func (p *partition) splitNear(entry uint64) *splitRun {
+	at := p.near(entry)
+	if at == nil {
+		return nil
+	}
+	run, _ := p.topic.e.splits.Get(p.splitKey(at.last))
+	return run
+}
+
 // readRun is read for a partition with runs.
 func (r *reader) readRun(p *partition, entry uint64) (engine.Record, int64, error) {
 	if r.part != p || !r.run.holds(entry) {
+		r.part, r.run = p, p.splitNear(entry)
+	}
+	if r.run == nil {
 		if r.iter == nil {
 			if err := r.iterate(); err != nil {
 				return engine.Record{}, 0, err
@@ -66,7 +90,8 @@ func (r *reader) readRun(p *partition, entry uint64) (engine.Record, int64, erro
 		if err != nil {
 			return engine.Record{}, 0, err
 		}
-		r.part, r.run = p, run
+		r.run = run
+		p.lastRun.Store(&runPlace{last, head})
 	}
 	rec, size, ok := r.run.record(entry)
 	if !ok {
@@ -78,7 +103,7 @@ func (r *reader) readRun(p *partition, entry uint64) (engine.Record, int64, erro
 // runHead is head for a partition with runs: the entry's share of what its run
 // has.
 func (p *partition) runHead(entry uint64) (recordHead, error) {
-	if at := p.lastRun.Load(); at != nil && entry <= at.last && at.last-entry < at.head.count && entry >= p.first.Load() {
+	if at := p.near(entry); at != nil {
 		return at.head.at(entry - (at.last + 1 - at.head.count)), nil
 	}
 	r := reader{e: p.topic.e}

@@ -31,11 +31,15 @@ var (
 	errNoSplitter = errors.New("store has runs of the stream protocol, and was opened without a way to split them")
 )
 
+func (p *partition) splitKey(last uint64) splitKey {
+	return splitKey{p.topic.e, p.index, p.topic.id, last}
+}
+
 // split returns the messages of a run. It is kept for a while: consumers take a
 // run message by message.
 func (p *partition) split(last uint64, head recordHead, body []byte) (*splitRun, error) {
 	e := p.topic.e
-	key := splitKey{e, p.index, p.topic.id, last}
+	key := p.splitKey(last)
 	if run, ok := e.splits.Get(key); ok {
 		return run, nil
 	}
