@@ -29,6 +29,7 @@ type call struct {
 	session  *session
 	request  kmsg.Request
 	reserved holding // memory that the answer took while it was made
+	ropes    ropes   // of the answer
 	// unaudited says that being refused is no denial: something is left out of a
 	// list.
 	unaudited bool

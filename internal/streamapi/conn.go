@@ -60,6 +60,7 @@ type answer struct {
 	session  *session // that the request was taken in; nil before there is one
 	make     func(ctx context.Context) (kmsg.Response, error)
 	reserved *holding      // memory that making it took, to go back when it is sent; may be nil
+	ropes    *ropes        // parts that are not in the response; may be nil
 	raw      func() []byte // instead of make: a bare frame
 	last     bool          // the connection ends behind it
 	soon     bool          // nobody else is waited for, but the disk
@@ -232,7 +233,8 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	}
 	call := &call{conn: c, session: c.auth.session, header: h, request: request}
 	a := api.take(ctx, call)
-	a.header, a.session, a.reserved, a.decoded = h, c.auth.session, &call.reserved, decoded
+	a.header, a.session, a.decoded = h, c.auth.session, decoded
+	a.reserved, a.ropes = &call.reserved, &call.ropes
 	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
 	a.soon = api.soon
 	return a, nil

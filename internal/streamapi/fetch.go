@@ -97,6 +97,7 @@ func (f *fetching) run(ctx context.Context) error {
 	for over := false; ; {
 		f.response.Topics, f.topics, f.marks = nil, make(map[topicKey]*fetchedTopic), nil
 		f.any, f.failed, f.bytes = false, false, 0
+		c.ropes.free()
 		if f.left = min(int(request.MaxBytes), maxFetchBytes); f.left <= 0 {
 			f.left = maxFetchBytes
 		}
@@ -110,6 +111,7 @@ func (f *fetching) run(ctx context.Context) error {
 		given := c.reserved.bytes > 0
 		if given {
 			f.response.Topics, f.topics = nil, nil
+			c.ropes.free()
 			c.reserved.release()
 			c.reserved = holding{}
 		}
@@ -269,13 +271,18 @@ func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked
 	}
 	part.HighWatermark, part.LastStableOffset = int64(extent.Next), int64(extent.Next) //nolint:gosec // entries are far below
 	part.LogStartOffset = int64(extent.First)                                          //nolint:gosec // as above
-	part.RecordBatches = b.finish()
-	n := len(part.RecordBatches)
+	b.flush()
+	n := b.out.size
 	if n == 0 {
 		if from == extent.Next {
 			f.marks = append(f.marks, topic.Mark(asked.partition, from))
 		}
 		return nil
+	}
+	part.RecordBatches = b.out.parts[0]
+	if len(b.out.parts) > 1 {
+		part.RecordBatches = mark()
+		f.c.ropes = append(f.c.ropes, b.out)
 	}
 	f.any = true
 	f.bytes += n

@@ -1,8 +1,6 @@
 package streamapi
 
 import (
-	"slices"
-
 	"freshet/internal/engine"
 	"freshet/internal/records"
 )
@@ -16,7 +14,7 @@ const (
 type batches struct {
 	limit    int
 	first    bool // the first batch is taken whatever its size
-	out      []byte
+	out      rope
 	building *records.Builder
 	base     uint64 // first offset of what is being built
 	messages int
@@ -26,9 +24,9 @@ type batches struct {
 
 func (b *batches) size() int {
 	if b.building != nil {
-		return b.building.Size() + len(b.out)
+		return b.building.Size() + b.out.size
 	}
-	return len(b.out)
+	return b.out.size
 }
 
 // add takes one more run or message, and says whether there is room for more.
@@ -43,20 +41,13 @@ func (b *batches) add(s *engine.Stored) (bool, error) {
 
 func (b *batches) addRun(s *engine.Stored) bool {
 	b.flush()
-	if len(b.out)+len(s.Run.Body) > b.limit && (len(b.out) > 0 || !b.first) {
+	if b.out.size+len(s.Run.Body) > b.limit && (b.out.size > 0 || !b.first) {
 		return false
 	}
-	at := len(b.out)
-	if need := at + len(s.Run.Body); at > 0 && need > cap(b.out) {
-		// Twice as much as there was: append alone grows by a quarter, which copies
-		// a large answer five times.
-		b.out = slices.Grow(b.out, max(need, min(2*cap(b.out), b.limit))-at)
-	}
-	b.out = append(b.out, s.Run.Body...)
-	records.Place(b.out[at:], int64(s.First), 0) //nolint:gosec // entries are far below
+	records.Place(b.out.add(s.Run.Body), int64(s.First), 0) //nolint:gosec // entries are far below
 	b.messages += int(s.Run.Count)
 	b.next = s.First + uint64(s.Run.Count) //nolint:gosec // counts are above 0
-	return len(b.out) < b.limit
+	return b.out.size < b.limit
 }
 
 // addMessage puts a message that came without a batch into one with its
@@ -80,17 +71,9 @@ func (b *batches) addMessage(s *engine.Stored) bool {
 // flush ends the batch that is being built.
 func (b *batches) flush() {
 	if b.building != nil {
-		b.out = append(b.out, b.building.Finish()...)
+		b.out.add(b.building.Finish())
 		b.building = nil
 	}
-}
-
-func (b *batches) finish() []byte {
-	b.flush()
-	if b.out == nil {
-		return []byte{}
-	}
-	return b.out
 }
 
 // recordOf is a message as clients of the stream protocol see it

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"net"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -31,52 +32,59 @@ var errRevoked = errors.New("credential is no longer good")
 
 // send makes an answer and writes it.
 func (c *conn) send(ctx context.Context, a *answer) error {
-	var out []byte
 	if a.raw != nil {
 		body := a.raw()
 		if body == nil {
 			return io.EOF
 		}
-		out = append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...) //nolint:gosec // a few bytes
-	} else {
-		response, err := a.make(ctx)
-		if a.reserved != nil {
-			defer func() { a.reserved.release() }()
-		}
-		if errors.Is(err, errSilent) {
-			c.throttle(a, 0)
-			c.server.requests[a.key].add(a, 0)
-			return nil
-		}
-		if err != nil {
+		out := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...) //nolint:gosec // a few bytes
+		return c.writeAll([][]byte{out}, len(out))
+	}
+	response, err := a.make(ctx)
+	if a.reserved != nil {
+		defer func() { a.reserved.release() }()
+	}
+	if a.ropes != nil {
+		defer a.ropes.free()
+	}
+	if errors.Is(err, errSilent) {
+		c.throttle(a, 0)
+		c.server.requests[a.key].add(a, 0)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if a.session != nil && !a.session.who.Live() {
+		return errRevoked
+	}
+	out, size, err := encode(a, response)
+	if err != nil {
+		return err
+	}
+	if delay := c.throttle(a, size); delay > 0 {
+		setThrottle(response, delay)
+		if out, size, err = encode(a, response); err != nil {
 			return err
 		}
-		if a.session != nil && !a.session.who.Live() {
-			return errRevoked
-		}
-		out = encode(a, response)
-		if delay := c.throttle(a, len(out)); delay > 0 {
-			setThrottle(response, delay)
-			out = encode(a, response)
-		}
 	}
-	if len(out) > smallFrame && (a.reserved == nil || a.reserved.bytes == 0) {
-		held, err := c.hold(ctx, c.server.answers, int64(len(out)))
+	if size > smallFrame && (a.reserved == nil || a.reserved.bytes == 0) {
+		held, err := c.hold(ctx, c.server.answers, int64(size))
 		if err != nil {
 			return err
 		}
 		defer held.release()
 	}
-	if counted := c.server.requests[a.key]; counted != nil && a.raw == nil {
-		defer func() { counted.add(a, len(out)) }()
+	if counted := c.server.requests[a.key]; counted != nil {
+		defer func() { counted.add(a, size) }()
 	}
-	return c.writeAll(out)
+	return c.writeAll(out, size)
 }
 
-// encode makes the frame of a response.
-func encode(a *answer, response kmsg.Response) []byte {
+// encode makes the frame of a response, in parts.
+func encode(a *answer, response kmsg.Response) (parts [][]byte, size int, err error) {
 	room := 256
-	if a.reserved != nil { // about what it holds
+	if a.reserved != nil && (a.ropes == nil || len(*a.ropes) == 0) { // about what it holds
 		room += int(a.reserved.bytes) + int(a.reserved.bytes>>6)
 	}
 	out := make([]byte, 4, room)
@@ -85,8 +93,10 @@ func encode(a *answer, response kmsg.Response) []byte {
 		out = append(out, 0) // no tags
 	}
 	out = response.AppendTo(out)
-	binary.BigEndian.PutUint32(out, uint32(len(out)-4)) //nolint:gosec // bounded far below
-	return out
+	if a.ropes != nil {
+		return a.ropes.splice(out, a.flexible)
+	}
+	return ropes(nil).splice(out, a.flexible)
 }
 
 // moved says whether a deadline has to be set anew, and notes it with some slack: one
@@ -101,11 +111,12 @@ func moved(has *time.Time, wanted time.Time, slack time.Duration) bool {
 	return true
 }
 
-// writeAll writes in parts, so that a slow reader has to show progress.
-func (c *conn) writeAll(out []byte) error {
-	ends := c.enough(len(out))
+// writeAll writes some at a time, so that a slow reader has to show progress.
+func (c *conn) writeAll(out [][]byte, size int) error {
+	ends := c.enough(size)
 	for len(out) > 0 {
-		part := out[:min(len(out), smallFrame)]
+		var some net.Buffers
+		some, out = atOnce(out)
 		stall := c.server.opts.Limits.WriteStall
 		deadline, slack := time.Now().Add(stall), stall/4
 		if ends.Before(deadline) {
@@ -116,10 +127,31 @@ func (c *conn) writeAll(out []byte) error {
 				return err
 			}
 		}
-		if _, err := c.socket.Write(part); err != nil {
+		var err error
+		if len(some) == 1 {
+			_, err = c.socket.Write(some[0])
+		} else {
+			_, err = some.WriteTo(c.socket)
+		}
+		if err != nil {
 			return err
 		}
-		out = out[len(part):]
 	}
 	return nil
+}
+
+// atOnce returns what of some parts is written next, and what is left of them: a large part
+// with the small ones around it. It changes the list.
+func atOnce(parts [][]byte) (some, rest [][]byte) {
+	const most = smallFrame + 4<<10
+	if len(parts[0]) > most {
+		some, parts[0] = [][]byte{parts[0][:smallFrame]}, parts[0][smallFrame:]
+		return some, parts
+	}
+	n, size := 0, 0
+	for n < len(parts) && size+len(parts[n]) <= most {
+		size += len(parts[n])
+		n++
+	}
+	return parts[:n], parts[n:]
 }
