@@ -54,9 +54,9 @@ func FuzzScanBatch(f *testing.F) {
 		if !scanBatch(b, &short) {
 			return
 		}
-		got, gotErr := short.unpack()
+		got, gotErr := short.unpack(nil)
 		_, wantErr := brokerhttp.DecodeJSON(b, &long)
-		want, unpackErr := long.unpack()
+		want, unpackErr := long.unpack(nil)
 		if wantErr == nil {
 			wantErr = unpackErr
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"freshet/internal/brokerhttp"
@@ -152,7 +153,8 @@ type batchFailure struct {
 // when every message is stored, and else 207 with a status for each.
 func (c *call) produceBatch() error {
 	limits := c.Broker().Limits()
-	var body batchBody
+	room := takeBatchRoom()
+	body := batchBody{Messages: room.rows}
 	// base64 makes payloads a third larger.
 	limit := int64(limits.BatchBytes)*4/3 + int64(limits.Batch*limits.MetadataBytes)/4 + maxSmallBody
 	b, err := c.Body(limit)
@@ -165,19 +167,21 @@ func (c *call) produceBatch() error {
 			return err
 		}
 	}
-	msgs, err := body.unpack()
+	msgs, err := body.unpack(room.messages)
 	if err != nil {
 		return err
 	}
 	results, err := c.Broker().ProduceBatch(c.Working(), c.Topic, msgs)
 	if err != nil {
-		return err
+		return err // somebody may still be looking at the messages
 	}
+	room.giveBack(body.Messages, msgs)
 	return c.batchProduced(results)
 }
 
-// unpack makes messages of it. Their payloads share one piece of memory.
-func (b *batchBody) unpack() ([]messaging.Message, error) {
+// unpack makes messages of it, in room that they have if it is enough. Their payloads
+// share one piece of memory.
+func (b *batchBody) unpack(room []messaging.Message) ([]messaging.Message, error) {
 	if len(b.Messages) == 0 {
 		return nil, brokerhttp.BadBody("it must be an object with messages")
 	}
@@ -185,10 +189,10 @@ func (b *batchBody) unpack() ([]messaging.Message, error) {
 	for i := range b.Messages {
 		size += base64.StdEncoding.DecodedLen(len(b.Messages[i].Payload))
 	}
-	room := make([]byte, size)
-	msgs := make([]messaging.Message, len(b.Messages))
+	payloads := make([]byte, size)
+	msgs := slices.Grow(room[:0], len(b.Messages))[:len(b.Messages)]
 	for i := range b.Messages {
-		if err := b.Messages[i].fill(&msgs[i], b, &room); err != nil {
+		if err := b.Messages[i].fill(&msgs[i], b, &payloads); err != nil {
 			return nil, brokerhttp.BadBody("message %d: %w", i, err)
 		}
 	}
