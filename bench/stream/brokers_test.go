@@ -25,6 +25,8 @@ type broker struct {
 	address string
 	opts    []kgo.Opt // that every client of it needs
 
+	bare bool // it does not even say what it serves
+
 	// Ours alone.
 	token     string
 	http, ops string

@@ -14,7 +14,7 @@ import (
 // httpRow has consumers take and acknowledge messages over HTTP: those that came over
 // HTTP, one by one, and those that came in batches of 150 over this protocol.
 func httpRow(name string, consumers, messages int) row {
-	return row{name, func(brokers []*broker) []side {
+	return row{name: name, sides: func(brokers []*broker) []side {
 		own := brokers[0]
 		return []side{
 			{"made by Kafka clients, batches of 150", own, func(t *turn) (outcome, error) {

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // load is what producers write.
@@ -220,38 +223,41 @@ func endToEndRow(name string, rate int, length time.Duration) row {
 		if err != nil {
 			return outcome{}, err
 		}
+		if err := <-produced; err != nil {
+			return outcome{}, err
+		}
 		got := outcome{records: records}
 		got.p50, got.p99 = percentiles(times)
-		return got, <-produced
+		got.note, err = t.diskSync()
+		return got, err
 	})
 }
 
-// commitRow has consumers, each of a group of its own, commit again and again.
+// commitRow has consumers, each of a group of its own, commit again and again. They are
+// bare connections: clients with all that they do beside would take more of the processor
+// than the broker, and measure themselves.
 func commitRow(name string, consumers, count int) row {
 	return everywhere(name, func(t *turn) (outcome, error) {
-		l := load{producers: 1, batch: 16 << 10}
-		admins := make([]*kadm.Client, consumers)
-		commit := func(n int, offset int64) error {
-			offsets := make(kadm.Offsets)
-			offsets.Add(kadm.Offset{Topic: t.topic, Partition: 0, At: offset, LeaderEpoch: -1})
-			res, err := admins[n].CommitOffsets(t.ctx, fmt.Sprintf("%s-%d", t.topic, n), offsets)
+		requests := make([]*kmsg.OffsetCommitRequest, consumers)
+		var conns []*wire
+		err := t.prepare(func() (err error) {
+			l := load{producers: 1, batch: 16 << 10}
+			producers, err := l.connect(t)
 			if err != nil {
 				return err
 			}
-			return res.Error()
-		}
-		err := t.prepare(func() error {
-			if _, err := l.connect(t); err != nil {
+			if conns, err = t.dialMany(consumers); err != nil {
 				return err
 			}
-			for n := range admins {
-				c, err := t.client()
-				if err != nil {
-					return err
-				}
-				admins[n] = kadm.NewClient(c)
+			for n := range requests {
+				requests[n] = commitOf(fmt.Sprintf("%s-%d", t.topic, n), t.topic)
 			}
-			return each(consumers, func(n int) error { return commit(n, 0) })
+			return each(consumers, func(n int) error { // the coordinator may have to be made
+				offsets := make(kadm.Offsets)
+				offsets.Add(kadm.Offset{Topic: t.topic, Partition: 0, At: 0, LeaderEpoch: -1})
+				res, err := kadm.NewClient(producers[0]).CommitOffsets(t.ctx, requests[n].Group, offsets)
+				return errors.Join(err, res.Error())
+			})
 		})
 		if err != nil {
 			return outcome{}, err
@@ -259,11 +265,16 @@ func commitRow(name string, consumers, count int) row {
 		times := make([]time.Duration, consumers*count)
 		err = each(consumers, func(n int) error {
 			for i := range count {
+				requests[n].Topics[0].Partitions[0].Offset = int64(i)
 				began := time.Now()
-				if err := commit(n, int64(i)); err != nil {
+				response, err := conns[n].ask(requests[n])
+				if err != nil {
 					return err
 				}
 				times[n*count+i] = time.Since(began)
+				if done, _ := response.(*kmsg.OffsetCommitResponse); done.Topics[0].Partitions[0].ErrorCode != 0 {
+					return fmt.Errorf("committing: code %d", done.Topics[0].Partitions[0].ErrorCode)
+				}
 			}
 			return nil
 		})
@@ -271,4 +282,45 @@ func commitRow(name string, consumers, count int) row {
 		got.p50, got.p99 = percentiles(times)
 		return got, err
 	})
+}
+
+// commitOf is a request to commit an offset of a topic's first partition.
+func commitOf(group, topic string) *kmsg.OffsetCommitRequest {
+	request := kmsg.NewPtrOffsetCommitRequest()
+	request.Version, request.Group = 7, group
+	of := kmsg.NewOffsetCommitRequestTopic()
+	of.Topic = topic
+	of.Partitions = append(of.Partitions, kmsg.NewOffsetCommitRequestTopicPartition())
+	request.Topics = append(request.Topics, of)
+	return request
+}
+
+// diskSync says what the disk takes to make a little durable, as often as the row above
+// does, right behind a turn: nobody who waits for the disk can be faster.
+func (t *turn) diskSync() (note string, err error) {
+	err = t.prepare(func() error {
+		f, err := os.CreateTemp("", "freshet-sync-")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }()
+		times := make([]time.Duration, 200)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for i := range times {
+			<-tick.C
+			began := time.Now()
+			if _, err := f.Write(make([]byte, 6<<10)); err != nil {
+				return err
+			}
+			if err := f.Sync(); err != nil {
+				return err
+			}
+			times[i] = time.Since(began)
+		}
+		p50, p99 := percentiles(times)
+		note = fmt.Sprintf("(a sync of 6 KiB behind it: %s, %s)", p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond))
+		return nil
+	})
+	return note, err
 }

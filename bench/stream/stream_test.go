@@ -23,7 +23,16 @@ const rounds = 3
 
 var freshet string // the binary
 
-func TestMain(m *testing.M) { testserver.Main(m, &freshet) }
+func TestMain(m *testing.M) {
+	if os.Getenv(bareEnv) != "" {
+		if err := serveBare(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	testserver.Main(m, &freshet)
+}
 
 // outcome is what a turn did.
 type outcome struct {
@@ -40,8 +49,22 @@ type sample struct {
 
 // row is something that clients do, with every side in turn.
 type row struct {
-	name  string
-	sides func(brokers []*broker) []side
+	name   string
+	sides  func(brokers []*broker) []side
+	rounds int  // 0 for the usual number
+	cold   bool // it needs no round to warm up: it is long enough, or has a server of its own
+}
+
+// times makes a row have so many rounds.
+func (r row) times(rounds int) row {
+	r.rounds = rounds
+	return r
+}
+
+// once makes a row have one round, and none to warm up.
+func (r row) once() row {
+	r.rounds, r.cold = 1, true
+	return r
 }
 
 // side is one of those that a row compares.
@@ -53,7 +76,7 @@ type side struct {
 
 // everywhere is a row that is the same at every broker.
 func everywhere(name string, do func(t *turn) (outcome, error)) row {
-	return row{name, func(brokers []*broker) (all []side) {
+	return row{name: name, sides: func(brokers []*broker) (all []side) {
 		for _, k := range brokers {
 			all = append(all, side{k.name, k, do})
 		}
@@ -74,11 +97,11 @@ var rows = []row{
 	consumeRow("consume 100 B from the start", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
 	consumeRow("consume 1 KiB from the start", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1}),
 	tailRow("produce and consume at the tail, 100 B", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
-	endToEndRow("end to end, 10,000 records/s of 100 B", 10_000, 3*time.Second),
-	commitRow("commit offsets, 64 consumers", 64, 150),
-	httpRow("consume and acknowledge over HTTP, 100 B", 16, 6_000),
-	heartbeatRow("heartbeats, 1,000 groups of 10 members, every 3 s", 1_000, 10),
-	idleRow("10,000 idle connections", 10_000),
+	endToEndRow("end to end, 10,000 records/s of 100 B", 10_000, 3*time.Second).times(5),
+	commitRow("commit offsets, 64 consumers", 64, 300),
+	httpRow("consume and acknowledge over HTTP, 100 B", 16, 6_000).times(5),
+	heartbeatRow("heartbeats, 1,000 groups of 10 members, every 3 s", 1_000, 10).once(),
+	idleRow("10,000 idle connections", 10_000).once(),
 }
 
 // BenchmarkStream prints a table: medians of the rounds. A row that fails is
@@ -98,12 +121,13 @@ func BenchmarkStream(b *testing.B) {
 			if !slices.ContainsFunc(wanted, func(part string) bool { return strings.Contains(rows[i].name, part) }) {
 				continue
 			}
+			fmt.Printf("\n%s row %d of %d\n", time.Now().Format(time.TimeOnly), i+1, len(rows))
 			if err := measure(b, i, brokers); err != nil {
-				fmt.Printf("\n%s: NOT MEASURED: %v\n", rows[i].name, err)
+				fmt.Printf("%s: NOT MEASURED: %v\n", rows[i].name, err)
 				b.Errorf("%s: %v", rows[i].name, err)
 			}
 			if dir := os.Getenv("FRESHET_BENCH_PROFILES"); dir != "" {
-				if err := profile(b, i, own, filepath.Join(dir, fmt.Sprintf("stream-%d.pprof", i))); err != nil {
+				if err := profile(b, i, own, filepath.Join(dir, fmt.Sprintf("stream-%d", i))); err != nil {
 					b.Error(err)
 				}
 			}
@@ -127,19 +151,23 @@ func measure(b *testing.B, i int, brokers []*broker) error {
 	b.Helper()
 	sides := rows[i].sides(brokers)
 	samples := make([][]sample, len(sides))
-	for round := range rounds + 1 {
+	count, warm := cmp.Or(rows[i].rounds, rounds), 1
+	if rows[i].cold {
+		warm = 0
+	}
+	for round := range warm + count {
 		for n, s := range sides {
 			got, err := s.run(b, fmt.Sprintf("row-%d-%d-%d", i, round, n))
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
-			if round > 0 { // the first warms up
+			if round >= warm {
 				samples[n] = append(samples[n], got)
 			}
 		}
 	}
-	fmt.Printf("\n%-50s %10s %6s %10s %6s %7s %10s %10s\n", rows[i].name, "µs/record", "ratio", "records/s", "ratio", "cores", "p50", "p99")
-	cpu := func(s sample) float64 { return float64(s.cpu.Microseconds()) / float64(s.records) }
+	fmt.Printf("%-50s %10s %6s %10s %6s %7s %10s %10s\n", rows[i].name, "µs/record", "ratio", "records/s", "ratio", "cores", "p50", "p99")
+	cpu := func(s sample) float64 { return s.cpu.Seconds() * 1e6 / float64(s.records) }
 	rate := func(s sample) float64 { return float64(s.records) / s.took.Seconds() }
 	own, fast := median(samples[0], cpu), median(samples[0], rate)
 	for n, s := range sides {

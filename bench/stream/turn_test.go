@@ -24,9 +24,19 @@ type turn struct {
 	topic string // that nobody else uses
 
 	opened []func()
-	// What was spent before what is measured.
+	began  time.Time
+	// What was spent before what is measured, and the processor time of the broker when
+	// the turn began.
 	before    time.Duration
 	beforeCPU time.Duration
+	startCPU  time.Duration
+}
+
+// at moves the turn to another broker; what was before does not count.
+func (t *turn) at(k *broker) (err error) {
+	t.k, t.began, t.before, t.beforeCPU = k, time.Now(), 0, 0
+	t.startCPU, err = process.CPU(k.pid)
+	return err
 }
 
 // run takes a turn.
@@ -34,23 +44,21 @@ func (s *side) run(b *testing.B, topic string) (got sample, err error) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
 	defer cancel()
-	t := &turn{ctx: ctx, k: s.k, topic: topic}
+	t := &turn{ctx: ctx, topic: topic}
 	defer func() {
 		for _, end := range slices.Backward(t.opened) {
 			end()
 		}
 	}()
-	before, err := process.CPU(s.k.pid)
-	if err != nil {
+	if err := t.at(s.k); err != nil {
 		return got, err
 	}
-	began := time.Now()
 	if got.outcome, err = s.do(t); err != nil {
 		return got, err
 	}
-	got.took = time.Since(began) - t.before
-	after, err := process.CPU(s.k.pid)
-	got.cpu = after - before - t.beforeCPU
+	got.took = time.Since(t.began) - t.before
+	after, err := process.CPU(t.k.pid)
+	got.cpu = after - t.startCPU - t.beforeCPU
 	return got, err
 }
 
@@ -91,11 +99,15 @@ func each(n int, do func(i int) error) error {
 	return err
 }
 
-// profile keeps a processor profile of one more turn of our side.
+// profile keeps a processor profile and then an execution trace of more turns of our
+// side, in FILE.pprof and FILE.trace.
 func profile(b *testing.B, i int, own *broker, file string) error {
 	b.Helper()
 	done := make(chan error, 1)
-	go func() { done <- save(own.ops+"/debug/pprof/profile?seconds=4", file) }()
+	go func() {
+		err := save(own.ops+"/debug/pprof/profile?seconds=4", file+".pprof")
+		done <- errors.Join(err, save(own.ops+"/debug/pprof/trace?seconds=2", file+".trace"))
+	}()
 	s := rows[i].sides([]*broker{own})[0]
 	for n := 0; ; n++ {
 		select {

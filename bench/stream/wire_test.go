@@ -9,9 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -38,7 +36,10 @@ func (k *broker) dial(ctx context.Context, n int) (*wire, error) {
 		return nil, err
 	}
 	w := &wire{conn: conn, in: bufio.NewReaderSize(conn, 512)}
-	requests := []kmsg.Request{kmsg.NewPtrApiVersionsRequest()}
+	var requests []kmsg.Request
+	if !k.bare {
+		requests = append(requests, kmsg.NewPtrApiVersionsRequest())
+	}
 	if k.token != "" {
 		handshake, authenticate := kmsg.NewPtrSASLHandshakeRequest(), kmsg.NewPtrSASLAuthenticateRequest()
 		handshake.Version, handshake.Mechanism = 1, "PLAIN"
@@ -117,7 +118,7 @@ func roomFor(n int) (int, error) {
 
 // idleRow opens connections to a fresh server, which then do nothing for a while.
 func idleRow(name string, n int) row {
-	return row{name, func(brokers []*broker) []side {
+	return row{name: name, sides: func(brokers []*broker) []side {
 		return []side{{brokers[0].name, brokers[0], func(t *turn) (outcome, error) {
 			n, err := roomFor(n)
 			if err != nil {
@@ -127,17 +128,19 @@ func idleRow(name string, n int) row {
 			if err != nil {
 				return outcome{}, err
 			}
-			defer func() { _ = os.RemoveAll(dir) }()
+			t.opened = append(t.opened, func() { _ = os.RemoveAll(dir) })
 			s, err := testserver.Start(t.ctx, freshet, dir, testserver.Options{Stream: true})
 			if err != nil {
 				return outcome{}, err
 			}
-			defer s.Kill()
+			t.opened = append(t.opened, s.Kill)
 			before, err := process.Resident(s.PID())
 			if err != nil {
 				return outcome{}, err
 			}
-			t.k = &broker{pid: s.PID(), address: s.Stream, token: s.Token}
+			if err := t.at(&broker{pid: s.PID(), address: s.Stream, token: s.Token}); err != nil {
+				return outcome{}, err
+			}
 			if _, err = t.dialMany(n); err != nil {
 				return outcome{}, err
 			}
@@ -146,118 +149,3 @@ func idleRow(name string, n int) row {
 		}}}
 	}}
 }
-
-// heartbeatRow has members of classic groups show that they live, as clients do when
-// nothing happens, each on a connection of its own.
-func heartbeatRow(name string, groups, members int) row {
-	const every, length = 3 * time.Second, 12 * time.Second
-	return everywhere(name, func(t *turn) (outcome, error) {
-		room, err := roomFor(groups * members)
-		if err != nil {
-			return outcome{}, err
-		}
-		groups := room / members
-		beats := make([]*kmsg.HeartbeatRequest, groups*members)
-		var conns []*wire
-		err = t.prepare(func() (err error) {
-			if conns, err = t.dialMany(len(beats)); err != nil {
-				return err
-			}
-			const atOnce = 16
-			return each(atOnce, func(part int) error {
-				for g := part; g < groups; g += atOnce {
-					first := g * members
-					if err := join(fmt.Sprintf("%s-%d", t.topic, g), conns[first:first+members], beats[first:first+members]); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		})
-		if err != nil {
-			return outcome{}, err
-		}
-		var sent sync.WaitGroup
-		ends := time.Now().Add(length)
-		failures := make(chan error, len(conns))
-		count := make([]int, len(conns))
-		for i := range conns {
-			sent.Go(func() {
-				<-time.After(every * time.Duration(i) / time.Duration(len(conns))) // not all at once
-				beat := time.NewTicker(every)
-				defer beat.Stop()
-				for ; time.Now().Before(ends); <-beat.C {
-					response, err := conns[i].ask(beats[i])
-					if got, ok := response.(*kmsg.HeartbeatResponse); err == nil && ok && got.ErrorCode != 0 {
-						err = fmt.Errorf("heartbeat: code %d", got.ErrorCode)
-					}
-					if err != nil {
-						failures <- err
-						return
-					}
-					count[i]++
-				}
-			})
-		}
-		sent.Wait()
-		close(failures)
-		if err := <-failures; err != nil {
-			return outcome{}, err
-		}
-		total := 0
-		for _, n := range count {
-			total += n
-		}
-		return outcome{records: total, note: fmt.Sprintf("%d groups", groups)}, nil
-	})
-}
-
-// join has connections become the members of a new group.
-func join(group string, conns []*wire, beats []*kmsg.HeartbeatRequest) error {
-	return each(len(conns), func(i int) error {
-		request := kmsg.NewPtrJoinGroupRequest()
-		request.Version, request.Group, request.ProtocolType = 3, group, "consumer"
-		request.SessionTimeoutMillis, request.RebalanceTimeoutMillis = 60_000, 60_000
-		protocol := kmsg.NewJoinGroupRequestProtocol()
-		protocol.Name, protocol.Metadata = "range", []byte("x")
-		request.Protocols = append(request.Protocols, protocol)
-		for {
-			response, err := conns[i].ask(request)
-			if err != nil {
-				return err
-			}
-			joined, _ := response.(*kmsg.JoinGroupResponse)
-			if joined.ErrorCode != 0 && joined.ErrorCode != rebalancing {
-				return fmt.Errorf("joining %s: code %d", group, joined.ErrorCode)
-			}
-			request.MemberID = joined.MemberID
-			if joined.ErrorCode == rebalancing || len(joined.Members) > 0 && len(joined.Members) < len(conns) {
-				continue // the others have not come yet
-			}
-			sync := kmsg.NewPtrSyncGroupRequest()
-			sync.Version, sync.Group, sync.Generation, sync.MemberID = 2, group, joined.Generation, joined.MemberID
-			for _, m := range joined.Members {
-				assigned := kmsg.NewSyncGroupRequestGroupAssignment()
-				assigned.MemberID, assigned.MemberAssignment = m.MemberID, []byte("y")
-				sync.GroupAssignment = append(sync.GroupAssignment, assigned)
-			}
-			response, err = conns[i].ask(sync)
-			if err != nil {
-				return err
-			}
-			switch synced, _ := response.(*kmsg.SyncGroupResponse); synced.ErrorCode {
-			case 0:
-			case rebalancing:
-				continue
-			default:
-				return fmt.Errorf("syncing %s: code %d", group, synced.ErrorCode)
-			}
-			beats[i] = kmsg.NewPtrHeartbeatRequest()
-			beats[i].Version, beats[i].Group, beats[i].Generation, beats[i].MemberID = 2, group, joined.Generation, joined.MemberID
-			return nil
-		}
-	})
-}
-
-// rebalancing is the code for members that have to join again.
-const rebalancing = 27

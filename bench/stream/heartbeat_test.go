@@ -1,0 +1,233 @@
+package stream
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// heartbeatRow has members of classic groups show that they live, as clients do when
+// nothing happens, each on a connection of its own. The last side is a server that answers
+// every request with the same bytes and does nothing else.
+func heartbeatRow(name string, groups, members int) row {
+	return row{name: name, sides: func(brokers []*broker) (all []side) {
+		for _, k := range brokers {
+			all = append(all, side{k.name, k, func(t *turn) (outcome, error) { return t.heartbeats(groups, members, join) }})
+		}
+		bare := brokers[0]
+		return append(all, side{"a bare server in Go", bare, func(t *turn) (outcome, error) { return t.bareHeartbeats(groups, members) }})
+	}}
+}
+
+// heartbeats measures those of so many groups, or as many as there is room for.
+func (t *turn) heartbeats(groups, members int, join func(string, []*wire, []*kmsg.HeartbeatRequest) error) (outcome, error) {
+	const every, length = 3 * time.Second, 12 * time.Second
+	room, err := roomFor(groups * members)
+	if err != nil {
+		return outcome{}, err
+	}
+	groups = room / members
+	beats := make([]*kmsg.HeartbeatRequest, groups*members)
+	var conns []*wire
+	err = t.prepare(func() (err error) {
+		if conns, err = t.dialMany(len(beats)); err != nil {
+			return err
+		}
+		const atOnce = 64
+		return each(atOnce, func(part int) error {
+			for g := part; g < groups; g += atOnce {
+				first := g * members
+				if err := join(fmt.Sprintf("%s-%d", t.topic, g), conns[first:first+members], beats[first:first+members]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	var sent sync.WaitGroup
+	ends := time.Now().Add(length)
+	failures := make(chan error, len(conns))
+	count := make([]int, len(conns))
+	for i := range conns {
+		sent.Go(func() {
+			<-time.After(every * time.Duration(i) / time.Duration(len(conns))) // not all at once
+			beat := time.NewTicker(every)
+			defer beat.Stop()
+			for ; time.Now().Before(ends); <-beat.C {
+				response, err := conns[i].ask(beats[i])
+				if got, ok := response.(*kmsg.HeartbeatResponse); err == nil && ok && got.ErrorCode != 0 {
+					err = fmt.Errorf("heartbeat: code %d", got.ErrorCode)
+				}
+				if err != nil {
+					failures <- err
+					return
+				}
+				count[i]++
+			}
+		})
+	}
+	sent.Wait()
+	close(failures)
+	if err := <-failures; err != nil {
+		return outcome{}, err
+	}
+	total := 0
+	for _, n := range count {
+		total += n
+	}
+	return outcome{records: total, note: fmt.Sprintf("%d groups", groups)}, nil
+}
+
+// join has connections become the members of a new group.
+func join(group string, conns []*wire, beats []*kmsg.HeartbeatRequest) error {
+	return each(len(conns), func(i int) error {
+		request := kmsg.NewPtrJoinGroupRequest()
+		request.Version, request.Group, request.ProtocolType = 3, group, "consumer"
+		request.SessionTimeoutMillis, request.RebalanceTimeoutMillis = 60_000, 60_000
+		protocol := kmsg.NewJoinGroupRequestProtocol()
+		protocol.Name, protocol.Metadata = "range", []byte("x")
+		request.Protocols = append(request.Protocols, protocol)
+		for {
+			response, err := conns[i].ask(request)
+			if err != nil {
+				return err
+			}
+			joined, _ := response.(*kmsg.JoinGroupResponse)
+			if joined.ErrorCode != 0 && joined.ErrorCode != rebalancing {
+				return fmt.Errorf("joining %s: code %d", group, joined.ErrorCode)
+			}
+			request.MemberID = joined.MemberID
+			if joined.ErrorCode == rebalancing || len(joined.Members) > 0 && len(joined.Members) < len(conns) {
+				continue // the others have not come yet
+			}
+			sync := kmsg.NewPtrSyncGroupRequest()
+			sync.Version, sync.Group, sync.Generation, sync.MemberID = 2, group, joined.Generation, joined.MemberID
+			for _, m := range joined.Members {
+				assigned := kmsg.NewSyncGroupRequestGroupAssignment()
+				assigned.MemberID, assigned.MemberAssignment = m.MemberID, []byte("y")
+				sync.GroupAssignment = append(sync.GroupAssignment, assigned)
+			}
+			response, err = conns[i].ask(sync)
+			if err != nil {
+				return err
+			}
+			switch synced, _ := response.(*kmsg.SyncGroupResponse); synced.ErrorCode {
+			case 0:
+			case rebalancing:
+				continue
+			default:
+				return fmt.Errorf("syncing %s: code %d", group, synced.ErrorCode)
+			}
+			beats[i] = beatOf(group, joined.Generation, joined.MemberID)
+			return nil
+		}
+	})
+}
+
+// rebalancing is the code for members that have to join again.
+const rebalancing = 27
+
+func beatOf(group string, generation int32, member string) *kmsg.HeartbeatRequest {
+	beat := kmsg.NewPtrHeartbeatRequest()
+	beat.Version, beat.Group, beat.Generation, beat.MemberID = 2, group, generation, member
+	return beat
+}
+
+// bareEnv makes this test binary the bare server.
+const bareEnv = "FRESHET_BENCH_BARE"
+
+// bareHeartbeats is heartbeats at a bare server, which this binary becomes once more.
+func (t *turn) bareHeartbeats(groups, members int) (got outcome, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return got, err
+	}
+	cmd := exec.CommandContext(t.ctx, self)
+	cmd.Env = append(os.Environ(), bareEnv+"=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe() // it ends when this closes
+	if err != nil {
+		return got, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return got, err
+	}
+	if err := cmd.Start(); err != nil {
+		return got, err
+	}
+	t.opened = append(t.opened, func() { _ = errors.Join(in.Close(), cmd.Wait()) })
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return got, fmt.Errorf("the bare server did not start: %w", err)
+	}
+	if err := t.at(&broker{pid: cmd.Process.Pid, address: strings.TrimSpace(address), bare: true}); err != nil {
+		return got, err
+	}
+	return t.heartbeats(groups, members, func(group string, conns []*wire, beats []*kmsg.HeartbeatRequest) error {
+		for i := range conns {
+			beats[i] = beatOf(group, 1, fmt.Sprintf("bench-%d-00000000-0000-0000-0000-000000000000", i))
+		}
+		return nil
+	})
+}
+
+// serveBare is the bare server's whole life.
+func serveBare() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(listener.Addr())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent goes
+		_ = listener.Close()
+	}()
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return nil //nolint:nilerr // the parent is gone
+		}
+		go func() {
+			defer func() { _ = conn.Close() }()
+			_ = answerBare(conn)
+		}()
+	}
+}
+
+// answerBare answers requests as a heartbeat that is right is answered.
+func answerBare(conn net.Conn) error {
+	in := bufio.NewReaderSize(conn, 512)
+	request := make([]byte, 4<<10)
+	answer := make([]byte, 4+4+6)
+	binary.BigEndian.PutUint32(answer, uint32(len(answer)-4)) //nolint:gosec // a few bytes
+	for {
+		if _, err := io.ReadFull(in, request[:4]); err != nil {
+			return err
+		}
+		size := binary.BigEndian.Uint32(request)
+		if size < 8 || size > uint32(len(request)) { //nolint:gosec // a few kilobytes
+			return io.ErrUnexpectedEOF
+		}
+		if _, err := io.ReadFull(in, request[:size]); err != nil {
+			return err
+		}
+		copy(answer[4:8], request[4:8]) // the number of the request
+		if _, err := conn.Write(answer); err != nil {
+			return err
+		}
+	}
+}
