@@ -157,7 +157,7 @@ func measure(b *testing.B, i int, brokers []*broker) error {
 	}
 	for round := range warm + count {
 		for n, s := range sides {
-			got, err := s.run(b, fmt.Sprintf("row-%d-%d-%d", i, round, n))
+			got, err := s.run(b, fmt.Sprintf("row-%d-%d-%d", i, round, n), nil)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,8 +24,9 @@ type turn struct {
 	k     *broker
 	topic string // that nobody else uses
 
-	opened []func()
-	began  time.Time
+	opened   []func()
+	prepared func() // called when what is measured begins; may be nil
+	began    time.Time
 	// What was spent before what is measured, and the processor time of the broker when
 	// the turn began.
 	before    time.Duration
@@ -40,11 +42,11 @@ func (t *turn) at(k *broker) (err error) {
 }
 
 // run takes a turn.
-func (s *side) run(b *testing.B, topic string) (got sample, err error) {
+func (s *side) run(b *testing.B, topic string, prepared func()) (got sample, err error) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
 	defer cancel()
-	t := &turn{ctx: ctx, topic: topic}
+	t := &turn{ctx: ctx, topic: topic, prepared: prepared}
 	defer func() {
 		for _, end := range slices.Backward(t.opened) {
 			end()
@@ -74,6 +76,9 @@ func (t *turn) prepare(f func() error) error {
 	}
 	after, err := process.CPU(t.k.pid)
 	t.before, t.beforeCPU = t.before+time.Since(began), t.beforeCPU+after-before
+	if t.prepared != nil {
+		t.prepared()
+	}
 	return err
 }
 
@@ -104,19 +109,22 @@ func each(n int, do func(i int) error) error {
 func profile(b *testing.B, i int, own *broker, file string) error {
 	b.Helper()
 	done := make(chan error, 1)
-	go func() {
-		err := save(own.ops+"/debug/pprof/profile?seconds=4", file+".pprof")
-		done <- errors.Join(err, save(own.ops+"/debug/pprof/trace?seconds=2", file+".trace"))
-	}()
+	start := sync.OnceFunc(func() {
+		go func() {
+			err := save(own.ops+"/debug/pprof/profile?seconds=4", file+".pprof")
+			done <- errors.Join(err, save(own.ops+"/debug/pprof/trace?seconds=2", file+".trace"))
+		}()
+	})
 	s := rows[i].sides([]*broker{own})[0]
 	for n := 0; ; n++ {
+		if _, err := s.run(b, fmt.Sprintf("profile-%d-%d", i, n), start); err != nil {
+			return err
+		}
+		start() // where nothing was prepared
 		select {
 		case err := <-done:
 			return err
 		default:
-		}
-		if _, err := s.run(b, fmt.Sprintf("profile-%d-%d", i, n)); err != nil {
-			return errors.Join(err, <-done)
 		}
 	}
 }
