@@ -142,17 +142,11 @@ func snapshotID(position uint64) string {
 // install makes a snapshot whose chunks are durable the latest one, and drops what
 // it replaces.
 func (j *journal) install(ctx context.Context, p pointer) error {
-	ctx, leave, err := j.s.enter(ctx)
+	ctx, leave, err := j.enterAppending(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	select {
-	case j.appending <- struct{}{}:
-		defer func() { <-j.appending }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	errLater := errors.New("there is a later snapshot")
 	seq, err := j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
 		var current pointer
