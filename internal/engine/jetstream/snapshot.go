@@ -147,17 +147,11 @@ func snapshotID(position uint64) string {
 // same, so its chunks have to stay: the journal would be lost without them. If it has
 // not, a later one removes them.
 func (j *journal) install(ctx context.Context, p pointer) (maybe bool, err error) {
-	ctx, leave, err := j.s.enter(ctx)
+	ctx, leave, err := j.enterAppending(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	select {
-	case j.appending <- struct{}{}:
-		defer func() { <-j.appending }()
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	}
 	errLater := errors.New("there is a later snapshot")
 	seq, err := j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
 		var current pointer
