@@ -93,7 +93,7 @@ var rows = []row{
 	produceRow("produce 1 KiB, 16 KiB batches, lz4", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1, codec: kgo.Lz4Compression()}),
 	produceRow("produce 1 KiB, 16 KiB batches, zstd", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1, codec: kgo.ZstdCompression()}),
 	singleRow("produce one at a time, 1 producer", 1, 1_500),
-	singleRow("produce one at a time, 64 producers", 64, 200),
+	singleRow("produce one at a time, 64 producers", 64, 100),
 	consumeRow("consume 100 B from the start", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
 	consumeRow("consume 1 KiB from the start", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1}),
 	tailRow("produce and consume at the tail, 100 B", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
