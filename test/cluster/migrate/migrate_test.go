@@ -205,8 +205,12 @@ func TestGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("the group serves %s after its first start", time.Since(began).Round(time.Second))
-	for _, m := range g.Members {
+	for i, m := range g.Members {
 		w.check(place{m.URL, m.Stream}, 2)
+		text, err := os.ReadFile(m.LogFile())
+		if got := strings.Contains(string(text), "is new to its group and joins its etcd"); err != nil || got != (i > 0) {
+			t.Errorf("member %s says that it joins: got %v %v, want %v", m.Name, got, err, i > 0)
+		}
 	}
 	// The first member, which had everything, is lost; the others go on.
 	g.Members[0].Kill()
