@@ -91,7 +91,7 @@ test-faults: build ## Break things under a running system for some minutes: lost
 
 .PHONY: test-cluster
 test-cluster: build ## Three members on loopback: every kind of fault once, failover, a rolling restart, moving up and back (about 6 minutes)
-	FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -p 2 -timeout 15m -run '^Test(Group|Attack|All|Fault[^S])' \
+	FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -p 2 -timeout 15m -run '^Test(Group|Attack|All|Quiet|Fault[^S])' \
 		./test/cluster/chaos ./test/cluster/members ./test/cluster/migrate ./test/cluster/demo
 
 .PHONY: chaos

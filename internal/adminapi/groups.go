@@ -224,39 +224,25 @@ func (c *call) deleteGroup() error {
 	return c.done(coordinator.Delete(c.R.Context(), key))
 }
 
-// groupStats is a group in the statistics of a topic.
-type groupStats struct {
-	State   string `json:"state"`
-	Members int    `json:"members"`
-	Lag     uint64 `json:"lag"`
-}
-
-// groupStatsOf lists the groups of the topic's tenant that read it; nil when the
-// cluster has none at all.
-func (c *call) groupStatsOf(s *messaging.Stats) (map[string]*groupStats, error) {
+// addGroups adds the groups of the topic's tenant that read it; none when the cluster has
+// none at all.
+func (c *call) addGroups(body *statsBody, s *messaging.Stats) error {
 	if c.Cluster.Groups == nil {
-		return nil, nil
+		return nil
+	}
+	q := &groups.ReadingQuery{Tenant: c.Topic.Namespace.Tenant, Topic: s.Topic.ID, From: max(s.Topic.Partition, 0)}
+	for i := range s.Partitions {
+		q.Partitions = append(q.Partitions, groups.Bounds{First: s.Partitions[i].First, Next: s.Partitions[i].Next})
+	}
+	if c.Cluster.Reading != nil {
+		list, whole, err := c.Cluster.Reading(c.R.Context(), q)
+		body.Groups, body.GroupsIncomplete = list, !whole
+		return err
 	}
 	coordinator, err := c.groupsOf()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	from := max(s.Topic.Partition, 0)
-	list := make(map[string]*groupStats)
-	coordinator.Readers(c.Topic.Namespace.Tenant, s.Topic.ID, func(key groups.Key, at groups.Partition, o groups.Offset) {
-		i := int(at.Partition - from)
-		if i < 0 || i >= len(s.Partitions) {
-			return
-		}
-		g := list[key.Group]
-		if g == nil {
-			g = &groupStats{}
-			if d, err := coordinator.Describe(key); err == nil {
-				g.State, g.Members = d.State, len(d.Members)
-			}
-			list[key.Group] = g
-		}
-		g.Lag += groups.Lag(s.Partitions[i].First, s.Partitions[i].Next, o.Offset)
-	})
-	return list, nil
+	body.Groups = coordinator.Reading(q)
+	return nil
 }

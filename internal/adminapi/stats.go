@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"freshet/internal/groups"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
@@ -24,8 +25,12 @@ type statsBody struct {
 
 	Publishers    []struct{}                       `json:"publishers"`
 	Subscriptions map[string]subscriptionStatsBody `json:"subscriptions"`
-	Groups        map[string]*groupStats           `json:"groups,omitempty"` // an extension
 	Replication   map[string]struct{}              `json:"replication"`
+
+	// Extensions: consumer groups that read the topic, and whether some may be missing
+	// because a member that coordinates groups could not be asked.
+	Groups           map[string]*groups.Reading `json:"groups,omitempty"`
+	GroupsIncomplete bool                       `json:"groupsIncomplete,omitempty"`
 
 	DeduplicationStatus    string `json:"deduplicationStatus"`
 	TopicCreationTimeStamp int64  `json:"topicCreationTimeStamp"`
@@ -97,7 +102,7 @@ func (c *call) topicStats() error {
 		return messaging.ErrNoTopic
 	}
 	body := renderStats(&s)
-	if body.Groups, err = c.groupStatsOf(&s); err != nil {
+	if err := c.addGroups(&body, &s); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, body)
@@ -116,7 +121,7 @@ func (c *call) partitionedStats() error {
 		Metadata   map[string]any       `json:"metadata"`
 		Partitions map[string]statsBody `json:"partitions"`
 	}{renderStats(&s), map[string]any{"partitions": s.Topic.Partitions, "deleted": false}, map[string]statsBody{}}
-	if out.Groups, err = c.groupStatsOf(&s); err != nil {
+	if err := c.addGroups(&out.statsBody, &s); err != nil {
 		return err
 	}
 	if c.R.URL.Query().Get("perPartition") != "false" {

@@ -42,6 +42,9 @@ type Cluster struct {
 	// consumer groups, or that it was sent on already. It fails while nobody
 	// coordinates some of them, and is nil where there is no group.
 	Coordinators func(r *http.Request) (others []Sender, sentOn bool, err error)
+	// Reading finds the consumer groups that read a topic on all members, and says
+	// whether all of them could be asked. It is nil where there is no group.
+	Reading func(ctx context.Context, q *groups.ReadingQuery) (list map[string]*groups.Reading, whole bool, err error)
 }
 
 // Sender sends a request to another member, and its answer to the client. It returns

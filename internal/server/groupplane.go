@@ -67,6 +67,7 @@ func (s *server) sharePlane(shared *datagroup.Group) {
 	s.group.internal.handle(datagroup.CheckpointsPath+"/", shared.Checkpoints())
 	s.group.internal.handle(datagroup.ReleasePath, s.group.plane.Releases())
 	s.group.internal.handle(forwardPath, s.forwarded())
+	s.group.internal.handle("POST "+readingPath, http.HandlerFunc(s.tellReading))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	s.group.opened = make(chan struct{})

@@ -149,6 +149,7 @@ func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 		found := brokerhttp.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota, Owner: s.ownerOf(c), Coordinator: s.coordinatorOf(c), Coordinators: s.coordinatorsOf(c)}
 		if withGroups && c.Stream {
 			found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
+			found.Reading = s.readingOf(c)
 		}
 		return found, nil
 	})

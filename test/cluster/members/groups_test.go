@@ -19,7 +19,10 @@ func TestAllConsumerGroups(t *testing.T) {
 	for i := range 12 {
 		await(t, "a group", time.Minute, func() bool { // owners may still change after the start
 			m := g.Members[i%3]
-			status, _ := call(t.Context(), m, m.Token(), http.MethodPut, fmt.Sprintf("%s/g%02d/offsets", admin, i), `{"offsets": [{"topic_name": "orders", "position": "earliest"}]}`)
+			status, answer := call(t.Context(), m, m.Token(), http.MethodPut, fmt.Sprintf("%s/g%02d/offsets", admin, i), `{"offsets": [{"topic_name": "orders", "position": "earliest"}]}`)
+			if status != http.StatusNoContent && status != http.StatusServiceUnavailable {
+				t.Fatalf("a group: got %d %s, want 204, or 503 while owners change", status, answer)
+			}
 			return status == http.StatusNoContent
 		})
 	}
@@ -29,8 +32,11 @@ func TestAllConsumerGroups(t *testing.T) {
 				GroupID string `json:"group_id"`
 			} `json:"data"`
 		}
-		if status != http.StatusOK {
+		if status == http.StatusServiceUnavailable {
 			return 0, false
+		}
+		if status != http.StatusOK {
+			t.Fatalf("got %d %s, want a list, or 503 when it would not be whole", status, answer)
 		}
 		if err := json.Unmarshal(answer, &body); err != nil {
 			t.Fatal(err)
@@ -51,6 +57,7 @@ func TestAllConsumerGroups(t *testing.T) {
 			return complete
 		})
 	}
+	wholeStatistics(t, g)
 	c.Kill()
 	refused := 0
 	await(t, "the list without c", 30*time.Second, func() bool {
@@ -64,4 +71,32 @@ func TestAllConsumerGroups(t *testing.T) {
 		return complete
 	})
 	t.Logf("refused %d times until another member coordinates", refused)
+}
+
+// wholeStatistics asks every member for the statistics of the topic, which name the groups
+// that read it, whoever coordinates them and whoever owns the topic.
+func wholeStatistics(t *testing.T, g *group) {
+	t.Helper()
+	for _, m := range g.Members {
+		await(t, "statistics with all groups", 30*time.Second, func() bool {
+			var body struct {
+				Groups map[string]struct {
+					State string `json:"state"`
+					Lag   uint64 `json:"lag"`
+				} `json:"groups"`
+				Incomplete bool `json:"groupsIncomplete"`
+			}
+			status, answer := call(t.Context(), m, m.Token(), http.MethodGet, "/admin/v2/persistent/public/default/orders/stats", "")
+			if status == http.StatusServiceUnavailable {
+				return false
+			}
+			if err := json.Unmarshal(answer, &body); err != nil {
+				t.Fatal(err)
+			}
+			if !body.Incomplete && (len(body.Groups) != 12 || body.Groups["g11"].State != "Empty") {
+				t.Fatalf("member %s: got %d groups that read the topic, want 12: %s", m.Name, len(body.Groups), answer)
+			}
+			return !body.Incomplete
+		})
+	}
 }

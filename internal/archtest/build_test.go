@@ -1,0 +1,48 @@
+package archtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFirstBuildSaysSo: who builds for the first time is told before that it takes long,
+// and nobody else is.
+func TestFirstBuildSaysSo(t *testing.T) {
+	t.Parallel()
+	script, err := filepath.Abs("../../hack/first-build.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() // nothing can be built here
+	says := func() string {
+		cmd := exec.CommandContext(t.Context(), script)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if got := says(); !strings.Contains(got, "takes a minute or two") {
+		t.Errorf("before the first build: got %q, want that it takes long", got)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bin", "freshet"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := says(); got != "" {
+		t.Errorf("with a binary: got %q, want nothing", got)
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(makefile), "\t@hack/first-build.sh\n\tgo build ") {
+		t.Error("the target build does not call hack/first-build.sh before it builds")
+	}
+}
