@@ -23,9 +23,9 @@ const (
 	calls      = 100 // of a connection
 	alone      = 600 // of the only one
 	batchSize  = 100
-	batchCalls = 4
+	batchCalls = 10
 	producers  = 6
-	records    = 8000 // of a producer
+	records    = 16000 // of a producer
 	size       = 1024
 	consumeRow = "consume and acknowledge"
 
