@@ -30,6 +30,7 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build bin/freshet
+	@hack/first-build.sh
 	go build -ldflags "$(LDFLAGS)" -o bin/freshet ./cmd/freshet
 
 .PHONY: run
@@ -38,7 +39,8 @@ run: build ## Build and start a server with its data in ./freshet-data
 
 .PHONY: cluster-demo
 cluster-demo: build ## Show three members on loopback under load; keys kill, pause and revive them
-	@FRESHET_BIN=$(CURDIR)/bin/freshet go run ./test/cluster/demo
+	@go build -o .cache/cluster-demo ./test/cluster/demo
+	@FRESHET_BIN=$(CURDIR)/bin/freshet exec .cache/cluster-demo
 
 .PHONY: quick-start
 quick-start: build ## Paste the README's first five minutes into a shell, with a person's pauses, and time each step
@@ -90,7 +92,7 @@ test-faults: build ## Break things under a running system for some minutes: lost
 .PHONY: test-cluster
 test-cluster: build ## Three members on loopback: every kind of fault once, failover, a rolling restart, moving up and back (about 6 minutes)
 	FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -p 2 -timeout 15m -run '^Test(Group|Attack|All|Fault[^S])' \
-		./test/cluster/chaos ./test/cluster/members ./test/cluster/migrate
+		./test/cluster/chaos ./test/cluster/members ./test/cluster/migrate ./test/cluster/demo
 
 .PHONY: chaos
 CHAOS_TIME ?= 30m

@@ -20,6 +20,17 @@ type RestoreOptions struct {
 	// EncryptionKey is the file of the encryption keys, for backups without them.
 	EncryptionKey string
 	Progress      func(Progress)
+	// Steps hears, from one goroutine, what is done to the files once they are there;
+	// nil for nobody.
+	Steps Steps
+}
+
+// Steps hears of work that takes several steps.
+type Steps interface {
+	// Step is what is being done now.
+	Step(text string)
+	// Progress is how many bytes of the step are done.
+	Progress(done, total int64)
 }
 
 // isFolder says whether a backup is looked for in a folder; otherwise it is a tar

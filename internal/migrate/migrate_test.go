@@ -117,14 +117,24 @@ func member(t *testing.T, from string) *config.Config {
 }
 
 // hooks hears of steps.
-type hooks struct{ step func(text string) }
+type hooks struct {
+	step     func(text string)
+	progress func(done, total int64)
+}
 
 func (h hooks) Step(text string) {
 	if h.step != nil {
 		h.step(text)
 	}
 }
-func (hooks) Progress(int64, int64) {}
+
+func (h hooks) Progress(done, total int64) {
+	if h.progress != nil {
+		h.progress(done, total)
+	}
+}
+
+func ignore(int64, int64) {}
 
 // entries are the names in a directory.
 func entries(t *testing.T, dir string) []string {
@@ -148,7 +158,7 @@ func TestRun(t *testing.T) {
 	for end := 1; result == nil; end++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		steps := 0
-		got, err := Run(ctx, Options{From: from, Config: cfg, Report: hooks{func(string) {
+		got, err := Run(ctx, Options{From: from, Config: cfg, Report: hooks{step: func(string) {
 			if steps++; steps == end {
 				cancel()
 			}
@@ -194,8 +204,18 @@ func TestRun(t *testing.T) {
 	folder := filepath.Join(cfg.DataDir, "clusters", uid)
 	before, err := pebble.Take(t.Context(), filepath.Join(from, "clusters", uid), ignore)
 	must(t, err)
-	must(t, Unite(t.Context(), folder))
-	must(t, Unite(t.Context(), folder)) // of one store nothing is to be made
+	var steps []string
+	whole := ""
+	report := hooks{step: func(text string) { steps = append(steps, text) }, progress: func(done, total int64) {
+		if done == total {
+			whole = steps[len(steps)-1]
+		}
+	}}
+	must(t, Unite(t.Context(), folder, report))
+	if len(steps) != 2 || steps[0] != "making one store of 4 shards" || steps[1] != "comparing" || whole == "" {
+		t.Errorf("got steps %q, and progress up to the end of %q, want two and progress", steps, whole)
+	}
+	must(t, Unite(t.Context(), folder, hooks{})) // of one store nothing is to be made
 	after, err := pebble.Take(t.Context(), folder, ignore)
 	must(t, err)
 	if !maps.Equal(before.Topics, after.Topics) || !maps.Equal(before.Journals, after.Journals) || after.Mark != nil {
@@ -225,7 +245,7 @@ func TestRunFindsDifferences(t *testing.T) {
 		},
 	} {
 		cfg := member(t, from)
-		_, err := Run(t.Context(), Options{From: from, Config: cfg, Report: hooks{func(text string) {
+		_, err := Run(t.Context(), Options{From: from, Config: cfg, Report: hooks{step: func(text string) {
 			if strings.Contains(text, "comparing") {
 				change(t, cfg)
 			}
@@ -245,7 +265,7 @@ func TestRunBeginsAnew(t *testing.T) {
 	from := server(t)
 	cfg := member(t, from)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Run(ctx, Options{From: from, Config: cfg, Report: hooks{func(text string) {
+	_, err := Run(ctx, Options{From: from, Config: cfg, Report: hooks{step: func(text string) {
 		if strings.Contains(text, "comparing") {
 			cancel()
 		}

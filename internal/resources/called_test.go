@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,5 +68,65 @@ func TestStoresCallTheMember(t *testing.T) {
 		if list, err := users.List(t.Context(), metav1.ListOptions{ResourceVersion: version}); err != nil || len(list.Items) != 1 {
 			t.Errorf("list at version %q: %+v, %v, want ann", version, list, err)
 		}
+	}
+}
+
+// TestLiveWithoutEtcd: a process that has lost its etcd is alive and not ready, whether
+// etcd runs in it or elsewhere. What restarts processes that are not alive must not do so
+// because others are lost.
+func TestLiveWithoutEtcd(t *testing.T) {
+	t.Parallel()
+	for name, called := range map[string]bool{"embedded": true, "external": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			member, err := etcd.Start(t.Context(), t.TempDir(), etcd.Options{Unsafe: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			endpoints := member.Endpoints()
+			if !called {
+				endpoints.Call = nil
+			}
+			api, err := resources.New(resources.Config{
+				Etcd: endpoints, Kinds: kindstest.NewSet(t).Definitions(), Authorizer: access.NewPolicy(), Address: "127.0.0.1:8080",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			api.Start()
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				defer cancel()
+				_ = api.Stop(ctx) // its etcd is gone
+			})
+			health := func(path string) (int, string) {
+				w := httptest.NewRecorder()
+				api.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+				return w.Code, w.Body.String()
+			}
+			until := func(path string, want int) {
+				t.Helper()
+				deadline, tick := time.Now().Add(30*time.Second), time.NewTicker(50*time.Millisecond)
+				defer tick.Stop()
+				for {
+					code, text := health(path)
+					if code == want {
+						return
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("%s: got %d %s, want %d", path, code, text, want)
+					}
+					<-tick.C
+				}
+			}
+			until("/readyz", http.StatusOK)
+			if err := member.Close(); err != nil {
+				t.Fatal(err)
+			}
+			until("/readyz", http.StatusInternalServerError)
+			if code, text := health("/livez?verbose"); code != http.StatusOK || strings.Contains(text, "etcd") {
+				t.Errorf("/livez: got %d %s, want 200 and no word of etcd", code, text)
+			}
+		})
 	}
 }

@@ -86,8 +86,9 @@ func TestVersionAndHealth(t *testing.T) {
 		if body := string(a.get(path).want(http.StatusOK).body); body != "ok" {
 			t.Errorf("%s says %q", path, body)
 		}
-		if body := string(a.get(path + "?verbose=1").want(http.StatusOK).body); !contains(body, "[+]etcd ok", "check passed") {
-			t.Errorf("%s says %q", path, body)
+		body := string(a.get(path + "?verbose=1").want(http.StatusOK).body)
+		if of := path != "/livez"; !contains(body, "check passed") || contains(body, "[+]etcd ok") != of {
+			t.Errorf("%s says %q, want a word of etcd: %v", path, body, of)
 		}
 	}
 }

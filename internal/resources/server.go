@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -152,6 +154,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("configuring the store: %w", err)
 	}
 	stores := callMember(cfg, config)
+	liveAlone(config)
 	config.RESTOptionsGetter = guard.RESTOptions(config.RESTOptionsGetter)
 
 	beside, err := openCore(scheme, codecs, config.RESTOptionsGetter)
@@ -246,6 +249,18 @@ func tune(config *genericapiserver.Config, cfg Config) {
 		config.HealthzChecks = append(config.HealthzChecks, checker)
 	}
 }
+
+// liveAlone takes from /livez what depends on others: etcd needs a majority of its
+// members, and a process that waits for them is alive; whoever restarts it for that
+// makes it worse. /readyz has these checks.
+func liveAlone(config *genericapiserver.Config) {
+	config.LivezChecks = slices.DeleteFunc(config.LivezChecks, func(c healthz.HealthChecker) bool { return strings.HasPrefix(c.Name(), "etcd") })
+	config.LivezGracePeriod = startPatience
+}
+
+// startPatience is how long hooks that read from etcd may take after the start before
+// the process is called dead.
+const startPatience = 10 * time.Minute
 
 func newPolicy(cfg Config) policy {
 	return policy{authorizer: cfg.Authorizer, kinds: kindsOf(cfg.Kinds), reviews: reviewGroupNames()}

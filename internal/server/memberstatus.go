@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -17,8 +18,10 @@ import (
 
 const (
 	aboutPath = "/v1/about"
-	// aboutTimeout is how long a member may take to tell about itself.
-	aboutTimeout = 2 * time.Second
+	// aboutTimeout is how long a member may take to tell about itself, lostTimeout one
+	// that has no lease and most likely does not answer at all.
+	aboutTimeout = time.Second
+	lostTimeout  = 300 * time.Millisecond
 	// maxSkew is how far clocks may be apart before that is called a problem: tokens
 	// and leases are judged by them.
 	maxSkew = time.Second
@@ -31,7 +34,14 @@ type about struct {
 	Time            time.Time `json:"time"`
 	CertificateEnds time.Time `json:"certificateEnds"`
 	LogLeader       bool      `json:"logLeader"`
+	// Applied is how far its copies of shards have their logs.
+	Applied map[shardKey]uint64 `json:"applied,omitempty"`
 }
+
+// shardKey names a shard: the uid of its cluster and its number.
+type shardKey string
+
+func keyOf(uid string, number int) shardKey { return shardKey(fmt.Sprint(uid, "/", number)) }
 
 // tellAbout is what the other members call.
 func (s *server) tellAbout(w http.ResponseWriter, _ *http.Request) {
@@ -47,6 +57,19 @@ func (s *server) aboutSelf() about {
 	a := about{Time: time.Now(), CertificateEnds: s.group.credentials.Ends()}
 	if log := s.group.log; log != nil {
 		a.LogLeader = log.Leads()
+	}
+	if s.plane == nil {
+		return a
+	}
+	a.Applied = map[shardKey]uint64{}
+	for _, c := range s.plane.Clusters() {
+		for _, shard := range s.plane.Shards(c.UID) {
+			for _, each := range shard.Copies {
+				if each.Member == s.cfg.Members.Self {
+					a.Applied[keyOf(c.UID, shard.Number)] = shard.Log - min(shard.Log, each.Lag)
+				}
+			}
+		}
 	}
 	return a
 }
@@ -69,22 +92,26 @@ func (g groupStatus) Members(ctx context.Context) (*systemapi.Members, error) {
 		out.EtcdLeader = s.member.Leader()
 	}
 	var asked sync.WaitGroup
-	leads := make([]bool, len(out.Members))
+	told := make([]about, len(out.Members))
 	for i, m := range s.cfg.Members.List {
-		asked.Go(func() { out.Members[i], leads[i] = g.member(ctx, m, i+1) })
+		asked.Go(func() { out.Members[i], told[i] = g.member(ctx, m, i+1) })
 	}
 	asked.Wait()
-	for i := range leads {
-		if leads[i] {
-			out.LogLeader = out.Members[i].Name
+	applied := map[string]map[shardKey]uint64{}
+	for i := range told {
+		name := out.Members[i].Name
+		if applied[name] = told[i].Applied; told[i].LogLeader {
+			out.LogLeader = name
 		}
 	}
-	out.Shards = g.shards()
+	out.Shards = g.shards(applied)
 	return out, nil
 }
 
-// shards describes those of all clusters that run here.
-func (g groupStatus) shards() (list []systemapi.Shard) {
+// shards describes those of all clusters that run here. How far a copy is behind its log
+// is known from what its member has just told; of one that does not answer, from what it
+// last wrote down.
+func (g groupStatus) shards(applied map[string]map[shardKey]uint64) (list []systemapi.Shard) {
 	if g.s.plane == nil {
 		return nil
 	}
@@ -94,8 +121,16 @@ func (g groupStatus) shards() (list []systemapi.Shard) {
 				Organization: c.Organization, Cluster: c.Name, Number: s.Number,
 				Owner: s.Owner, Epoch: s.Epoch, Log: s.Log, Copies: []systemapi.Copy{}, Problem: s.Problem,
 			}
+			key := keyOf(c.UID, s.Number)
+			for _, each := range applied {
+				out.Log = max(out.Log, each[key])
+			}
 			for _, each := range s.Copies {
-				out.Copies = append(out.Copies, systemapi.Copy{Member: each.Member, Live: each.Live, Lag: each.Lag, Problem: each.Problem})
+				lag := each.Lag + out.Log - s.Log
+				if position, told := applied[each.Member][key]; told {
+					lag = out.Log - position
+				}
+				out.Copies = append(out.Copies, systemapi.Copy{Member: each.Member, Live: each.Live, Lag: lag, Problem: each.Problem})
 			}
 			list = append(list, out)
 		}
@@ -107,7 +142,7 @@ func (g groupStatus) shards() (list []systemapi.Shard) {
 }
 
 // member describes one, which is asked unless it is this one.
-func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m systemapi.Member, leads bool) {
+func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m systemapi.Member, told about) {
 	m = systemapi.Member{Name: of.Name, Node: node, Internal: of.Internal}
 	if record, ok := g.s.group.members.Find(of.Name); ok {
 		m.Live, m.Ready, m.Version, m.Started = true, record.Ready, record.Version, &record.Started
@@ -115,18 +150,21 @@ func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m 
 	} else {
 		m.Problem = "it has no lease: it is stopped, or does not reach a majority"
 	}
-	var told about
 	if of.Name == g.s.cfg.Members.Self {
 		told = g.s.aboutSelf()
 	} else {
-		ctx, cancel := context.WithTimeout(ctx, aboutTimeout)
+		patience := aboutTimeout
+		if !m.Live {
+			patience = lostTimeout
+		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		began := time.Now()
 		if err := g.s.group.network.Post(ctx, of.Name, aboutPath, struct{}{}, &told); err != nil {
 			if m.Live {
 				m.Problem = "it does not answer this member: " + err.Error()
 			}
-			return m, false
+			return m, about{}
 		}
 		m.ClockAhead = told.Time.Sub(began.Add(time.Since(began) / 2)).Round(time.Millisecond).Seconds()
 	}
@@ -140,7 +178,7 @@ func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m 
 	case !m.Ready:
 		m.Problem = "it is starting or stopping"
 	}
-	return m, told.LogLeader
+	return m, told
 }
 
 var (

@@ -100,8 +100,9 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 	if err := errors.Join(r.placeKeys(into, m), writeRestored(into)); err != nil {
 		return nil, err
 	}
-	for _, c := range m.Clusters { // a backup of a group is restored as one server
-		if err := migrate.Unite(ctx, filepath.Join(into, backup.ClustersDir, filepath.Base(c.UID))); err != nil {
+	for i, c := range m.Clusters { // a backup of a group is restored as one server
+		steps := &clusterSteps{r.Steps, fmt.Sprintf("cluster %s/%s (%d of %d): ", c.Organization, c.Name, i+1, len(m.Clusters))}
+		if err := migrate.Unite(ctx, filepath.Join(into, backup.ClustersDir, filepath.Base(c.UID)), steps); err != nil {
 			return nil, fmt.Errorf("cluster %s/%s: %w", c.Organization, c.Name, err)
 		}
 	}
@@ -113,6 +114,26 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 		return nil, err
 	}
 	return m, os.Remove(snapshot)
+}
+
+// clusterSteps tells of the steps of one cluster; to nobody when there is none who hears.
+type clusterSteps struct {
+	to     backup.Steps
+	prefix string
+}
+
+// Step implements migrate.Report.
+func (c *clusterSteps) Step(text string) {
+	if c.to != nil {
+		c.to.Step(c.prefix + text)
+	}
+}
+
+// Progress implements migrate.Report.
+func (c *clusterSteps) Progress(done, total int64) {
+	if c.to != nil {
+		c.to.Progress(done, total)
+	}
 }
 
 // placeKeys sees to it that the encryption keys are there, and the right ones.

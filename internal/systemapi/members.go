@@ -61,7 +61,7 @@ type Shard struct {
 type Copy struct {
 	Member string `json:"member"`
 	Live   bool   `json:"live"`
-	Lag    uint64 `json:"lag"` // of the log that it had not applied when it last said so
+	Lag    uint64 `json:"lag"` // of the log that it has not applied; had not when it last said so, if it does not answer
 	// Problem says why it cannot be used, if it cannot.
 	Problem string `json:"problem,omitempty"`
 }

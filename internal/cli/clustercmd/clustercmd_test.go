@@ -106,6 +106,13 @@ func TestRefused(t *testing.T) {
 		"same host":        {[]string{"init", "--base-url", "https://x", "a=h", "b=h", "c=j"}, "already the address"},
 		"no host":          {[]string{"init", "--base-url", "https://x", "a=", "b=h", "c=j"}, "NAME=HOST"},
 		"two addresses":    {[]string{"init", "--base-url", "https://x", "a=h:1,h:2", "b=h", "c=j"}, "has 2 addresses"},
+		"nothing of NATS":  {[]string{"init", "--base-url", "https://x", "--nats-credentials", "c", "a=h", "b=i", "c=j"}, "--nats-url"},
+		"half a pair":      {[]string{"init", "--base-url", "https://x", "--nats-url", "tls://n:4222", "--nats-key-file", "k", "a=h", "b=i", "c=j"}, "go together"},
+		"a log and NATS":   {[]string{"init", "--base-url", "https://x", "--nats-url", "tls://n:4222", "a=h:1,h:2,h:3", "b=i", "c=j"}, "NAME=INTERNAL,ETCD with"},
+		"no URL of NATS":   {[]string{"init", "--base-url", "https://x", "--nats-url", "n:4222", "a=h", "b=i", "c=j"}, "nats://host:port"},
+		"a secret in one":  {[]string{"init", "--base-url", "https://x", "--nats-url", "nats://me:secret@n:4222", "a=h", "b=i", "c=j"}, "credentials are a file"},
+		"no monitoring":    {[]string{"init", "--base-url", "https://x", "--nats-url", "tls://n:4222", "--nats-monitoring", "n", "a=h", "b=i", "c=j"}, "http(s)://host:port"},
+		"moved elsewhere":  {[]string{"init", "--base-url", "https://x", "--from", dir, "--external-etcd", "a=h", "b=i", "c=j"}, "do not go together"},
 		"a directory":      {[]string{"init", "--output", group, "--base-url", "https://x", "a=h", "b=i", "c=j"}, "is there already"},
 		"no bundle":        {[]string{"join", filepath.Join(dir, "none")}, "no such file"},
 		"not a bundle":     {[]string{"join", broken}, "is not a bundle"},
@@ -117,6 +124,53 @@ func TestRefused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestInitWithNATS makes a group with NATS servers of the operator's own: each member's
+// configuration names them, and no member has an address of a log.
+func TestInitWithNATS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	credentials := filepath.Join(dir, "nats.creds")
+	if err := os.WriteFile(credentials, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(dir, "group")
+	if _, err := run(t, "init", "--output", group, "--base-url", "https://freshet.example.com", "--nats-url", "tls://n1:4222", "--nats-url", "tls://n2:4222",
+		"--nats-credentials", credentials, "--nats-monitoring", "http://n1:8222", "a=10.0.0.1", "b=10.0.0.2:1,10.0.0.2:2", "c=c.example.com"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "freshet.yaml")
+	join := []string{"join", filepath.Join(group, "b.bundle"), "--data-dir", filepath.Join(dir, "data"), "--config", file}
+	for range 2 { // it may be repeated
+		if _, err := run(t, join...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, err := config.Load(file)
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.NATS{URLs: []string{"tls://n1:4222", "tls://n2:4222"}, Credentials: credentials, Monitoring: []string{"http://n1:8222"}}
+	if !reflect.DeepEqual(cfg.NATS, want) {
+		t.Errorf("got %+v, want %+v", cfg.NATS, want)
+	}
+	if own, _ := cfg.Members.Own(); own.Internal != "10.0.0.2:1" || own.Etcd != "10.0.0.2:2" || own.Log != "" || cfg.Members.List[0].Log != "" {
+		t.Errorf("got %+v, want the two addresses that were given", own)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte("n2:4222"), []byte("n3:4222")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, join...); err == nil || !strings.Contains(err.Error(), "nats.urls") {
+		t.Errorf("other servers than the bundle's: got %v, want a refusal", err)
 	}
 }
 

@@ -3,10 +3,8 @@ package clustercmd
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,16 +15,9 @@ import (
 	"freshet/internal/members/bundle"
 )
 
-// The ports of members whose addresses are given as hosts.
-const (
-	portInternal = "7443"
-	portEtcd     = "7380"
-	portLog      = "7422"
-)
-
 func newInit(env *command.Env) *cobra.Command {
-	var baseURL, dir, from string
-	var external bool
+	var dir, from string
+	var g groupFlags
 	cmd := &cobra.Command{
 		Use:   "init NAME=HOST…",
 		Short: "Make the certificates and secrets of a group",
@@ -37,6 +28,10 @@ HOST is the name or address at which the other members reach the machine; ports 
 (calls between members), 7380 (etcd) and 7422 (log) are used, and take members'
 certificates and nothing else. NAME=INTERNAL,ETCD,LOG gives three addresses
 host:port instead.
+
+With --nats-url the members keep the log of messages in NATS servers of your own, and
+--external-etcd has them use an etcd of your own. Then nothing of it runs in the members,
+and its address is left out: NAME=INTERNAL,ETCD for example.
 
 Whoever has group.json can make members, and whoever has a bundle is one: bring
 each bundle to its machine over a way that nobody else can read, then delete it here.
@@ -56,6 +51,13 @@ its data, which 'freshet migrate' brings there.`,
   freshet cluster init --base-url https://freshet.example.com --from /var/lib/freshet \
     --output moved a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 
+  # with NATS servers of your own; the files are on the members' machines
+  freshet cluster init --base-url https://freshet.example.com --output with-nats \
+    --nats-url tls://nats-1.example.com:4222 --nats-url tls://nats-2.example.com:4222 \
+    --nats-credentials /etc/freshet/nats.creds --nats-ca-file /etc/freshet/nats-ca.crt \
+    --nats-monitoring http://nats-1.example.com:8222 --nats-monitoring http://nats-2.example.com:8222 \
+    a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
+
   # three processes on one machine, to try it
   freshet cluster init --base-url http://127.0.0.1:8080 \
     a=127.0.0.1:17443,127.0.0.1:17380,127.0.0.1:17422 \
@@ -68,67 +70,34 @@ its data, which 'freshet migrate' brings there.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if baseURL == "" {
-				return command.Usagef(cmd, "--base-url is needed: the address at which clients reach the group")
+			if err := g.check(cmd, from); err != nil {
+				return err
 			}
 			members := make([]bundle.Member, len(args))
 			for i, arg := range args {
 				var err error
-				if members[i], err = parseMember(arg, external); err != nil {
+				if members[i], err = g.parseMember(arg); err != nil {
 					return command.Usagef(cmd, "%w", err)
 				}
 			}
-			if err := checkGroup(baseURL, members, external); err != nil {
+			if err := g.validate(members); err != nil {
 				return err
 			}
-			group, err := newGroup(baseURL, members, from)
+			group, err := newGroup(g.baseURL, members, from)
 			if err != nil {
 				return err
+			}
+			if g.ownNATS() {
+				group.NATS = &g.nats
 			}
 			return writeGroup(env, dir, group)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&baseURL, "base-url", "", "the `URL` at which clients reach the group, the same for all members")
 	f.StringVar(&dir, "output", "freshet-group", "the `directory` to write to, which must not exist")
 	f.StringVar(&from, "from", "", "data `directory` of a server whose data the first member begins with")
-	f.BoolVar(&external, "external-etcd", false, "the members use an etcd of its own, which their configurations name")
+	g.add(f)
 	return cmd
-}
-
-// parseMember reads NAME=HOST or NAME=INTERNAL,ETCD,LOG.
-func parseMember(arg string, external bool) (bundle.Member, error) {
-	name, where, ok := strings.Cut(arg, "=")
-	if !ok || name == "" || where == "" {
-		return bundle.Member{}, fmt.Errorf("%q must be NAME=HOST, or NAME=INTERNAL,ETCD,LOG with host:port each", arg)
-	}
-	m := bundle.Member{Name: name}
-	switch addresses := strings.Split(where, ","); {
-	case len(addresses) == 3 && !external:
-		m.Internal, m.Etcd, m.Log = addresses[0], addresses[1], addresses[2]
-	case len(addresses) == 2 && external:
-		m.Internal, m.Log = addresses[0], addresses[1]
-	case len(addresses) == 1:
-		host := strings.Trim(where, "[]")
-		m.Internal, m.Log = net.JoinHostPort(host, portInternal), net.JoinHostPort(host, portLog)
-		if !external {
-			m.Etcd = net.JoinHostPort(host, portEtcd)
-		}
-	default:
-		return bundle.Member{}, fmt.Errorf("%q has %d addresses; give a host, or one address host:port for each port", arg, len(addresses))
-	}
-	return m, nil
-}
-
-// checkGroup refuses what no member could start with.
-func checkGroup(baseURL string, members []bundle.Member, external bool) error {
-	cfg := config.Default()
-	cfg.BaseURL = baseURL
-	cfg.Members = settings(members[0].Name, members)
-	if external {
-		cfg.Etcd.Endpoints = []string{"https://etcd.invalid:2379"} // each member's configuration names the real ones
-	}
-	return cfg.Validate()
 }
 
 // settings is how the group stands in a member's configuration.

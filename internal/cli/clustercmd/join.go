@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
@@ -24,7 +25,8 @@ func newJoin(env *command.Env) *cobra.Command {
 		Short: "Make this machine a member of a group",
 		Long: `Make this machine a member of a group: unpack its bundle into an empty data
 directory, and write the group into the server's configuration. A configuration that
-is there keeps what it says, and gets baseURL and members added at its end.
+is there keeps what it says, and gets baseURL, members and, when the group has NATS
+servers of its own, nats added at its end.
 
 Nothing is started. The command can be repeated with the same bundle.`,
 		Example: `  # a machine of a new group
@@ -83,6 +85,8 @@ func configuration(file string, part *bundle.Bundle, flags func(*config.Config))
 		return nil, nil, errs.Newf(errs.Conflict, "%s has other members than the bundle; take members out of it, and join again", file)
 	case cfg.BaseURL != "" && cfg.BaseURL != part.BaseURL:
 		return nil, nil, errs.Newf(errs.Conflict, "%s has baseURL %s, and the group has %s; every member needs the same", file, cfg.BaseURL, part.BaseURL)
+	case part.NATS != nil && cfg.NATS.External() && !slices.Equal(cfg.NATS.URLs, part.NATS.URLs):
+		return nil, nil, errs.Newf(errs.Conflict, "%s has other nats.urls than the bundle; every member needs the same", file)
 	}
 	if len(old) == 0 {
 		fmt.Fprintf(&add, "dataDir: %q\n", cfg.DataDir)
@@ -98,6 +102,13 @@ func configuration(file string, part *bundle.Bundle, flags func(*config.Config))
 			fmt.Fprintf(&add, "    - {name: %s, internal: %q, etcd: %q, log: %q}\n", m.Name, m.Internal, m.Etcd, m.Log)
 		}
 	}
+	if part.NATS != nil && !cfg.NATS.External() {
+		lines, err := natsLines(part.NATS)
+		if err != nil {
+			return nil, nil, err
+		}
+		add.Write(lines)
+	}
 	text := append(slices.Clone(old), add.String()...)
 	now, err := config.Parse(text)
 	if err == nil {
@@ -110,6 +121,15 @@ func configuration(file string, part *bundle.Bundle, flags func(*config.Config))
 		return nil, nil, fmt.Errorf("%s with the members added: %w", file, err)
 	}
 	return text, now, nil
+}
+
+// natsLines is how NATS servers of the operator's own stand in a configuration.
+func natsLines(n *bundle.NATS) ([]byte, error) {
+	lines, err := yaml.Marshal(map[string]*bundle.NATS{"nats": n})
+	if err != nil {
+		return nil, fmt.Errorf("writing nats into the configuration: %w", err)
+	}
+	return lines, nil
 }
 
 // replaceFile writes a file whole or not at all.

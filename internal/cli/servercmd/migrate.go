@@ -3,9 +3,7 @@ package servercmd
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +67,7 @@ Run it as the user of the server.`,
 			if to != "" {
 				cfg.DataDir = to
 			}
-			p := &migratePrinter{out: cmd.OutOrStdout(), tell: cmd.ErrOrStderr(), progress: output.NewProgress(cmd.ErrOrStderr(), os.Getenv)}
+			p := &migratePrinter{stepPrinter: newSteps(cmd.ErrOrStderr()), out: cmd.OutOrStdout()}
 			if err := server.Migrate(cmd.Context(), from, cfg, p); err != nil {
 				p.progress.Clear()
 				return err
@@ -87,28 +85,10 @@ Run it as the user of the server.`,
 // migratePrinter prints a line for each step, how far it is on a terminal, and at the
 // end a table of what was moved.
 type migratePrinter struct {
-	out, tell io.Writer
-	progress  *output.Progress
-	step      string
-	began     time.Time
-	rows      [][]string
-	end       string
-}
-
-// Step implements MigrateReport.
-func (p *migratePrinter) Step(text string) {
-	p.progress.Clear()
-	p.step, p.began = text, time.Now()
-	_, _ = fmt.Fprintln(p.tell, text) // a courtesy
-}
-
-// Progress implements MigrateReport.
-func (p *migratePrinter) Progress(done, total int64) {
-	if total <= 0 || done <= 0 {
-		return
-	}
-	left := time.Duration(float64(time.Since(p.began)) * float64(total-done) / float64(done))
-	p.progress.Printf("%s: %s of %s, %d %%, %s left", p.step, bytesText(done), bytesText(total), done*100/total, left.Round(time.Second))
+	*stepPrinter
+	out  io.Writer
+	rows [][]string
+	end  string
 }
 
 // Moved implements MigrateReport.

@@ -41,7 +41,10 @@ Run it as the user of the server.`,
 				return command.Usagef(cmd, "--data-dir is required: the data directory to make")
 			}
 			o.From, o.Stdin, o.Progress = args[0], cmd.InOrStdin(), reporter(cmd.ErrOrStderr(), "restored")
+			steps := newSteps(cmd.ErrOrStderr())
+			o.Steps = steps
 			m, err := server.Restore(cmd.Context(), o)
+			steps.progress.Clear()
 			if err != nil {
 				return err
 			}

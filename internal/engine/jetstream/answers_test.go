@@ -27,6 +27,8 @@ type lossy struct {
 	to      nats.InProcessConnProvider
 	request atomic.Int64 // so many publishes do not get there
 	answer  atomic.Int64 // so many get there and their answer is lost
+
+	publishing atomic.Pointer[context.CancelFunc] // called before a publish gets there
 }
 
 func (l *lossy) InProcessConn() (net.Conn, error) {
@@ -43,6 +45,9 @@ func (c *lossyConn) Write(b []byte) (int, error) {
 	if !bytes.Contains(b, []byte("HPUB freshet.journal.")) {
 		return c.Conn.Write(b)
 	}
+	if cancel := c.l.publishing.Load(); cancel != nil {
+		(*cancel)()
+	}
 	if c.l.request.Add(-1) >= 0 {
 		c.Close()
 		return 0, io.ErrClosedPipe
@@ -52,6 +57,50 @@ func (c *lossyConn) Write(b []byte) (int, error) {
 		c.Close()
 	}
 	return n, err
+}
+
+// Who saves a snapshot may give up before the answer comes that it was taken. Its
+// chunks must not go then.
+func TestASnapshotWithoutAnAnswerIsWhole(t *testing.T) {
+	group := natstest.New(t, 1)
+	l := &lossy{to: group.Server(0)}
+	conn, err := nats.Connect("", nats.InProcessServer(l))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	j := openJournal(t, openJournals(t, conn, 1, "x"), "j")
+	gaveUp := 0
+	for n := uint64(1); n <= 20; n++ {
+		if _, err := j.Append(t.Context(), n-1, []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		l.publishing.Store(&cancel)
+		err := j.SaveSnapshot(ctx, n, func(w io.Writer) error { _, err := fmt.Fprintf(w, "state %d", n); return err })
+		cancel()
+		l.publishing.Store(nil)
+		if errors.Is(err, context.Canceled) { // else the answer was faster
+			gaveUp++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		position, r, err := j.LoadSnapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil { // it is still on its way, and the first
+			continue
+		}
+		state, err := io.ReadAll(r)
+		if want := fmt.Sprintf("state %d", position); string(state) != want || err != nil {
+			t.Fatalf("snapshot at %d of %d: got %q, error %v; want %q", position, n, state, err, want)
+		}
+		_ = r.Close()
+	}
+	if gaveUp == 0 {
+		t.Error("got every answer in time, want some calls given up before theirs")
+	}
 }
 
 func TestAPublishWithoutAnAnswerIsThereOnce(t *testing.T) {

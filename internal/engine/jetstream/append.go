@@ -58,6 +58,22 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 	return after + uint64(len(records)), nil
 }
 
+// enterAppending begins a call that publishes to the journal once nobody else here does.
+// The caller must call leave.
+func (j *journal) enterAppending(ctx context.Context) (_ context.Context, leave func(), err error) {
+	ctx, left, err := j.s.enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	select {
+	case j.appending <- struct{}{}:
+		return ctx, func() { <-j.appending; left() }, nil
+	case <-ctx.Done():
+		defer left()
+		return nil, nil, context.Cause(ctx)
+	}
+}
+
 // expect makes sure that the journal ends at a position as far as is known here,
 // or, where nothing will be published that says so, as far as anybody knows.
 func (j *journal) expect(ctx context.Context, after uint64, surely bool) error {

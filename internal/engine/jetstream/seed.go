@@ -68,17 +68,11 @@ func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Re
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := j.s.enter(ctx)
+	ctx, leave, err := j.enterAppending(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	select {
-	case j.appending <- struct{}{}:
-		defer func() { <-j.appending }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	_, err = j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
 		if tail.seq > 0 {
 			return nil, engine.ErrConflict

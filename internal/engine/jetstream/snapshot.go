@@ -95,11 +95,14 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	if err == nil {
 		err = w.flush()
 	}
+	maybe := false
 	if err == nil {
-		err = j.install(parent, w.pointer())
+		maybe, err = j.install(parent, w.pointer())
 	}
 	if err != nil {
-		j.discard(w.p.ID)
+		if !maybe {
+			j.discard(w.p.ID)
+		}
 		return j.failed(parent, "saving a snapshot of", err)
 	}
 	return nil
@@ -140,19 +143,15 @@ func snapshotID(position uint64) string {
 }
 
 // install makes a snapshot whose chunks are durable the latest one, and drops what
-// it replaces.
-func (j *journal) install(ctx context.Context, p pointer) error {
-	ctx, leave, err := j.s.enter(ctx)
+// it replaces. With an error, maybe says that it may have become the latest all the
+// same, so its chunks have to stay: the journal would be lost without them. If it has
+// not, a later one removes them.
+func (j *journal) install(ctx context.Context, p pointer) (maybe bool, err error) {
+	ctx, leave, err := j.enterAppending(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer leave()
-	select {
-	case j.appending <- struct{}{}:
-		defer func() { <-j.appending }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	errLater := errors.New("there is a later snapshot")
 	seq, err := j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
 		var current pointer
@@ -171,19 +170,20 @@ func (j *journal) install(ctx context.Context, p pointer) error {
 		if err != nil {
 			return nil, err
 		}
+		maybe = true
 		return encodeSnapshot(id, tail.last+1, body), nil
 	})
 	if errors.Is(err, errLater) {
 		j.discard(p.ID)
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return maybe, err
 	}
 	p.seq = seq
 	j.noteSnapshot(p)
 	j.clean(ctx, p)
-	return nil
+	return false, nil
 }
 
 // clean removes what a snapshot has made superfluous. What it cannot remove now

@@ -43,7 +43,6 @@ func BenchmarkAppend(b *testing.B) {
 	for _, members := range []int{1, 3} {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
 			g := newGroup(b, members)
-			g.lease = 30
 			tm := g.team()
 			var all []*member
 			for i := range members {

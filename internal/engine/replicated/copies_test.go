@@ -96,6 +96,21 @@ func (b *shortBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// serves offers the member's copy to another one, which asks for it over a wire.
+func (m *member) serves(t testing.TB, wire http.RoundTripper) func(*Options) {
+	t.Helper()
+	server := httptest.NewServer(Handler(func(cluster string, number int) *Shard {
+		if cluster == m.team.cluster && number == m.team.number {
+			return m.Shard
+		}
+		return nil
+	}))
+	t.Cleanup(server.Close)
+	return func(o *Options) {
+		o.Peer = func(string) (http.RoundTripper, string, error) { return wire, server.URL, nil }
+	}
+}
+
 // TestFaultEmptyMember starts a member without anything when the log has been purged:
 // it fetches a checkpoint, over a connection that breaks again and again, and becomes
 // the owner.
@@ -106,17 +121,8 @@ func TestFaultEmptyMember(t *testing.T) {
 	e := a.owns(t)
 	texts := fill(t, e, 300)
 	eventually(t, "the log purged", func() bool { return a.first(t) > 100 })
-	server := httptest.NewServer(Handler(func(cluster string, number int) *Shard {
-		if cluster == tm.cluster && number == tm.number {
-			return a.Shard
-		}
-		return nil
-	}))
-	defer server.Close()
 	wire := &lossy{RoundTripper: http.DefaultTransport}
-	b := tm.start(t, "b", 0, nil, quickFlush, func(o *Options) {
-		o.Peer = func(string) (http.RoundTripper, string, error) { return wire, server.URL, nil }
-	})
+	b := tm.start(t, "b", 0, nil, quickFlush, a.serves(t, wire))
 	b.follows(t, a.Status().Applied)
 	appendText(t, e, "last")
 	a.stop(t)
@@ -276,10 +282,10 @@ func TestFullLog(t *testing.T) {
 		quickFlush(o)
 		o.LogBytes, o.GoneAfter = 200<<10, 4*time.Second
 	}
-	a := tm.start(t, "a", 0, vfs.NewCrashableMem(), limits)
+	a := tm.start(t, "a", 0, nil, limits)
 	e := a.owns(t)
 	fill(t, e, 1)
-	b := tm.start(t, "b", 0, vfs.NewCrashableMem(), limits)
+	b := tm.start(t, "b", 0, nil, limits, a.serves(t, http.DefaultTransport)) // the log may be purged already
 	b.follows(t, a.Status().Applied)
 	if err := e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
 		t.Fatal(err)

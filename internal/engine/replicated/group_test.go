@@ -27,8 +27,14 @@ import (
 	"freshet/internal/resources/etcd"
 )
 
-// leaseSeconds is how long the leases of members in tests are.
-const leaseSeconds = 2
+const (
+	// leaseSeconds is how long the leases of members are: longer than a busy machine
+	// lets a test wait for the processor, since what loses its lease here has lost it
+	// for good.
+	leaseSeconds = 30
+	// killedSeconds is how long they are where a test waits for the end of one.
+	killedSeconds = 4
+)
 
 // group is what members share: etcd and the servers of the log.
 type group struct {

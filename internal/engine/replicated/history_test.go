@@ -42,7 +42,6 @@ func TestFaultHistories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGroup(t, tc.servers, natstest.Unsafe)
-			g.lease = 30
 			seed := historySeed(t)
 			begin, most := time.Now(), 8*time.Second
 			if tally.Long() {

@@ -183,7 +183,6 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGroup(t, tc.servers, natstest.Unsafe)
-			g.lease = 30
 			enginetest.Run(t, enginetest.Options{RealTime: true, Timed: tally.Long()}, func(t testing.TB) enginetest.Store {
 				return newLawStore(g, rand.New(rand.NewPCG(rand.Uint64(), 0)), tc.names...)
 			})

@@ -124,15 +124,29 @@ func (s *Shard) ranked() []string {
 	s.mu.Lock()
 	places := s.view.places
 	s.mu.Unlock()
-	if len(live) == 0 {
+	all := s.o.All
+	if len(all) == 0 {
+		all = live
+	}
+	return ranking(s.o.Number, all, places, live)
+}
+
+// ranking puts those of all members that are live and have a place, all when places is
+// nil, into the order in which they are to own a shard. Whether another member is live
+// does not change who comes before whom: the shards of a member that is lost move, to
+// several others, and no other shard does.
+func ranking(number int, all, places, live []string) []string {
+	if len(all) == 0 {
 		return nil
 	}
-	if places == nil {
-		at := s.o.Number % len(live)
-		return append(slices.Clone(live[at:]), live[:at]...)
+	at := number % len(all)
+	ranked := append(slices.Clone(all[at:]), all[:at]...)
+	if rest := ranked[1:]; len(rest) > 0 {
+		next := number / len(all) % len(rest)
+		copy(rest, append(slices.Clone(rest[next:]), rest[:next]...))
 	}
-	return slices.DeleteFunc(s.ring(), func(name string) bool {
-		return !slices.Contains(places, name) || !slices.Contains(live, name)
+	return slices.DeleteFunc(ranked, func(name string) bool {
+		return places != nil && !slices.Contains(places, name) || !slices.Contains(live, name)
 	})
 }
 

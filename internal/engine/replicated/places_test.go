@@ -61,6 +61,33 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// TestRanking loses a member: its shards go to the others, and theirs stay.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	all := []string{"a", "b", "c"}
+	for _, lost := range all {
+		live := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == lost })
+		moved := map[string]int{}
+		for shard := range 12 {
+			before, after := ranking(shard, all, nil, all)[0], ranking(shard, all, nil, live)[0]
+			switch {
+			case before == lost:
+				moved[after]++
+			case after != before:
+				t.Errorf("shard %d without %s: got owner %s, want %s, who is there", shard, lost, after, before)
+			}
+		}
+		for _, name := range live {
+			if moved[name] != 2 {
+				t.Errorf("without %s: got %d of its 4 shards for %s, want 2", lost, moved[name], name)
+			}
+		}
+	}
+	if got := ranking(4, []string{"a", "b", "c", "d"}, []string{"d", "a", "b"}, []string{"b", "d", "c"}); !slices.Equal(got, []string{"d", "b"}) {
+		t.Errorf("got %v, want the live members that have a place, in their order", got)
+	}
+}
+
 // five are members of a group of five that serve each other checkpoints.
 type five struct {
 	*team

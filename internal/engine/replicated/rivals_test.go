@@ -264,7 +264,6 @@ func readLog(t testing.TB, st *stream) (log map[uint64]string, wrong int) {
 func TestFaultLogServers(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3)
-	g.lease = 30
 	tm := g.team()
 	m := tm.start(t, "a", 0, vfs.NewCrashableMem())
 	e := m.owns(t)

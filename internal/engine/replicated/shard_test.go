@@ -47,7 +47,9 @@ func wantTexts(t testing.TB, e engine.Engine, want ...string) {
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	tm := newGroup(t, 1).team()
+	g := newGroup(t, 1)
+	g.lease = killedSeconds
+	tm := g.team()
 	a := tm.start(t, "a", 0, vfs.NewCrashableMem())
 	e := a.owns(t)
 	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
@@ -82,7 +84,7 @@ func TestOwners(t *testing.T) {
 	begin = time.Now()
 	left := b.kill(t)
 	e = c.owns(t)
-	t.Logf("taken over %s after a kill, with leases of %d s", time.Since(begin), leaseSeconds)
+	t.Logf("taken over %s after a kill, with leases of %d s", time.Since(begin), g.lease)
 	wantTexts(t, e, "one", "two")
 	appendText(t, e, "three")
 	b = tm.start(t, "b", 0, left)

@@ -60,7 +60,9 @@ func TestSlippedAppend(t *testing.T) {
 func TestLargeBatch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	g := newGroup(t, 1, natstest.Unsafe)
+	g.lease = killedSeconds
+	tm := g.team()
 	a := tm.start(t, "a", 0, vfs.NewCrashableMem())
 	e := a.owns(t)
 	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {

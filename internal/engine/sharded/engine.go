@@ -165,10 +165,13 @@ func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(pla
 }
 
 // moved says of a call that an engine did not finish because it closed that another
-// member has the shard now: the cluster is open.
+// member has the shard now: the cluster is open. When it is not, connections break.
 func (e *Engine) moved(err error) error {
-	if errors.Is(err, engine.ErrClosed) && e.ctx.Err() == nil {
+	switch closed := e.ctx.Err() != nil; {
+	case !closed && errors.Is(err, engine.ErrClosed):
 		return fmt.Errorf("%w (%w)", engine.ErrNotOwner, err)
+	case closed && errors.Is(err, remote.ErrUnreachable):
+		return fmt.Errorf("%w (%w)", engine.ErrClosed, err)
 	}
 	return err
 }

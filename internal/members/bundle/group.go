@@ -65,6 +65,17 @@ type Pair struct {
 	Key         string `json:"key"`
 }
 
+// NATS says how the members reach NATS servers that others run; paths are those of files
+// on the members' machines.
+type NATS struct {
+	URLs        []string `json:"urls"`
+	Credentials string   `json:"credentials,omitempty"`
+	CAFile      string   `json:"caFile,omitempty"`
+	CertFile    string   `json:"certFile,omitempty"`
+	KeyFile     string   `json:"keyFile,omitempty"`
+	Monitoring  []string `json:"monitoring,omitempty"`
+}
+
 // Group is everything: what bundles are made from. Whoever has it can make members.
 type Group struct {
 	Version int      `json:"version"`
@@ -73,6 +84,8 @@ type Group struct {
 	Members []Member `json:"members"`
 	CA      Pair     `json:"ca"` // of the members
 	Secrets Secrets  `json:"secrets"`
+	// NATS is nil when a server runs in each member.
+	NATS *NATS `json:"nats,omitempty"`
 	// Seed names the member that begins with the data of another server; the others
 	// get theirs from it. Empty: they all begin with nothing.
 	Seed string `json:"seed,omitempty"`
@@ -90,6 +103,7 @@ type Bundle struct {
 	Existing bool `json:"existing,omitempty"`
 	// Seed says that the member begins with the data of another server.
 	Seed    bool    `json:"seed,omitempty"`
+	NATS    *NATS   `json:"nats,omitempty"` // nil when a server runs in each member
 	CA      string  `json:"ca"`
 	Own     Pair    `json:"own"`
 	Secrets Secrets `json:"secrets"`
@@ -124,7 +138,7 @@ func (g *Group) Bundle(name string, existing bool) (*Bundle, error) {
 	seed := g.Seed == name && !existing
 	return &Bundle{
 		Version: Version, Group: g.ID, Self: name, BaseURL: g.BaseURL, Members: g.Members,
-		Existing: existing || g.Seed != "" && !seed, Seed: seed,
+		Existing: existing || g.Seed != "" && !seed, Seed: seed, NATS: g.NATS,
 		CA: g.CA.Certificate, Own: own, Secrets: g.Secrets,
 	}, nil
 }

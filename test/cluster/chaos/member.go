@@ -33,11 +33,11 @@ type Member struct {
 	binary, dir string
 	options     testserver.Options
 
-	pid atomic.Int64 // 0 while there is no process; known before it is ready
+	pid    atomic.Int64 // 0 while there is no process; known before it is ready
+	paused atomic.Bool
 
 	mu     sync.Mutex
 	server *testserver.Server
-	paused bool
 }
 
 // newMember returns a member that is not running, with its log in dir.
@@ -70,7 +70,8 @@ func (m *Member) Start(ctx context.Context) error {
 		m.pid.Store(0)
 		return fmt.Errorf("starting %s: %w", m.Name, err)
 	}
-	m.server, m.paused, m.options.DataDir = server, false, server.DataDir
+	m.server, m.options.DataDir = server, server.DataDir
+	m.paused.Store(false)
 	return nil
 }
 
@@ -93,12 +94,8 @@ func (m *Member) Running() bool {
 	return m.runningLocked()
 }
 
-// Paused says whether the process is stopped from running.
-func (m *Member) Paused() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.paused && m.runningLocked()
-}
+// Paused says whether the process is stopped from running. It waits for nobody.
+func (m *Member) Paused() bool { return m.paused.Load() && m.PID() > 0 }
 
 // Kill ends the process as a crash does.
 func (m *Member) Kill() {
@@ -107,6 +104,7 @@ func (m *Member) Kill() {
 	if m.server != nil {
 		m.server.Kill()
 	}
+	m.paused.Store(false)
 	m.pid.Store(0)
 }
 
@@ -117,7 +115,7 @@ func (m *Member) Stop(timeout time.Duration) error {
 	if !m.runningLocked() {
 		return nil
 	}
-	if m.paused {
+	if m.paused.Load() {
 		return errors.New("a paused process cannot be stopped")
 	}
 	err := m.server.Stop(timeout)
@@ -140,7 +138,7 @@ func (m *Member) signal(signal syscall.Signal, paused bool) error {
 	if err := syscall.Kill(m.server.PID(), signal); err != nil {
 		return fmt.Errorf("sending %s to %s: %w", signal, m.Name, err)
 	}
-	m.paused = paused
+	m.paused.Store(paused)
 	return nil
 }
 

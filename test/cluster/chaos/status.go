@@ -34,9 +34,12 @@ type Status struct {
 	} `json:"shards"`
 }
 
+// statusPatience is longer than a member waits for others that do not answer it.
+const statusPatience = 5 * time.Second
+
 // Status asks the member how the group is.
 func (m *Member) Status(ctx context.Context) (*Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+"/system/v1alpha1/members", http.NoBody)
 	if err != nil {

@@ -225,8 +225,9 @@ func TestGroup(t *testing.T) {
 		}
 	}
 	back := filepath.Join(dir, "back")
-	if out, err := freshet(t, dir, "restore", filepath.Join(dir, "backups"), "--data-dir", back); err != nil {
-		t.Fatalf("restore: %v\n%s", err, out)
+	out, err := freshet(t, dir, "restore", filepath.Join(dir, "backups"), "--data-dir", back)
+	if err != nil || !strings.Contains(out, "cluster default/default (1 of 1): making one store of 6 shards\ncluster default/default (1 of 1): comparing\n") {
+		t.Fatalf("restore: got %v, want it to say what it does\n%s", err, out)
 	}
 	s, at := alone(t, dir, back)
 	w.clientID, w.clientSecret = s.ClientID, s.ClientSecret

@@ -1,0 +1,39 @@
+package servercmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"freshet/internal/cli/output"
+)
+
+// stepPrinter prints a line for each step of something that takes long, and how far it
+// is on a terminal.
+type stepPrinter struct {
+	tell     io.Writer
+	progress *output.Progress
+	step     string
+	began    time.Time
+}
+
+func newSteps(tell io.Writer) *stepPrinter {
+	return &stepPrinter{tell: tell, progress: output.NewProgress(tell, os.Getenv)}
+}
+
+// Step implements MigrateReport and backup.Steps.
+func (p *stepPrinter) Step(text string) {
+	p.progress.Clear()
+	p.step, p.began = text, time.Now()
+	_, _ = fmt.Fprintln(p.tell, text) // a courtesy
+}
+
+// Progress implements MigrateReport and backup.Steps.
+func (p *stepPrinter) Progress(done, total int64) {
+	if total <= 0 || done <= 0 {
+		return
+	}
+	left := time.Duration(float64(time.Since(p.began)) * float64(total-done) / float64(done))
+	p.progress.Printf("%s: %s of %s, %d %%, %s left", p.step, bytesText(done), bytesText(total), done*100/total, left.Round(time.Second))
+}

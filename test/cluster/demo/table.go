@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// wide is the width from which addresses are shown too.
+const wide = 110
+
+// keysHelp explains every key.
+var keysHelp = []string{"Keys: a b c choose a member (>)", "k kill -9", "t stop in order", "p pause, go on", "r revive", "q quit"}
+
+// help has the keys in as many lines as the width needs.
+func help(width int) (lines []string) {
+	line := keysHelp[0]
+	for _, key := range keysHelp[1:] {
+		if longer := line + "   " + key; width <= 0 || len(longer) <= width {
+			line = longer
+			continue
+		}
+		lines, line = append(lines, line), "      "+key
+	}
+	return append(lines, line)
+}
+
+// frame is a whole screen of so many columns and rows, without a newline at its end. Rows
+// that do not fit are left out above the last ones, which explain the keys and say what
+// became of the last one; 0 rows are as many as there are.
+func (s *screen) frame(width, height int) string {
+	lines := strings.Split(s.table(width), "\n")
+	s.mu.Lock()
+	foot := append(help(width), s.said)
+	s.mu.Unlock()
+	if room := height - len(foot); height > 0 && len(lines) > room {
+		lines = lines[:max(0, room)]
+	}
+	lines = append(lines, foot...)
+	for i := range lines {
+		lines[i] = cut(lines[i], width)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cut shortens a line to a width.
+func cut(line string, width int) string {
+	if runes := []rune(line); width > 0 && len(runes) > width {
+		return string(runes[:width-1]) + "…"
+	}
+	return line
+}
+
+// table is the group as it was seen last, and its processes as they are now.
+func (s *screen) table(width int) string {
+	state := map[string]string{}
+	for _, m := range s.group.Members {
+		state[m.Name] = s.process(m)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "Freshet: %d members, %d topics, %s. Logs: %s\n\n",
+		len(s.group.Members), topics, time.Since(s.began).Round(time.Second), s.logs)
+	line := func(chosen string, r row) {
+		text := fmt.Sprintf("%-2s%-7s%-9s%-15s%-8s%-6s%-9s", chosen, r.name, r.process, r.health, r.owned, r.cpu, r.memory)
+		if width >= wide {
+			text += fmt.Sprintf("%-25s%s", r.leads, r.address)
+		} else {
+			text += r.leads
+		}
+		b.WriteString(strings.TrimRight(text, " ") + "\n")
+	}
+	line("", row{"MEMBER", "PROCESS", "HEALTH", "SHARDS", "CPU", "MEMORY", "LEADS", "ADDRESS"})
+	for i, r := range s.seen.members {
+		mark := ""
+		if i == s.chosen {
+			mark = ">"
+		}
+		r.process = state[r.name]
+		line(mark, r)
+	}
+	b.WriteString("\n" + strings.Join(s.seen.shards, "\n") + "\n\n")
+	fmt.Fprintf(&b, "Clients: produced %.0f/s, consumed %.0f/s, failed calls %.0f/s\n", s.seen.produced, s.seen.consumed, s.seen.failed)
+	fmt.Fprintf(&b, "         acknowledged and not consumed yet %d, delivered again %d\n", s.work.backlog(), s.work.again.Load())
+	return b.String()
+}
