@@ -24,18 +24,20 @@ const (
 	protocolHTTP = "h2"
 )
 
-// Network calls other members at their internal addresses: over HTTP/2, each side
-// with its certificate. A connection that has gone silent is noticed in seconds.
+// Network calls other members at their internal addresses: over HTTP/2, and what is
+// sent on in small over HTTP/1.1, each side with its certificate. A connection that has
+// gone silent is noticed in seconds.
 type Network struct {
 	clients   map[string]*http.Client
+	lanes     map[string]*lane
 	addresses map[string]string
 }
 
 // NewNetwork prepares the way to members, by name and internal address. Nothing is
 // called yet.
 func NewNetwork(credentials *bundle.Credentials, addresses map[string]string) *Network {
-	n := &Network{clients: map[string]*http.Client{}, addresses: addresses}
-	for name := range addresses {
+	n := &Network{clients: map[string]*http.Client{}, lanes: map[string]*lane{}, addresses: addresses}
+	for name, address := range addresses {
 		transport := &http.Transport{
 			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			TLSClientConfig:     credentials.Client(name, protocolHTTP),
@@ -45,13 +47,14 @@ func NewNetwork(credentials *bundle.Credentials, addresses map[string]string) *N
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		}
 		n.clients[name] = &http.Client{Transport: transport}
+		n.lanes[name] = newLane(credentials, name, address, n.clients[name])
 	}
 	return n
 }
 
 // ServerTLS is for the listener that the network calls.
 func ServerTLS(credentials *bundle.Credentials, names []string) *tls.Config {
-	return credentials.Server(names, protocolHTTP)
+	return credentials.Server(names, protocolHTTP, protocolLane)
 }
 
 // Client is for calls of a member, URL where a path of it is. There is none of
@@ -59,6 +62,14 @@ func ServerTLS(credentials *bundle.Credentials, names []string) *tls.Config {
 func (n *Network) Client(member string) (*http.Client, bool) {
 	client, ok := n.clients[member]
 	return client, ok
+}
+
+// Lane sends a member requests whose body is small and can be had again (GetBody), or
+// that have none, for less processor time than Client does. There is none of members
+// that are not in the list.
+func (n *Network) Lane(member string) (http.RoundTripper, bool) {
+	l, ok := n.lanes[member]
+	return l, ok
 }
 
 // URL is where a path of a member is.
@@ -102,7 +113,8 @@ func (n *Network) Post(ctx context.Context, member, path string, in, out any) er
 
 // Close ends connections that nobody uses.
 func (n *Network) Close() {
-	for _, client := range n.clients {
+	for name, client := range n.clients {
+		n.lanes[name].close()
 		client.CloseIdleConnections()
 	}
 }

@@ -143,6 +143,31 @@ func TestForward(t *testing.T) {
 	}
 }
 
+// TestForwardSmall: small bodies and none go by the cheaper way, others do not; either
+// way an answer is read while the owner still writes it.
+func TestForwardSmall(t *testing.T) {
+	t.Parallel()
+	more := make(chan struct{})
+	a, _ := pairOfMembers(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		if err != nil {
+			t.Errorf("reading the body: got error %v, want none", err)
+		}
+		_, _ = fmt.Fprintf(w, "%s %d", r.Proto, n)
+		_ = http.NewResponseController(w).Flush()
+		<-more
+	}))
+	url := public(t, a, "b")
+	for size, want := range map[int]string{0: "HTTP/1.1 0", 5: "HTTP/1.1 5", replayBytes: "HTTP/1.1 65536", replayBytes + 1: "HTTP/2.0 65537"} {
+		answer := ask(t, http.MethodPost, url+"/x", strings.NewReader(strings.Repeat("x", size)), map[string]string{"Expect": "100-continue"})
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(answer.Body, got); err != nil || string(got) != want {
+			t.Errorf("body of %d bytes: arrived as %q, %v, want %q", size, got, err, want)
+		}
+		more <- struct{}{}
+	}
+}
+
 // TestForwardStreams: the owner reads a body while the client still sends it, and the
 // client reads an answer while the owner still writes it.
 func TestForwardStreams(t *testing.T) {

@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// internalConnections is far more than the members make: one each, and those that
-	// break.
-	internalConnections = 256
+	// internalConnections is far more than the members make: one each, 64 for requests
+	// that are sent on, and those that break.
+	internalConnections = 1024
 	internalHeader      = 10 * time.Second
+	internalIdle        = time.Minute // the least; callers close theirs before
 )
 
-// internal is the port that members call each other at: mutual TLS, HTTP/2 and nothing
-// else. What is mounted there trusts its callers as far as a member can be trusted,
+// internal is the port that members call each other at: mutual TLS, with HTTP/2 or, for
+// what is sent on in small, HTTP/1.1. What is mounted there trusts its callers as far as a member can be trusted,
 // which is entirely.
 type internal struct {
 	mux    *http.ServeMux
@@ -59,11 +60,12 @@ func (s *server) openInternal(ctx context.Context) error {
 	mux.HandleFunc("POST "+changesPath, s.hearChanges)
 	mux.HandleFunc("POST "+aboutPath, s.tellAbout)
 	server := &http.Server{
-		Handler: asMember(mux), ReadHeaderTimeout: internalHeader, IdleTimeout: s.cfg.Timeouts.Idle.Std(),
+		Handler: asMember(mux), ReadHeaderTimeout: internalHeader, IdleTimeout: max(s.cfg.Timeouts.Idle.Std(), internalIdle),
 		TLSConfig: members.ServerTLS(s.group.credentials, s.memberNames()),
 		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		Protocols: new(http.Protocols),
 	}
+	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
 	s.group.internal = &internal{mux: mux, server: server}
 	bounded := make(connectionLimit, internalConnections).apply(listener)

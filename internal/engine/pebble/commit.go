@@ -26,10 +26,6 @@ const (
 	maxUnsynced = 32 << 20
 	// maxRoomWait bounds that wait when the store cannot keep up.
 	maxRoomWait = 10 * time.Second
-	// loggedInFlight bounds the groups that a log outside of the store has not
-	// acknowledged. A group costs there many times what a message in it does, so
-	// messages rather wait for the next group than groups for the log.
-	loggedInFlight = 2
 )
 
 // group is a set of writes that become durable together, atomically.
@@ -42,8 +38,10 @@ type group struct {
 	touched  []touch
 	topics   []*topic
 	journals []journalTouch
-	after    []func() // run in order once the group is durable
-	place    Place    // in the log, when that is not Pebble's own
+	after    []func()  // run in order once the group is durable
+	place    Place     // in the log, when that is not Pebble's own
+	writers  int       // who have added to it
+	offered  time.Time // to a log that is not Pebble's own
 	done     chan struct{}
 	err      error // valid once done is closed
 }
@@ -104,6 +102,7 @@ type committer struct {
 	room     chan struct{} // closed when cur is swapped; nil while nobody waits
 	woken    bool          // wakeup was sent to since cur was swapped
 	err      error         // why nothing can be written any more
+	gatherer               // for a log that is not Pebble's own
 
 	applying sync.Mutex // held while a group is handed to Pebble, and to pause that
 
@@ -122,6 +121,7 @@ func (c *committer) start(e *Engine) {
 	inFlight := groupsInFlight
 	if c.log != nil {
 		inFlight = loggedInFlight
+		c.joined, c.most = make(chan struct{}, 1), maxLinger
 	}
 	c.tokens = make(chan struct{}, inFlight)
 	c.syncing = make(chan *group, inFlight)
@@ -202,6 +202,9 @@ func (c *committer) lockGroup() (*group, error) {
 func (c *committer) unlockAndCommit() {
 	first := !c.woken
 	c.woken = true
+	if c.log != nil {
+		c.joinLocked()
+	}
 	c.mu.Unlock()
 	if first {
 		c.wakeup <- struct{}{} // cap 1, and woken says it is empty
@@ -258,6 +261,9 @@ func (c *committer) applyLoop() {
 		// small when the disk is fast (BenchmarkAppend).
 		runtime.Gosched()
 		c.tokens <- struct{}{}
+		if c.log != nil {
+			c.gather()
+		}
 		c.mu.Lock()
 		for c.unsynced > maxUnsynced && c.err == nil {
 			c.synced.Wait()
@@ -380,6 +386,9 @@ func (c *committer) complete(g *group) {
 	if c.err != nil {
 		c.mu.Unlock()
 		return
+	}
+	if c.log != nil {
+		c.learnLocked(g)
 	}
 	c.inFlight = c.inFlight[1:]
 	c.unsynced -= g.bytes

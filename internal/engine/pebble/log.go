@@ -3,6 +3,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
@@ -198,6 +199,7 @@ var errLogFull = fmt.Errorf("%w: the shard's log is at its bound, because a memb
 func (c *committer) offer(g *group) {
 	g.emit()
 	if !g.batch.Empty() {
+		g.offered = time.Now()
 		g.place = c.log.Append(g.batch.Repr())
 	}
 }

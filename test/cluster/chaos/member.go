@@ -55,6 +55,9 @@ func newMember(ctx context.Context, name, binary, dir string, o testserver.Optio
 	return m, nil
 }
 
+// Ops is where the member's metrics and profiles are.
+func (m *Member) Ops() string { return "http://" + m.options.Addresses[2] }
+
 // Start starts the process and waits until it is ready. One that runs is left alone.
 func (m *Member) Start(ctx context.Context) error {
 	m.mu.Lock()

@@ -1,0 +1,150 @@
+package group
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"freshet/test/rawhttp"
+)
+
+const (
+	topics     = 12 // so that every member owns some
+	few        = 48 // connections
+	many       = 192
+	calls      = 100 // of a connection
+	alone      = 600 // of the only one
+	batchSize  = 100
+	batchCalls = 10
+	producers  = 6
+	records    = 16000 // of a producer
+	size       = 1024
+	consumeRow = "consume and acknowledge"
+
+	root    = "/admin/rest/topics/v1/public/default/"
+	asBytes = "Accept: application/json\r\nContent-Type: application/octet-stream\r\n"
+	asJSON  = "Accept: application/json\r\nContent-Type: application/json\r\n"
+)
+
+func topic(i int) string { return fmt.Sprintf("cost-%d", i%topics) }
+
+// row is a kind of load; run makes all its calls on a side.
+type row struct {
+	name        string
+	connections int // of the message interface
+	messages    int
+	run         func(ctx context.Context, s *side) error
+}
+
+// call is a call of the message interface.
+type call func(s *side, c *rawhttp.Connection, topic string) error
+
+func rows() []row {
+	one := `{"payload":"` + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), size)) + `"}`
+	batch := `{"messages":[` + strings.Repeat(one+",", batchSize-1) + one + `]}`
+	return []row{
+		called("produce, one caller", 1, alone, 1, produce),
+		called("produce", few, calls, 1, produce),
+		called(consumeRow, few, calls, 1, consume),
+		called(fmt.Sprintf("produce, %d callers", many), many, calls/2, 1, produce),
+		called(fmt.Sprintf("batches of %d", batchSize), few, batchCalls, batchSize, func(s *side, c *rawhttp.Connection, topic string) error {
+			return expect(c, rawhttp.Request(http.MethodPost, root+topic+"/messages", s.token, asJSON, batch), http.StatusCreated)
+		}),
+		{"Kafka producers", 0, producers * records, streamed},
+	}
+}
+
+func produce(s *side, c *rawhttp.Connection, topic string) error {
+	payload := strings.Repeat("x", size)
+	return expect(c, rawhttp.Request(http.MethodPost, root+topic+"/message", s.token, asBytes, payload), http.StatusCreated)
+}
+
+func consume(s *side, c *rawhttp.Connection, topic string) error {
+	path := root + topic + "/s/message"
+	status, id, err := c.Send(rawhttp.Request(http.MethodPost, path, s.token, asJSON, `{"timeoutMillis":3000}`), "X-Msg-Message-Id")
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("consuming: status %d, %w", status, err)
+	}
+	return expect(c, rawhttp.Request(http.MethodPut, path, s.token, asJSON, id), http.StatusNoContent)
+}
+
+func expect(c *rawhttp.Connection, request []byte, want int) error {
+	status, _, err := c.Send(request, "")
+	if err == nil && status != want {
+		err = fmt.Errorf("got status %d, want %d", status, want)
+	}
+	return err
+}
+
+// called is a row in which each of some connections makes n calls. Each has its topic;
+// one that is the only one takes the topics by turns, since some are owned elsewhere.
+func called(name string, connections, n, messages int, do call) row {
+	run := func(_ context.Context, s *side) error {
+		return each(connections, func(i int) error {
+			for k := range n {
+				at := i
+				if connections == 1 {
+					at = k
+				}
+				if err := do(s, s.connections[i], topic(at)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return row{name, connections, connections * n * messages, run}
+}
+
+// streamed has idempotent producers of the stream protocol write to all topics, in
+// batches as their library makes them.
+func streamed(ctx context.Context, s *side) error {
+	value := bytes.Repeat([]byte("x"), size)
+	return each(producers, func(int) error {
+		client, err := kgo.NewClient(kgo.SeedBrokers(s.stream...), kgo.SASL(plain.Auth{User: "bench", Pass: s.token}.AsMechanism()),
+			kgo.ProducerBatchCompression(kgo.NoCompression()))
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		failed := make(chan error, 1)
+		for k := range records {
+			client.Produce(ctx, &kgo.Record{Topic: topic(k), Value: value}, func(_ *kgo.Record, err error) {
+				if err != nil {
+					select {
+					case failed <- err:
+					default: // one is enough
+					}
+				}
+			})
+		}
+		if err := client.Flush(ctx); err != nil {
+			return err
+		}
+		select {
+		case err := <-failed:
+			return fmt.Errorf("producing: %w", err)
+		default:
+			return nil
+		}
+	})
+}
+
+// each runs do n times at once.
+func each(n int, do func(i int) error) error {
+	problems := make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { problems[i] = do(i) })
+	}
+	group.Wait()
+	return errors.Join(problems...)
+}
