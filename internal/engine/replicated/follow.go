@@ -20,6 +20,8 @@ const (
 	// readSingly is how many messages are rather read one by one than with a
 	// consumer, which takes more than the log's leader to make.
 	readSingly = 512
+	// heardAhead is how many messages wait to be applied.
+	heardAhead = 16
 )
 
 // follower applies the log to a store. One goroutine uses it.
@@ -110,8 +112,9 @@ func (f *follower) tail(ctx context.Context, until uint64) error {
 	begin, beginCancel := context.WithTimeout(ctx, callPatience)
 	defer beginCancel()
 	consumer, err := f.st.handle.OrderedConsumer(begin, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:   f.seq + 1,
+		DeliverPolicy:    jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:      f.seq + 1,
+		MaxResetAttempts: 1, // whoever follows tries again sooner than the library does
 	})
 	if err != nil {
 		return fmt.Errorf("following the log: %w", err)
@@ -120,18 +123,17 @@ func (f *follower) tail(ctx context.Context, until uint64) error {
 	if err != nil {
 		return fmt.Errorf("following the log: %w", err)
 	}
-	stop := context.AfterFunc(ctx, messages.Stop)
-	defer func() {
-		stop()
-		messages.Stop()
-	}()
+	arrived := listen(ctx, messages)
 	for until == 0 || f.seq < until {
-		msg, err := messages.Next()
-		if ctx.Err() != nil {
+		var msg jetstream.Msg
+		select {
+		case next := <-arrived:
+			if next.err != nil {
+				return fmt.Errorf("following the log: %w", next.err)
+			}
+			msg = next.msg
+		case <-ctx.Done():
 			return ctx.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("following the log: %w", err)
 		}
 		meta, err := msg.Metadata()
 		if err != nil {
@@ -147,6 +149,34 @@ func (f *follower) tail(ctx context.Context, until uint64) error {
 		}
 	}
 	return nil
+}
+
+// heard is what a consumer of the log says.
+type heard struct {
+	msg jetstream.Msg
+	err error // it says nothing behind one
+}
+
+// listen passes on what a consumer says until the context ends. Nobody waits for the
+// consumer itself: while the log has no leader, asking it for a message and stopping it
+// both take up to ten seconds, and that is when a standby becomes the owner.
+func listen(ctx context.Context, messages jetstream.MessagesContext) <-chan heard {
+	context.AfterFunc(ctx, messages.Stop)
+	arrived := make(chan heard, heardAhead)
+	go func() {
+		for {
+			msg, err := messages.Next()
+			select {
+			case arrived <- heard{msg, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return arrived
 }
 
 // catchUp applies everything that is in the log now.
