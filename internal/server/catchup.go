@@ -61,6 +61,15 @@ func (s *server) confirm(c change) {
 	}
 }
 
+// stopConfirming ends what waits for other members to hear of a change. Nobody is left
+// who could be told that it is in force; with members that have gone before, and no
+// majority without them, it would wait for ever.
+func (s *server) stopConfirming() {
+	if s.group != nil {
+		s.group.hearing.cancel()
+	}
+}
+
 // stored tells the other members of a write; nil for a server that is alone.
 func (s *server) stored() func(kinds.Change) {
 	if s.group == nil {

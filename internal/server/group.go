@@ -192,7 +192,7 @@ func (s *server) openMembers(ctx context.Context) (err error) {
 		return err
 	}
 	s.closers = append(s.closers, func() error {
-		s.group.hearing.cancel()
+		s.stopConfirming()
 		s.group.members.Close()
 		return nil
 	})

@@ -360,6 +360,7 @@ func (s *server) closeAll(ctx context.Context) error {
 		s.stopInternal(drain)
 		cancel()
 	}
+	s.stopConfirming()
 	<-led
 	if s.background != nil {
 		s.background()
