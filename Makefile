@@ -177,8 +177,9 @@ bench-journals: ## Append to a journal and read its end: embedded, and replicate
 	go test -run '^$$' -bench Journal -benchtime 5s -timeout 30m ./internal/engine/jetstream
 
 .PHONY: bench-group
-bench-group: build ## Measure three members beside one server: processor time for each message, memory at rest
+bench-group: build ## Measure three members beside one server: processor time for each message, memory at rest, an empty member
 	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench Group -benchtime 1x -timeout 20m ./bench/group
+	go test -run '^$$' -bench EmptyMember -benchtime 3x -timeout 20m ./internal/engine/replicated
 
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)

@@ -3,6 +3,8 @@ package replicated
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -11,6 +13,7 @@ import (
 
 	"freshet/internal/engine"
 	"freshet/internal/engine/pebble"
+	"freshet/internal/natsserver/natstest"
 )
 
 // cpuTime is the processor time that this process has used.
@@ -93,4 +96,40 @@ func benchAppends(b *testing.B, e engine.Engine) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
 		})
 	}
+}
+
+// BenchmarkEmptyMember brings up a member that has nothing: it fetches a checkpoint of
+// the owner's store over HTTP, without the limit that fetching otherwise has, and
+// follows the log from there.
+func BenchmarkEmptyMember(b *testing.B) {
+	const batches, batch, size = 512, 16, 64 << 10 // 512 MiB
+	tm := newGroup(b, 1, natstest.Unsafe).team()
+	owner := tm.start(b, "a", 0, nil, onDisk, func(o *Options) { o.FlushEvery = time.Second })
+	e := owner.owns(b)
+	if err := e.CreateTopic(b.Context(), 1, keepAll); err != nil {
+		b.Fatal(err)
+	}
+	random := rand.NewChaCha8([32]byte{}) // which nothing compresses
+	for range batches {
+		messages := make([]engine.Message, batch)
+		for i := range messages {
+			messages[i].Payload = make([]byte, size)
+			_, _ = random.Read(messages[i].Payload) // it never fails
+		}
+		if _, err := e.Append(b.Context(), 1, 0, messages); err != nil {
+			b.Fatal(err)
+		}
+	}
+	end := owner.Status().Applied
+	eventually(b, "the log purged", func() bool { return owner.first(b)+1 >= end })
+	used, began := cpuTime(), time.Now()
+	for i := range b.N {
+		m := tm.start(b, fmt.Sprint("m", i), 0, nil, onDisk, owner.serves(b, http.DefaultTransport), func(o *Options) { o.FetchBytes = 1 << 40 })
+		m.follows(b, end)
+		m.stop(b)
+	}
+	gigabytes := float64(b.N) * batches * batch * size / (1 << 30)
+	b.ReportMetric(time.Since(began).Seconds()/gigabytes, "s/GB")
+	b.ReportMetric((cpuTime()-used).Seconds()/gigabytes, "cpu-s/GB")
+	owner.stop(b)
 }
