@@ -1,13 +1,11 @@
 package group
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"freshet/bench/process"
 )
 
 // profile keeps a processor profile of every member for each row.
@@ -17,7 +15,7 @@ func profile(b *testing.B, s *side, dir string) {
 		done := make(chan error, len(s.ops))
 		for k, ops := range s.ops {
 			go func() {
-				done <- save(ops+"/debug/pprof/profile?seconds=6", filepath.Join(dir, fmt.Sprintf("%d-%d.pprof", i, k)))
+				done <- process.Save(b.Context(), ops+"/debug/pprof/profile?seconds=6", filepath.Join(dir, fmt.Sprintf("%d-%d.pprof", i, k)))
 			}()
 		}
 		for saved := 0; saved < len(s.ops); {
@@ -34,18 +32,4 @@ func profile(b *testing.B, s *side, dir string) {
 			}
 		}
 	}
-}
-
-func save(url, file string) error {
-	res, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, res.Body)
-	return errors.Join(err, f.Close())
 }

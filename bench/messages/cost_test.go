@@ -7,9 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -201,7 +199,7 @@ func profile(b *testing.B, s *side, ops, dir string, list []row) {
 	for i := range list {
 		done := make(chan error, 1)
 		go func() {
-			done <- save(ops+"/debug/pprof/profile?seconds=4", filepath.Join(dir, fmt.Sprintf("%d.pprof", i)))
+			done <- process.Save(b.Context(), ops+"/debug/pprof/profile?seconds=4", filepath.Join(dir, fmt.Sprintf("%d.pprof", i)))
 		}()
 		for saved := false; !saved; {
 			if list[i].name == consumeRow { // it needs something to consume
@@ -218,20 +216,6 @@ func profile(b *testing.B, s *side, ops, dir string, list []row) {
 			}
 		}
 	}
-}
-
-func save(url, file string) error {
-	res, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, res.Body)
-	return errors.Join(err, f.Close())
 }
 
 func median(list []time.Duration) time.Duration {

@@ -3,7 +3,11 @@
 package process
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -40,4 +44,26 @@ func Resident(pid int) (int64, error) {
 		return 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
 	}
 	return pages * int64(os.Getpagesize()), nil
+}
+
+// Save keeps what a process serves at a URL, a profile of itself say, in a file.
+func Save(ctx context.Context, url, file string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", url, res.Status)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, res.Body)
+	return errors.Join(err, f.Close())
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -111,8 +108,8 @@ func profile(b *testing.B, i int, own *broker, file string) error {
 	done := make(chan error, 1)
 	start := sync.OnceFunc(func() {
 		go func() {
-			err := save(own.ops+"/debug/pprof/profile?seconds=4", file+".pprof")
-			done <- errors.Join(err, save(own.ops+"/debug/pprof/trace?seconds=2", file+".trace"))
+			err := process.Save(b.Context(), own.ops+"/debug/pprof/profile?seconds=4", file+".pprof")
+			done <- errors.Join(err, process.Save(b.Context(), own.ops+"/debug/pprof/trace?seconds=2", file+".trace"))
 		}()
 	})
 	s := rows[i].sides([]*broker{own})[0]
@@ -127,18 +124,4 @@ func profile(b *testing.B, i int, own *broker, file string) error {
 		default:
 		}
 	}
-}
-
-func save(url, file string) error {
-	res, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, res.Body)
-	return errors.Join(err, f.Close())
 }
