@@ -29,14 +29,14 @@ const (
 // gone silent is noticed in seconds.
 type Network struct {
 	clients   map[string]*http.Client
-	lanes     map[string]*lane
+	pools     map[string]*pool
 	addresses map[string]string
 }
 
 // NewNetwork prepares the way to members, by name and internal address. Nothing is
 // called yet.
 func NewNetwork(credentials *bundle.Credentials, addresses map[string]string) *Network {
-	n := &Network{clients: map[string]*http.Client{}, lanes: map[string]*lane{}, addresses: addresses}
+	n := &Network{clients: map[string]*http.Client{}, pools: map[string]*pool{}, addresses: addresses}
 	for name, address := range addresses {
 		transport := &http.Transport{
 			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -47,14 +47,14 @@ func NewNetwork(credentials *bundle.Credentials, addresses map[string]string) *N
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		}
 		n.clients[name] = &http.Client{Transport: transport}
-		n.lanes[name] = newLane(credentials, name, address, n.clients[name])
+		n.pools[name] = newPool(credentials, name, address, n.clients[name])
 	}
 	return n
 }
 
 // ServerTLS is for the listener that the network calls.
 func ServerTLS(credentials *bundle.Credentials, names []string) *tls.Config {
-	return credentials.Server(names, protocolHTTP, protocolLane)
+	return credentials.Server(names, protocolHTTP, protocolPooled)
 }
 
 // Client is for calls of a member, URL where a path of it is. There is none of
@@ -64,12 +64,12 @@ func (n *Network) Client(member string) (*http.Client, bool) {
 	return client, ok
 }
 
-// Lane sends a member requests whose body is small and can be had again (GetBody), or
+// Pool sends a member requests whose body is small and can be had again (GetBody), or
 // that have none, for less processor time than Client does. There is none of members
 // that are not in the list.
-func (n *Network) Lane(member string) (http.RoundTripper, bool) {
-	l, ok := n.lanes[member]
-	return l, ok
+func (n *Network) Pool(member string) (http.RoundTripper, bool) {
+	p, ok := n.pools[member]
+	return p, ok
 }
 
 // URL is where a path of a member is.
@@ -114,7 +114,7 @@ func (n *Network) Post(ctx context.Context, member, path string, in, out any) er
 // Close ends connections that nobody uses.
 func (n *Network) Close() {
 	for name, client := range n.clients {
-		n.lanes[name].close()
+		n.pools[name].close()
 		client.CloseIdleConnections()
 	}
 }

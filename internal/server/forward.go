@@ -121,16 +121,16 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 		return err
 	}
 	var unreached error
-	via, lane := client.Transport, false
-	if small, ok := s.group.network.Lane(member); ok && again() && r.Header.Get("Upgrade") == "" {
-		via, lane = small, true
+	via, pool := client.Transport, false
+	if small, ok := s.group.network.Pool(member); ok && again() && r.Header.Get("Upgrade") == "" {
+		via, pool = small, true
 	}
 	proxy := httputil.ReverseProxy{
 		Transport: via,                        // answers without a length are flushed as they come
 		ErrorLog:  log.New(io.Discard, "", 0), // what is wrong is said below
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = target, p.In.Host
-			if lane {
+			if pool {
 				p.Out.Header.Del("Expect") // the body is here
 			}
 			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {

@@ -87,7 +87,7 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 	}
 	o := &other{freezer: &freezer{listener, make(chan struct{}), make(chan struct{})}}
 	server := &http.Server{Handler: handler, TLSConfig: credentials("b").Server([]string{"a"}, protocols...), Protocols: new(http.Protocols)}
-	server.Protocols.SetHTTP1(slices.Contains(protocols, protocolLane))
+	server.Protocols.SetHTTP1(slices.Contains(protocols, protocolPooled))
 	server.Protocols.SetHTTP2(true)
 	served := make(chan struct{})
 	go func() {
@@ -107,15 +107,15 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 // send sends a request on, and returns the protocol that it arrived by.
 func (o *other) send(t *testing.T, path string) (string, error) {
 	t.Helper()
-	lane, ok := o.network.Lane("b")
+	pool, ok := o.network.Pool("b")
 	if !ok {
-		t.Fatal("there is no lane to b")
+		t.Fatal("there is no pool to b")
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.network.URL("b", path), strings.NewReader("hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := lane.RoundTrip(request)
+	answer, err := pool.RoundTrip(request)
 	if err != nil {
 		return "", err
 	}
@@ -150,24 +150,24 @@ func wantProtocol(t *testing.T, want, got string, err error) {
 	}
 }
 
-// TestLane sends requests on over HTTP/1.1, and those that there is no room for over
+// TestPool sends requests on over HTTP/1.1, and those that there is no room for over
 // HTTP/2.
-func TestLane(t *testing.T) {
+func TestPool(t *testing.T) {
 	t.Parallel()
-	arrived, told := make(chan struct{}, laneConnections), make(chan struct{})
-	o := newOther(t, echo(arrived, told), protocolHTTP, protocolLane)
+	arrived, told := make(chan struct{}, poolConnections), make(chan struct{})
+	o := newOther(t, echo(arrived, told), protocolHTTP, protocolPooled)
 	for range 2 {
 		by, err := o.send(t, "/")
 		wantProtocol(t, "HTTP/1.1", by, err)
 	}
 	var waiting sync.WaitGroup
-	for range laneConnections {
+	for range poolConnections {
 		waiting.Go(func() {
 			by, err := o.send(t, "/wait")
 			wantProtocol(t, "HTTP/1.1", by, err)
 		})
 	}
-	for range laneConnections {
+	for range poolConnections {
 		<-arrived
 	}
 	by, err := o.send(t, "/")
@@ -178,8 +178,8 @@ func TestLane(t *testing.T) {
 	wantProtocol(t, "HTTP/1.1", by, err)
 }
 
-// TestLaneToEarlierVersion sends a request to a member that speaks HTTP/2 alone.
-func TestLaneToEarlierVersion(t *testing.T) {
+// TestPoolToEarlierVersion sends a request to a member that speaks HTTP/2 alone.
+func TestPoolToEarlierVersion(t *testing.T) {
 	t.Parallel()
 	o := newOther(t, echo(nil, nil), protocolHTTP)
 	for range 2 {
@@ -188,13 +188,13 @@ func TestLaneToEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestLaneToSilentMember has a member go silent while it owes an answer: whoever
+// TestPoolToSilentMember has a member go silent while it owes an answer: whoever
 // waits is told, long before the connection would break by itself.
-func TestLaneToSilentMember(t *testing.T) {
+func TestPoolToSilentMember(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{}, 1)
-	o := newOther(t, echo(arrived, make(chan struct{})), protocolHTTP, protocolLane)
-	o.network.lanes["b"].pingAfter = 50 * time.Millisecond
+	o := newOther(t, echo(arrived, make(chan struct{})), protocolHTTP, protocolPooled)
+	o.network.pools["b"].pingAfter = 50 * time.Millisecond
 	failed := make(chan error, 1)
 	go func() {
 		_, err := o.send(t, "/wait")
