@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/internal/kinds/kindstest"
+	"freshet/internal/telemetry"
 )
 
 const (
@@ -27,6 +30,13 @@ const (
 	jsonType    = "application/json"
 	tableAccept = "application/json;as=Table;v=v1;g=meta.k8s.io"
 )
+
+// TestMain leaves of the libraries' log what warns, so that a failure can be found
+// in what a run prints.
+func TestMain(m *testing.M) {
+	telemetry.BridgeKlog(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	os.Exit(m.Run())
+}
 
 // api is a running server and one caller of it.
 type api struct {
