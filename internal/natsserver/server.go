@@ -270,7 +270,42 @@ func (s *Server) Close() {
 	s.watched.Wait()
 	<-s.started
 	s.handOver()
-	s.end()
+	alone := s.RouteAddr() == nil
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.end()
+	}()
+	if alone {
+		<-ended
+		return
+	}
+	s.awaitStored(ended)
+}
+
+// strandedPatience is how long Close waits for connections that are being made.
+const strandedPatience = 500 * time.Millisecond
+
+// awaitStored returns when the server has ended, or shortly after it has closed all
+// that it stores: then it takes no routes any more, and what is left is handshakes with
+// servers that may be silent, for five seconds each.
+func (s *Server) awaitStored(ended <-chan struct{}) {
+	tick := time.NewTicker(handOverInterval)
+	defer tick.Stop()
+	var stored time.Time
+	for {
+		select {
+		case <-ended:
+			return
+		case now := <-tick.C:
+			if stored.IsZero() && s.RouteAddr() == nil {
+				stored = now
+			}
+			if !stored.IsZero() && now.Sub(stored) > strandedPatience {
+				return
+			}
+		}
+	}
 }
 
 // end ends the server that runs.

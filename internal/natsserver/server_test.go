@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +94,35 @@ func TestAServerAloneListensNowhere(t *testing.T) {
 	c.Server(0).Close()
 	if err := c.Server(0).Health(); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("health of a closed server: got %v, want unavailable", err)
+	}
+}
+
+// A server that is silent keeps nobody from ending: Close returns while the handshake
+// with it is still on its way.
+func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	s, err := natsserver.Start(t.Context(), natsserver.Options{
+		Name: "a", ClusterName: "group", Dir: t.TempDir(), Listen: "127.0.0.1:0", Routes: []string{silent.Addr().String()},
+		TLS: natstest.New(t, 3).TLS("a"), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := silent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conn); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("handshake after Close: got %v, want it still open", err)
 	}
 }
 

@@ -321,11 +321,15 @@ func (s *server) openPlane(context.Context) (err error) {
 // stopPatience is how long stopping may take after the requests have ended.
 const stopPatience = 5 * time.Second
 
-// close stops everything within the drain time and a little more. What does not
-// stop by then, on a disk that hangs say, ends with the process: whatever was
-// acknowledged is durable.
+// close stops everything within the drain time and a little more, before which a member
+// of a group hands over. What does not stop by then, on a disk that hangs say, ends with
+// the process: whatever was acknowledged is durable.
 func (s *server) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeouts.Drain.Std()+stopPatience)
+	patience := s.cfg.Timeouts.Drain.Std() + stopPatience
+	if s.group != nil {
+		patience += handOverTime
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- s.closeAll(ctx) }()
