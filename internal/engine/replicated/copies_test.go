@@ -248,6 +248,35 @@ func TestLogLost(t *testing.T) {
 	}
 }
 
+// A log that the servers have not heard of yet is not called lost.
+func TestALogThatComesLate(t *testing.T) {
+	t.Parallel()
+	tm := newGroup(t, 1, natstest.Unsafe).team()
+	a := tm.start(t, "a", 0, nil)
+	a.owns(t)
+	st, err := openStream(t.Context(), &a.o, a.keys.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.stop(t)
+	other := tm.start(t, "other", 0, nil, func(o *Options) { o.Number = 1 })
+	if err := other.js.DeleteStream(t.Context(), st.name); err != nil {
+		t.Fatal(err)
+	}
+	b := tm.start(t, "b", 0, nil)
+	<-time.After(lostPatience / 10)
+	if err := b.Status().Err; err != nil {
+		t.Errorf("while the log is not there: got error %v, want none", err)
+	}
+	st.js = other.js
+	if _, err := st.createFrom(t.Context(), &b.o, st.id, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.owns(t)
+	b.stop(t)
+	other.stop(t)
+}
+
 func changeMark(t *testing.T, m *member, disk *vfs.MemFS, change func(*mark)) {
 	t.Helper()
 	opts := pebble.Options{}

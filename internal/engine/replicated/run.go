@@ -44,6 +44,7 @@ func (s *Shard) run() {
 		}
 		s.note(Starting, err)
 		s.tell(err)
+		s.misfits = errors.Is(err, engine.ErrLogLost)
 		if errors.Is(err, engine.ErrFailed) {
 			return // a failed store cannot be used again
 		}
@@ -146,7 +147,7 @@ func (s *Shard) stayOut() {
 
 // term follows the log until something goes wrong.
 func (s *Shard) term(ctx context.Context) error {
-	st, err := openStream(ctx, &s.o, s.keys.log)
+	st, err := s.openLog(ctx)
 	if err != nil {
 		return err
 	}
@@ -188,6 +189,20 @@ func (s *Shard) term(ctx context.Context) error {
 		if err := f.resume(); err != nil {
 			return err
 		}
+	}
+}
+
+// openLog opens the shard's log. One that is not there is asked for again for a while,
+// unless that has been done before: servers that have just started, or elect a leader,
+// may not have heard of it yet.
+func (s *Shard) openLog(ctx context.Context) (*stream, error) {
+	deadline := time.Now().Add(lostPatience)
+	for {
+		st, err := openStream(ctx, &s.o, s.keys.log)
+		if !errors.Is(err, engine.ErrLogLost) || s.misfits || time.Now().After(deadline) || ctx.Err() != nil {
+			return st, err
+		}
+		s.sleep(ctx)
 	}
 }
 

@@ -46,6 +46,7 @@ type Shard struct {
 	checkpoints checkpoints
 
 	complained string // what the goroutine of run has logged last
+	misfits    bool   // copy and log did not fit together when run last looked
 
 	mu      sync.Mutex // guards what follows; a leaf
 	role    Role
