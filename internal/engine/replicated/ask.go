@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -14,29 +15,54 @@ const (
 	// leaderPatience is how long the log may be without a leader before a question
 	// fails: longer than an election takes.
 	leaderPatience = 8 * time.Second
-	// askAgain is how long the first answer may take. A leader that steps down, or is
-	// gone, drops the question; later tries have more, since the servers may be slow.
-	askAgain   = 250 * time.Millisecond
-	askPause   = 20 * time.Millisecond
-	longestAsk = 3 * time.Second
+	// answerPatience is how long the answer to one question is waited for: the servers
+	// may be slow.
+	answerPatience = 3 * time.Second
+	// askAgain is when a question is asked a second time, and longestAsk the longest
+	// time between two. A leader that steps down, or is gone, drops the question.
+	askAgain   = 100 * time.Millisecond
+	longestAsk = 400 * time.Millisecond
 )
 
-// ask repeats a question to the log's leader until it is answered.
+// ask repeats a question to the log's leader until it is answered. It does not wait for
+// one answer before it asks again, and takes the first: a leader that has just been
+// elected is asked at once.
 func ask[T any](ctx context.Context, question func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
-	for patience := askAgain; ; patience = min(2*patience, longestAsk) {
-		once, cancel := context.WithTimeout(ctx, patience)
-		answer, err := question(once)
-		cancel()
-		if !unanswered(err) || ctx.Err() != nil {
-			return answer, err
-		}
-		timer := time.NewTimer(askPause)
+	type reply struct {
+		answer T
+		err    error
+	}
+	replies := make(chan reply)
+	once := func() {
+		patient, cancel := context.WithTimeout(ctx, answerPatience)
+		defer cancel()
+		var r reply
+		r.answer, r.err = question(patient)
 		select {
-		case <-timer.C:
+		case replies <- r:
 		case <-ctx.Done():
-			timer.Stop()
+		}
+	}
+	go once()
+	pause, last := askAgain, error(nil)
+	again := time.NewTimer(pause)
+	defer again.Stop()
+	for {
+		select {
+		case r := <-replies:
+			if !unanswered(r.err) {
+				return r.answer, r.err
+			}
+			last = r.err
+		case <-again.C:
+			go once()
+			pause = min(2*pause, longestAsk)
+			again.Reset(pause)
+		case <-ctx.Done():
+			var none T
+			return none, cmp.Or(last, ctx.Err())
 		}
 	}
 }

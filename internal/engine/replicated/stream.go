@@ -123,13 +123,14 @@ func (st *stream) read(ctx context.Context, seq uint64) (record, error) {
 
 // state returns where the log begins and ends.
 func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
-	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return st.handle.Info(ctx) })
+	found, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
 	}
 	if err != nil {
 		return jetstream.StreamState{}, fmt.Errorf("looking at the stream %s of the log: %w", st.name, err)
 	}
+	info := found.CachedInfo()
 	if got := info.Config.Metadata[metaLog]; got != st.id.String() {
 		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s was replaced", engine.ErrLogLost, st.name)
 	}

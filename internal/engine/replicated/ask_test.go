@@ -1,0 +1,55 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// A question that a lost leader drops is asked again before its time is over, and the
+// first answer counts.
+func TestAskDoesNotWaitForADroppedQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		began := time.Now()
+		elected := began.Add(2 * time.Second)
+		got, err := ask(t.Context(), func(ctx context.Context) (int64, error) {
+			n := asked.Add(1)
+			if time.Now().Before(elected) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			return n, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if late := time.Since(elected); late > longestAsk {
+			t.Errorf("got the answer %s after the election, want %s at most", late, longestAsk)
+		}
+		if most := int64(2*time.Second/longestAsk) + 4; got > most {
+			t.Errorf("asked %d times, want %d at most", got, most)
+		}
+	})
+}
+
+// What an answer says is not asked again; without a leader the last reason is told.
+func TestAskEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wrong := errors.New("wrong")
+		asked := 0
+		if _, err := ask(t.Context(), func(context.Context) (int, error) { asked++; return 0, wrong }); !errors.Is(err, wrong) || asked != 1 {
+			t.Errorf("got %v after %d questions, want %v after one", err, asked, wrong)
+		}
+		began := time.Now()
+		_, err := ask(t.Context(), func(context.Context) (int, error) { return 0, nats.ErrNoResponders })
+		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) != leaderPatience {
+			t.Errorf("without a leader: got %v after %s, want %v after %s", err, time.Since(began), nats.ErrNoResponders, leaderPatience)
+		}
+	})
+}
