@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"freshet/internal/engine"
 	"freshet/internal/engine/pebble"
 	"freshet/internal/natsserver/natstest"
@@ -95,6 +97,51 @@ func benchAppends(b *testing.B, e engine.Engine) {
 			b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/msg")
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
 		})
+	}
+}
+
+// BenchmarkLogAlone appends to a log of three servers and does nothing else: no store,
+// no standby, no request. It is what the groups of writes of BenchmarkAppend cost at
+// least, by how much is in one and how many are on their way.
+func BenchmarkLogAlone(b *testing.B) {
+	g := newGroup(b, 3)
+	js, err := jetstream.New(g.nats.Connect(0), jetstream.WithPublishAsyncMaxPending(8))
+	if err != nil {
+		b.Fatal(err)
+	}
+	st := &stream{js: js, name: "S_bench_0", subject: "S.bench.0"}
+	if _, err := st.createFrom(b.Context(), &Options{JetStream: js, Replicas: 3}, identity{}, 1); err != nil {
+		b.Fatal(err)
+	}
+	for _, size := range []int{1, 64, 512} {
+		for _, ahead := range []int{1, 8} {
+			b.Run(fmt.Sprintf("KiB=%d/ahead=%d", size, ahead), func(b *testing.B) {
+				data := make([]byte, size<<10)
+				pending := make(chan jetstream.PubAckFuture, ahead)
+				await := func(f jetstream.PubAckFuture) {
+					select {
+					case <-f.Ok():
+					case err := <-f.Err():
+						b.Fatal(err)
+					}
+				}
+				used := cpuTime()
+				for b.Loop() {
+					f, err := js.PublishAsync(st.subject, data)
+					if err != nil {
+						b.Fatal(err)
+					}
+					pending <- f
+					if len(pending) == ahead {
+						await(<-pending)
+					}
+				}
+				for len(pending) > 0 {
+					await(<-pending)
+				}
+				b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N*size), "cpu-µs/KiB")
+			})
+		}
 	}
 }
 
