@@ -38,6 +38,19 @@ func Pause(name string, hold time.Duration, members func() []*Member) Fault {
 	}}
 }
 
+// PauseAndKill stops one member from running and, while it is silent, kills another.
+// The silent one comes back first, and does not know what it has missed.
+func (g *Group) PauseAndKill(name string, hold time.Duration) Fault {
+	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
+		silent, dead := g.two()
+		err := silent.Pause()
+		dead.Kill()
+		return func(ctx context.Context) error {
+			return errors.Join(silent.Resume(), dead.Start(ctx))
+		}, err
+	}}
+}
+
 func startAll(ctx context.Context, members []*Member) error {
 	return each(members, func(m *Member) error { return m.Start(ctx) })
 }

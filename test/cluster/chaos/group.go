@@ -173,11 +173,19 @@ func (g *Group) Clients() []load.Member {
 	return list
 }
 
-// One is a member by chance, All are all of them.
+// One is a member by chance.
 func (g *Group) One() []*Member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return []*Member{g.Members[g.chance.IntN(len(g.Members))]}
+}
+
+// two are members by chance, unlike each other.
+func (g *Group) two() (a, b *Member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	order := g.chance.Perm(len(g.Members))
+	return g.Members[order[0]], g.Members[order[1]]
 }
 
 // All are all members.
