@@ -134,15 +134,15 @@ spec: {instanceName: default, location: local, broker: {replicas: 1}}
 END
 		freshet wait mc/default -n terminal --for condition=Ready
 		for topic in many typed; do freshet topic create $topic -n terminal; done
-		seq 1 20000 > lines`)
+		seq 1 50000 > lines`)
 	for _, c := range []struct {
 		name, script  string
 		prompt, typed string
 		live          bool // a line that changes
 		want          string
 	}{
-		{name: "produce", script: "freshet produce many -n terminal < lines", live: true, want: `^20000 messages stored$`},
-		{name: "consume into a file", script: "freshet consume many -n terminal -s a --create-from earliest > out", live: true, want: `^20000 messages in [0-9.]+ s$`},
+		{name: "produce", script: "freshet produce many -n terminal < lines", live: true, want: `^50000 messages stored$`},
+		{name: "consume into a file", script: "freshet consume many -n terminal -s a --create-from earliest > out", live: true, want: `^50000 messages in [0-9.]+ s$`},
 		{name: "consume", script: "freshet consume many -n terminal -s b --create-from earliest --count 2", want: "^1\n2$"},
 		{name: "nothing to consume", script: "freshet consume many -n terminal -s a", want: `^0 messages in 1\.[0-9] s$`},
 		{
@@ -150,7 +150,7 @@ END
 			want: "^Type messages, one a line; Ctrl-D ends.\nhello\nworld\n2 messages stored$",
 		},
 		{name: "one message", script: "freshet produce typed one -n terminal", want: `^1 message stored$`},
-		{name: "bench produce", script: "freshet bench produce -n terminal --count 2000 --for 1s", live: true, want: `(?s)^produce: [0-9]+ in .*\ncalls: p50 `},
+		{name: "bench produce", script: "freshet bench produce -n terminal --count 1000000 --for 1s", live: true, want: `(?s)^produce: [0-9]+ in .*\ncalls: p50 `},
 		{name: "bench consume", script: "freshet bench consume -n terminal --count 20000 --for 1s", live: true, want: `(?s)^consume: [0-9]+ in .*\ncalls: p50 `},
 	} {
 		s := p.on(80, c.script, c.prompt, c.typed)
@@ -161,7 +161,7 @@ END
 			t.Errorf("%s: a line with a live rate: %t, want %t; a line wraps: %t\n%q", c.name, !c.live, c.live, s.wraps, s.raw)
 		}
 	}
-	if s := p.on(30, "freshet bench produce -n terminal --count 500 --for 1s > out", "", ""); s.wraps || !live.MatchString(s.raw) && !strings.Contains(s.raw, "█") {
+	if s := p.on(30, "freshet bench produce -n terminal --count 1000000 --for 1s > out", "", ""); s.wraps || !live.MatchString(s.raw) && !strings.Contains(s.raw, "█") {
 		t.Errorf("on a narrow terminal: wraps: %t, %q", s.wraps, s.raw)
 	}
 	if s := p.on(80, "TERM=dumb freshet produce many -n terminal < lines", "", ""); strings.Contains(s.raw, "\x1b") {
