@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,11 +30,13 @@ import (
 // the file gets what the stores gave back, so that nobody else has it before the
 // next start.
 type diskRoom struct {
-	path  string
-	size  int64  // of the file while the server runs; 0 when there is none
-	store string // etcd's file, which is larger than the space it has
-	low   atomic.Bool
-	log   atomic.Pointer[slog.Logger]
+	path string
+	size int64  // of the file while the server runs; 0 when there is none
+	etcd string // folder of its files, some of which are larger than the space they have
+	low  atomic.Bool
+	log  atomic.Pointer[slog.Logger]
+	// started says that every store is open: before that what is free is for them.
+	started atomic.Bool
 
 	mu    sync.Mutex // guards the file
 	stop  context.CancelFunc
@@ -55,7 +58,7 @@ const (
 // process' still: nothing is changed before own.
 func openRoom(dir string) *diskRoom {
 	r := &diskRoom{
-		path: filepath.Join(dir, roomFile), store: filepath.Join(dir, "etcd", "member", "snap", "db"),
+		path: filepath.Join(dir, roomFile), etcd: filepath.Join(dir, "etcd"),
 	}
 	r.log.Store(slog.Default())
 	var fs syscall.Statfs_t
@@ -165,7 +168,7 @@ func (r *diskRoom) check() {
 	default:
 		r.tell(false, available)
 	}
-	if !r.low.Load() {
+	if !r.low.Load() && r.started.Load() {
 		err = errors.Join(err, r.claimStore())
 	}
 	switch {
@@ -189,21 +192,41 @@ func (r *diskRoom) tell(low bool, available int64) {
 	r.log.Load().Warn(text, slog.String("dir", filepath.Dir(r.path)), slog.Int64("available", available))
 }
 
-// claimStore gives etcd's file the space that its size promises, and some to grow.
-// etcd ends when it cannot write there, and with the space it can go on for long
-// without more.
+// claimStore gives etcd's files the space that their sizes promise, and its store some
+// to grow. etcd ends when it cannot write there, and with the space it can go on for
+// long without more. It takes the space for its log itself, but not when a signal comes
+// in between.
 func (r *diskRoom) claimStore() error {
+	logs, err := filepath.Glob(filepath.Join(r.etcd, "member", "wal", "*.wal"))
+	if err == nil && len(logs) > 0 {
+		err = claimFile(slices.Max(logs), 0)
+	}
+	return errors.Join(err, claimFile(filepath.Join(r.etcd, "member", "snap", "db"), min(storeAhead, r.size)))
+}
+
+// claimFile gives a file the space that its size promises, and some behind its end.
+func claimFile(path string, ahead int64) error {
 	var info syscall.Stat_t
-	ahead := min(storeAhead, r.size)
-	if err := syscall.Stat(r.store, &info); err != nil || info.Blocks*512 >= info.Size+ahead {
+	if err := syscall.Stat(path, &info); err != nil || info.Blocks*512 >= info.Size+ahead {
 		return err
 	}
-	file, err := os.OpenFile(r.store, os.O_RDWR, 0)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	const keepSize = 1 // FALLOC_FL_KEEP_SIZE: the file has space behind its end
-	return errors.Join(syscall.Fallocate(int(file.Fd()), keepSize, 0, info.Size+ahead), file.Close())
+	return errors.Join(allocate(file, keepSize, info.Size+ahead), file.Close())
+}
+
+// allocate takes the space for the beginning of a file. Where a signal has a file system
+// give it all back it is tried again, some times.
+func allocate(file *os.File, mode uint32, size int64) (err error) {
+	for range 100 {
+		if err = syscall.Fallocate(int(file.Fd()), mode, 0, size); !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	return err
 }
 
 // take makes the file so large, with space of its own. When that fails it has the
@@ -213,7 +236,7 @@ func (r *diskRoom) take(size, had int64) error {
 	if err != nil {
 		return err
 	}
-	err = syscall.Fallocate(int(file.Fd()), 0, 0, size)
+	err = allocate(file, 0, size)
 	if err = errors.Join(err, file.Close()); err == nil {
 		return nil
 	}

@@ -192,6 +192,7 @@ func (s *server) open(ctx context.Context) error {
 	}
 	s.metrics.Registry().MustRegister(newCollector(s))
 	s.front.serve(s.routes)
+	s.room.started.Store(true)
 	s.readiness.set()
 	s.tellReady(ctx, true)
 	return nil

@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,6 +36,53 @@ func TestUnusedSegments(t *testing.T) {
 		}
 		if _, err := os.Stat(path); (err == nil) != stays {
 			t.Errorf("%s: got %v, want it to stay: %v", name, err, stays)
+		}
+	}
+}
+
+// TestFitSegment: a segment that has less space than its size promises is made shorter
+// when there is no room for the rest, and what was written stays.
+func TestFitSegment(t *testing.T) {
+	t.Parallel()
+	const size, written, page = 1 << 20, 40 << 10, 4 << 10
+	data := bytes.Repeat([]byte("log "), written/4)
+	for name, c := range map[string]struct {
+		room          int64
+		whole         bool // the segment has its space
+		size, missing int64
+	}{
+		"it has its space":          {room: 0, whole: true, size: size},
+		"there is room":             {room: size, size: size, missing: size - written},
+		"there is some room":        {room: 100 << 10, size: written + 100<<10, missing: 100 << 10},
+		"there is none":             {room: 0, size: written},
+		"there is less than a page": {room: 1 << 10, size: written + 1<<10, missing: 1 << 10},
+	} {
+		logs := t.TempDir()
+		if missing, err := fitSegment(logs, 0); missing != 0 || err != nil {
+			t.Errorf("%s: without a log: got %d, %v; want nothing missing", name, missing, err)
+		}
+		older := filepath.Join(logs, "0000000000000000-0000000000000000.wal")
+		last := filepath.Join(logs, "0000000000000001-0000000000000010.wal")
+		for _, path := range []string{older, last} {
+			if err := errors.Join(os.WriteFile(path, data, 0o600), os.Truncate(path, size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.whole {
+			if err := os.WriteFile(last, append(bytes.Clone(data), make([]byte, size-written)...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		missing, err := fitSegment(logs, c.room)
+		if err != nil || missing < c.missing-page || missing > c.missing {
+			t.Errorf("%s: got %d bytes missing, %v; want %d", name, missing, err, c.missing)
+		}
+		got, err := os.ReadFile(last)
+		if err != nil || int64(len(got)) < c.size || int64(len(got)) > c.size+page || !bytes.HasPrefix(got, data) || len(bytes.Trim(got[written:], "\x00")) > 0 {
+			t.Errorf("%s: got %d bytes, %v; want %d, what was written and zeros", name, len(got), err, c.size)
+		}
+		if info, err := os.Stat(older); err != nil || info.Size() != size {
+			t.Errorf("%s: an older segment: got %v, %v; want it untouched", name, info, err)
 		}
 	}
 }
