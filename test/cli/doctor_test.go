@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"freshet/test/freeport"
 )
 
 // patient is a folder in which freshet doctor is run.
@@ -54,12 +56,11 @@ func (p patient) file(name, text string) {
 // a free port, which nobody has when this returns.
 func free(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := freeport.Addresses(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }() // that is the point
-	return listener.Addr().String()
+	return addresses[0]
 }
 
 // group makes the first of three members, where the other two do not run.

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"freshet/test/freeport"
 )
 
 // Server is a running process.
@@ -108,7 +109,7 @@ func start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 	addresses := o.Addresses
 	if addresses == nil {
 		var err error
-		if addresses, err = freeAddresses(5); err != nil {
+		if addresses, err = freeport.Addresses(ctx, 5); err != nil {
 			return nil, err
 		}
 	}
@@ -266,19 +267,4 @@ func (s *Server) Log() string {
 		}
 	}
 	return string(text)
-}
-
-// freeAddresses finds ports that are free now. Somebody else may take one
-// before the server does; nothing portable prevents that.
-func freeAddresses(n int) ([]string, error) {
-	addresses := make([]string, 0, n)
-	for range n {
-		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = listener.Close() }() // only its address was wanted
-		addresses = append(addresses, listener.Addr().String())
-	}
-	return addresses, nil
 }

@@ -3,7 +3,6 @@ package etcd_test
 import (
 	"context"
 	"errors"
-	"net"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"freshet/internal/members/bundle"
 	"freshet/internal/resources/etcd"
+	"freshet/test/freeport"
 	"freshet/test/tally"
 )
 
@@ -67,12 +67,11 @@ func newTrio(t *testing.T) *trio {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	addresses, err := freeport.Addresses(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addresses[0]
 }
 
 // start starts members at once and returns when all are ready.

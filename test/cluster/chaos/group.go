@@ -14,6 +14,7 @@ import (
 
 	"freshet/test/cluster/load"
 	"freshet/test/cluster/proxy"
+	"freshet/test/freeport"
 	"freshet/test/testserver"
 )
 
@@ -63,7 +64,7 @@ func NewGroup(ctx context.Context, o GroupOptions, seed uint64) (*Group, error) 
 	var named []string
 	for i := range o.Size {
 		name := string(rune('a' + i))
-		listen, err := freePorts(ctx, len(services))
+		listen, err := freeport.Addresses(ctx, len(services))
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +124,7 @@ func (g *Group) commandWith(ctx context.Context, env []string, args ...string) e
 
 // proxies opens the links to a member, and returns where the others reach it.
 func (g *Group) proxies(ctx context.Context, name string, listen []string, source proxySource) ([]string, error) {
-	reached, err := freePorts(ctx, len(services))
+	reached, err := freeport.Addresses(ctx, len(services))
 	if err != nil {
 		return nil, err
 	}

@@ -12,10 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,6 +20,7 @@ import (
 
 	"freshet/client"
 	"freshet/test/cluster/load"
+	"freshet/test/freeport"
 	"freshet/test/testserver"
 )
 
@@ -42,7 +40,7 @@ type Member struct {
 
 // newMember returns a member that is not running, with its log in dir.
 func newMember(ctx context.Context, name, binary, dir string, o testserver.Options) (*Member, error) {
-	ports, err := freePorts(ctx, 5)
+	ports, err := freeport.Addresses(ctx, 5)
 	if err != nil {
 		return nil, err
 	}
@@ -211,23 +209,4 @@ func (m *Member) Token() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.server.Token
-}
-
-// freePorts finds addresses on loopback that are free now and that no outgoing
-// connection takes by chance: they are below those that the system gives to them.
-func freePorts(ctx context.Context, n int) ([]string, error) {
-	const lowest, highest = 10_000, 30_000
-	var addresses []string
-	for range 1000 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(highest-lowest)))
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-		if err != nil {
-			continue // taken
-		}
-		defer func() { _ = listener.Close() }() // only its address was wanted
-		if addresses = append(addresses, address); len(addresses) == n {
-			return addresses, nil
-		}
-	}
-	return nil, fmt.Errorf("found %d of %d free ports on loopback", len(addresses), n)
 }

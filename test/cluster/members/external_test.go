@@ -21,6 +21,7 @@ import (
 
 	"freshet/internal/natsserver"
 	"freshet/test/cluster/chaos"
+	"freshet/test/freeport"
 	"freshet/test/tally"
 )
 
@@ -44,12 +45,11 @@ func ownEtcd(t *testing.T) string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := freeport.Addresses(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }() // nobody has the port when this returns
-	return listener.Addr().String()
+	return addresses[0]
 }
 
 // ownNATS runs three NATS servers as somebody else would, the last of which does not

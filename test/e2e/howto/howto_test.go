@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/test/freeport"
 	"freshet/test/pages"
 	"freshet/test/testserver"
 )
@@ -125,12 +126,11 @@ func shell(t *testing.T, script, folder string, env ...string) string {
 // freePort is one that nobody uses now.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	addresses, err := freeport.Addresses(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }() // only its address was wanted
-	_, port, err := net.SplitHostPort(listener.Addr().String())
+	_, port, err := net.SplitHostPort(addresses[0])
 	if err != nil {
 		t.Fatal(err)
 	}

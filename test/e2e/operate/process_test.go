@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/test/freeport"
 	"freshet/test/testserver"
 )
 
@@ -138,12 +139,11 @@ func get(ctx context.Context, url string, headers ...string) (int, http.Header, 
 // freePort finds a port that is free now.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	addresses, err := freeport.Addresses(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }() // only its address was wanted
-	_, port, err := net.SplitHostPort(listener.Addr().String())
+	_, port, err := net.SplitHostPort(addresses[0])
 	if err != nil {
 		t.Fatal(err)
 	}
