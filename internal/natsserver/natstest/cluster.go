@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -26,9 +27,10 @@ import (
 const nowhere = "127.0.0.1:9"
 
 const (
-	startTimeout = 60 * time.Second
-	clusterName  = "test"
-	maxStore     = 4 << 30
+	startTimeout  = 60 * time.Second
+	probePatience = 2 * time.Second
+	clusterName   = "test"
+	maxStore      = 4 << 30
 )
 
 // Cluster is a group of servers.
@@ -101,7 +103,51 @@ func New(t testing.TB, servers int, opts ...Option) *Cluster {
 	}
 	wg.Wait()
 	c.Ready()
+	if servers > 1 {
+		c.awaitPeers()
+	}
 	return c
+}
+
+// awaitPeers waits until streams can be placed on all servers: whoever decides that
+// calls one that it has not heard of for a moment offline.
+func (c *Cluster) awaitPeers() {
+	c.t.Helper()
+	first := slices.IndexFunc(c.servers, func(s *slot) bool { return s.server != nil })
+	if first < 0 {
+		return // all are processes of their own
+	}
+	conn, err := nats.Connect("", nats.InProcessServer(c.servers[first]))
+	if err != nil {
+		c.t.Fatalf("connecting to server %d: got error %v, want none", first, err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	probe := jetstream.StreamConfig{Name: "PROBE", Subjects: []string{"probe"}, Storage: jetstream.MemoryStorage, Replicas: len(c.servers)}
+	try := func(do func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(ctx, probePatience)
+		defer cancel()
+		return do(ctx)
+	}
+	for {
+		err := try(func(ctx context.Context) error { _, err := js.CreateOrUpdateStream(ctx, probe); return err })
+		if err == nil {
+			err = try(func(ctx context.Context) error { return js.DeleteStream(ctx, probe.Name) })
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			c.t.Fatalf("placing a stream on all servers: got error %v, want none", err)
+		}
+	}
 }
 
 // routeAddr says where the server takes routes now; "" while it is stopped.
