@@ -67,7 +67,13 @@ func TestStreamClients(t *testing.T) {
 	s.writeAvro(t)
 	for name, test := range map[string]func(*testing.T, *streaming){
 		"franz": testFranz, "sarama": module("kafka-sarama"), "segmentio": module("kafka-segmentio"),
-		"confluent": testConfluent, "kcat": testKcat, "python": testPython, "node": testNode,
+		"confluent": testConfluent, "node": testNode,
+		// One after the other: the how-to that both paste goes on where kcat has begun.
+		"programs": func(t *testing.T, s *streaming) {
+			t.Helper()
+			t.Run("kcat", func(t *testing.T) { testKcat(t, s) })
+			t.Run("python", func(t *testing.T) { testPython(t, s) })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
