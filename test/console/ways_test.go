@@ -88,6 +88,34 @@ func TestKeyboardOfData(t *testing.T) {
 	b.clean()
 }
 
+// What is found late moves neither what was picked nor the order: the topic that is called
+// what was typed stands before the subject that begins with it, whichever list came first.
+func TestJumpWhileLooking(t *testing.T) {
+	b := open(t, 1440, "light")
+	b.as(server.Token)
+	b.visit("acme/overview")
+	eval[any](b, `void (() => {
+		const late = new Promise(go => { window.letThrough = go }), ask = window.fetch
+		window.fetch = async (url, o) => { if (String(url).endsWith('/topics')) await late; return ask(url, o) }
+	})()`)
+	eval[any](b, `void document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'k', ctrlKey: true, bubbles: true}))`)
+	b.until(`document.activeElement.getAttribute('aria-label') === 'Jump to'`)
+	for _, key := range "clicks" {
+		do(b, chromedp.KeyEvent(string(key)))
+	}
+	shown := `[...document.querySelectorAll('[role=option]')].map(o => o.innerText.split('\n')[0]).join()`
+	b.until(shown + ` === 'clicks-value'`)
+	do(b, chromedp.KeyEvent(kb.ArrowDown)) // round to the only one: picked by hand
+	eval[any](b, `void window.letThrough()`)
+	b.until(shown + ` === 'clicks,clicks-value'`)
+	if picked := eval[string](b, `document.querySelector('[role=option][aria-selected=true]').innerText`); !strings.HasPrefix(picked, "clicks-value") {
+		t.Errorf("what was picked by hand was clicks-value; now it is %q", picked)
+	}
+	do(b, chromedp.KeyEvent(kb.Enter))
+	b.until(`location.pathname === '/console/acme/schemas/orders/clicks-value'`)
+	b.clean()
+}
+
 // On a narrow screen the tab that is open is seen, and that there are more.
 func TestTabsOnNarrowScreens(t *testing.T) {
 	b := open(t, 390, "light")
