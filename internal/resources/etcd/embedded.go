@@ -36,6 +36,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 
 	"freshet/internal/cleanclose"
 )
@@ -62,6 +63,10 @@ const (
 	// slow is what etcd warns about. Its own tenth of a second is meant for members
 	// that others wait for; here it is a busy moment of the machine.
 	slow = 2 * time.Second
+	// oftenPings is how often clients may ping. They are of this process, and the API
+	// machinery pings every half minute; by itself gRPC would take that for abuse, and
+	// close the connection with all its watches after the third.
+	oftenPings = time.Second
 	// embeddedHost stands for the member in its own records; nobody resolves it.
 	embeddedHost = "embedded:2379"
 )
@@ -204,9 +209,10 @@ func fileSize(dir string) int64 {
 
 // serve answers clients inside the process.
 func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts Options) *Member {
+	pings := grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: oftenPings, PermitWithoutStream: true})
 	m := &Member{
 		dir:  dir,
-		etcd: e, server: v3rpc.Server(e.Server, nil, nil), pipes: newPipes(),
+		etcd: e, server: v3rpc.Server(e.Server, nil, nil, pings), pipes: newPipes(),
 		url:    fmt.Sprintf("http://embedded-%d:2379", started.Add(1)),
 		failed: make(chan error, 2), closed: make(chan struct{}),
 		quota: opts.QuotaBytes, hard: cfg.QuotaBackendBytes, log: opts.Log,

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/net/http2"
 
 	"freshet/internal/resources/etcd"
 )
@@ -70,6 +73,56 @@ func TestRestoredSnapshot(t *testing.T) {
 	if got := get(t, second, "summer"); got != "drought" {
 		t.Errorf("after a restart summer = %q, want drought", got)
 	}
+}
+
+// A client that pings now and then, as the API machinery does, keeps its connection.
+func TestPingsAreNoAbuse(t *testing.T) {
+	t.Parallel()
+	with(t, t.TempDir(), func(m *etcd.Member) {
+		conn, err := m.Endpoints().Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		framer := http2.NewFramer(conn, conn)
+		answered := make(chan error, 1)
+		go func() {
+			for {
+				switch frame, err := framer.ReadFrame(); f := frame.(type) {
+				case *http2.PingFrame:
+					answered <- nil
+				case *http2.GoAwayFrame:
+					answered <- fmt.Errorf("%s: %s", f.ErrCode, f.DebugData())
+					return
+				default:
+					if err != nil {
+						answered <- err
+						return
+					}
+				}
+			}
+		}()
+		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+			t.Fatal(err)
+		}
+		if err := framer.WriteSettings(); err != nil {
+			t.Fatal(err)
+		}
+		pause := time.NewTicker(1100 * time.Millisecond)
+		defer pause.Stop()
+		for i := range 5 {
+			if err := framer.WritePing(false, [8]byte{byte(i)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-answered; err != nil {
+				t.Fatalf("ping %d: got %v, want an answer", i, err)
+			}
+			<-pause.C
+		}
+	})
 }
 
 func TestDamagedSnapshotIsRefused(t *testing.T) {
