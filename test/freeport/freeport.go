@@ -17,8 +17,8 @@ import (
 )
 
 // The system gives ports from 32,768 on to outgoing connections, unless it is told
-// otherwise.
-const lowest, highest = 10_000, 32_000
+// otherwise. Browsers refuse to speak HTTP on 10,080, and on none above it here.
+const lowest, highest = 10_100, 32_000
 
 // kept holds what keeps the ports of this process. It ends with it, so nothing is ever
 // taken out; what cannot be reached would be closed by the collector.
