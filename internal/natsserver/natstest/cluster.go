@@ -113,7 +113,7 @@ func New(t testing.TB, servers int, opts ...Option) *Cluster {
 // calls one that it has not heard of for a moment offline.
 func (c *Cluster) awaitPeers() {
 	c.t.Helper()
-	first := slices.IndexFunc(c.servers, func(s *slot) bool { return s.server != nil })
+	first := slices.IndexFunc(c.servers, (*slot).here)
 	if first < 0 {
 		return // all are processes of their own
 	}
@@ -148,6 +148,13 @@ func (c *Cluster) awaitPeers() {
 			c.t.Fatalf("placing a stream on all servers: got error %v, want none", err)
 		}
 	}
+}
+
+// here says whether the server runs in this process.
+func (s *slot) here() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server != nil
 }
 
 // routeAddr says where the server takes routes now; "" while it is stopped.
