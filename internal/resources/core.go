@@ -158,11 +158,14 @@ func namespaced(storages map[string]rest.Storage) []string {
 const organizationsRetry = time.Second
 
 // findOrganizations completes the list when the server starts, which is not ready
-// before. It does not give up: a hook that fails ends the process.
-func findOrganizations(storages map[string]rest.Storage, list *organizations.Organizations, log *slog.Logger) genericapiserver.PostStartHookFunc {
+// before its caches are and this is done. It does not give up: a hook that fails ends the process.
+func findOrganizations(storages map[string]rest.Storage, beside core, log *slog.Logger) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
+		if warm(hook, cachesOf(storages, beside)) != nil {
+			return nil // it is stopped
+		}
 		for {
-			err := ensureOrganizations(hook, storages, list)
+			err := ensureOrganizations(hook, storages, beside.organizations)
 			if err == nil {
 				return nil
 			}

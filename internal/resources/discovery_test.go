@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"freshet/internal/kinds/kindstest"
 )
 
 func TestDiscovery(t *testing.T) {
@@ -90,6 +92,23 @@ func TestVersionAndHealth(t *testing.T) {
 		if of := path != "/livez"; !contains(body, "check passed") || contains(body, "[+]etcd ok") != of {
 			t.Errorf("%s says %q, want a word of etcd: %v", path, body, of)
 		}
+	}
+}
+
+// TestReadyMeansListed of everything: whoever waits for /readyz gets no 429 for its
+// first list.
+func TestReadyMeansListed(t *testing.T) {
+	t.Parallel()
+	a := &api{t, kindstest.Start(t, kindstest.Options{Cold: true}), kindstest.AdminToken}
+	for range 5 {
+		a.until("it is ready", func() bool { return a.get("/readyz").code == http.StatusOK })
+		for _, path := range []string{namespaces, "/api/v1/events", "/apis/events.k8s.io/v1/events"} {
+			a.get(path).want(http.StatusOK)
+		}
+		for _, kind := range append(slices.Clone(kinds), readOnly...) {
+			a.get(group + "/" + kind.plural).want(http.StatusOK)
+		}
+		a.server.Restart()
 	}
 }
 

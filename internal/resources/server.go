@@ -120,6 +120,7 @@ type Server struct {
 	drain    *drain
 	recorder *events.Recorder
 	stores   *calledStores // nil with an external etcd
+	caches   []cached
 	guard    *budget.Guard
 	client   *clientv3.Client // for the guard
 	log      *slog.Logger
@@ -176,7 +177,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	if err := generic.AddPostStartHook("organizations", findOrganizations(storages, beside.organizations, log)); err != nil {
+	if err := generic.AddPostStartHook("organizations", findOrganizations(storages, beside, log)); err != nil {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
 	client, err := cfg.Etcd.Client(zap.NewNop())
@@ -186,7 +187,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{
 		guard: guard, client: client, log: log,
 		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
-		stores: stores,
+		stores: stores, caches: cachesOf(storages, beside),
 	}, nil
 }
 

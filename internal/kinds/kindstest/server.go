@@ -56,6 +56,7 @@ type Options struct {
 	Budget             budget.Limits      // that of resources.Config
 	MaxReads           int                // that of resources.Config
 	MaxWrites          int                // that of resources.Config
+	Cold               bool               // not to wait until lists are served
 	// RefuseNewOrganizations is that of resources.Config.
 	RefuseNewOrganizations bool
 }
@@ -102,6 +103,13 @@ func (s *Server) open() {
 	}
 	api.Start()
 	s.Server, s.etc = api, member
+	if !s.opt.Cold {
+		ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+		defer cancel()
+		if err := api.Warm(ctx); err != nil {
+			s.t.Error(err)
+		}
+	}
 	s.web = httptest.NewServer(api.Handler())
 	s.URL = s.web.URL
 }

@@ -30,6 +30,9 @@ const lifetime = 3600
 // Events is the store.
 type Events struct{ store *genericregistry.Store }
 
+// ReadinessCheck implements rest.StorageWithReadiness: an error until they are cached.
+func (e *Events) ReadinessCheck() error { return e.store.ReadinessCheck() }
+
 // Open makes the store.
 func Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (*Events, error) {
 	rules := strategy{scheme, names.SimpleNameGenerator}

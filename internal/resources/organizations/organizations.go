@@ -38,6 +38,9 @@ type Organizations struct {
 	Contents func(ctx context.Context, organization string) ([]string, error)
 }
 
+// ReadinessCheck implements rest.StorageWithReadiness: an error until the list is cached.
+func (o *Organizations) ReadinessCheck() error { return o.store.ReadinessCheck() }
+
 // Open makes the store.
 func Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (*Organizations, error) {
 	resource := corev1.Resource("namespaces")
