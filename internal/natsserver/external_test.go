@@ -123,9 +123,7 @@ func TestMetricsTellOfTheServer(t *testing.T) {
 	c := natstest.New(t, 3)
 	ctx := limit(t, time.Minute)
 	js := open(t, c, 0)
-	if _, err := js.CreateStream(ctx, streamConfig(3)); err != nil {
-		t.Fatal(err)
-	}
+	c.Place(ctx, js, streamConfig(3))
 	led, want := 0.0, map[string]float64{"freshet_nats_streams": 1, "freshet_nats_peers": 2, "freshet_nats_healthy": 1, "freshet_nats_streams_without_leader": 0, "freshet_nats_stored_limit_bytes": 4 << 30}
 	c.Ready()
 	for i := range 3 {

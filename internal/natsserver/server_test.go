@@ -45,9 +45,7 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 		c := natstest.New(t, servers)
 		ctx := limit(t, 2*time.Minute)
 		js := open(t, c, 0)
-		if _, err := js.CreateStream(ctx, streamConfig(servers)); err != nil {
-			t.Fatal(err)
-		}
+		c.Place(ctx, js, streamConfig(servers))
 		if _, err := js.Publish(ctx, "s", make([]byte, natsserver.MinMaxPayload)); err != nil {
 			t.Fatal(err)
 		}

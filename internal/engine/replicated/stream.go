@@ -86,7 +86,7 @@ func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
-	handle, err := o.JetStream.CreateStream(ctx, jetstream.StreamConfig{
+	config := jetstream.StreamConfig{
 		Name:       st.name,
 		Subjects:   []string{st.subject},
 		Storage:    jetstream.FileStorage,
@@ -98,11 +98,29 @@ func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first
 		DenyDelete: true,
 		FirstSeq:   first,
 		Metadata:   map[string]string{metaLog: id.String()},
-	})
+	}
+	handle, err := o.JetStream.CreateStream(ctx, config)
+	for unplaced(err) && ctx.Err() == nil {
+		select {
+		case <-time.After(askAgain):
+			handle, err = o.JetStream.CreateStream(ctx, config)
+		case <-ctx.Done():
+		}
+	}
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another member was faster
 		return o.JetStream.Stream(ctx, st.name)
 	}
 	return handle, err
+}
+
+// noPeers is the code of a refusal because there are too few servers for the copies.
+const noPeers = 10005
+
+// unplaced says whether the stream found no place. In a group that has just started
+// this passes: the server that decides has not heard of all the others yet.
+func unplaced(err error) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == noPeers
 }
 
 // errNoMessage says that the log has no message of a sequence, or none any more.

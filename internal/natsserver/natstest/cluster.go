@@ -7,6 +7,7 @@ package natstest
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -129,23 +130,39 @@ func (c *Cluster) awaitPeers() {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	probe := jetstream.StreamConfig{Name: "PROBE", Subjects: []string{"probe"}, Storage: jetstream.MemoryStorage, Replicas: len(c.servers)}
-	try := func(do func(context.Context) error) error {
-		ctx, cancel := context.WithTimeout(ctx, probePatience)
-		defer cancel()
-		return do(ctx)
-	}
-	for {
-		err := try(func(ctx context.Context) error { _, err := js.CreateOrUpdateStream(ctx, probe); return err })
-		if err == nil {
-			err = try(func(ctx context.Context) error { return js.DeleteStream(ctx, probe.Name) })
+	c.Place(ctx, js, probe)
+	c.repeat(ctx, "removing the stream that was placed on all servers", func(ctx context.Context) error {
+		if err := js.DeleteStream(ctx, probe.Name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
 		}
+		return nil
+	})
+}
+
+// Place makes a stream. The server that decides where may have changed, and the new
+// one may not have heard of all the others yet: it is asked until it has.
+func (c *Cluster) Place(ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig) {
+	c.t.Helper()
+	c.repeat(ctx, "placing stream "+config.Name, func(ctx context.Context) error {
+		_, err := js.CreateOrUpdateStream(ctx, config)
+		return err
+	})
+}
+
+// repeat does something until it succeeds or its time is over.
+func (c *Cluster) repeat(ctx context.Context, what string, do func(context.Context) error) {
+	c.t.Helper()
+	for {
+		patient, cancel := context.WithTimeout(ctx, probePatience)
+		err := do(patient)
+		cancel()
 		if err == nil {
 			return
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			c.t.Fatalf("placing a stream on all servers: got error %v, want none", err)
+			c.t.Fatalf("%s: got error %v, want none", what, err)
 		}
 	}
 }
