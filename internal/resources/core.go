@@ -162,7 +162,7 @@ const organizationsRetry = time.Second
 func findOrganizations(storages map[string]rest.Storage, beside core, log *slog.Logger) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
 		if warm(hook, cachesOf(storages, beside)) != nil {
-			return nil // it is stopped
+			return nil //nolint:nilerr // the server is stopped, which is no failure of the hook
 		}
 		for {
 			err := ensureOrganizations(hook, storages, beside.organizations)
