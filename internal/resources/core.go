@@ -158,14 +158,15 @@ func namespaced(storages map[string]rest.Storage) []string {
 const organizationsRetry = time.Second
 
 // findOrganizations completes the list when the server starts, which is not ready
-// before its caches are and this is done. It does not give up: a hook that fails ends the process.
-func findOrganizations(storages map[string]rest.Storage, beside core, log *slog.Logger) genericapiserver.PostStartHookFunc {
+// before its caches are and this is done. It does not give up: a hook that fails ends
+// the process.
+func findOrganizations(storages map[string]rest.Storage, list *organizations.Organizations, caches []cached, log *slog.Logger) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
-		if warm(hook, cachesOf(storages, beside)) != nil {
+		if warm(hook, caches) != nil {
 			return nil //nolint:nilerr // the server is stopped, which is no failure of the hook
 		}
 		for {
-			err := ensureOrganizations(hook, storages, beside.organizations)
+			err := ensureOrganizations(hook, storages, list)
 			if err == nil {
 				return nil
 			}

@@ -177,7 +177,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	if err := generic.AddPostStartHook("organizations", findOrganizations(storages, beside, log)); err != nil {
+	caches := cachesOf(storages, beside)
+	if err := generic.AddPostStartHook("organizations", findOrganizations(storages, beside.organizations, caches, log)); err != nil {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
 	client, err := cfg.Etcd.Client(zap.NewNop())
@@ -187,7 +188,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{
 		guard: guard, client: client, log: log,
 		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
-		stores: stores, caches: cachesOf(storages, beside),
+		stores: stores, caches: caches,
 	}, nil
 }
 
