@@ -21,9 +21,18 @@ type Probe struct {
 	running sync.WaitGroup
 	stop    context.CancelFunc
 
-	mu   sync.Mutex
-	last map[string]time.Time
-	gap  map[string]time.Duration
+	mu      sync.Mutex
+	last    map[string]time.Time
+	failure map[string]error // the last since last
+	longest Gap
+}
+
+// Gap is a time in which a topic took nothing.
+type Gap struct {
+	Topic  string
+	Began  time.Time
+	Length time.Duration
+	Said   error // what the last call in it was told; nil when all were only slow
 }
 
 // clientsOf opens a client for each member that makes each call once.
@@ -48,7 +57,7 @@ func NewProbe(ctx context.Context, members []load.Member, token string, topics i
 	if err != nil {
 		return nil, err
 	}
-	p := &Probe{last: map[string]time.Time{}, gap: map[string]time.Duration{}}
+	p := &Probe{last: map[string]time.Time{}, failure: map[string]error{}}
 	for i := range topics {
 		name := fmt.Sprintf("probe-%d", i)
 		err := clients[0].Topic(name).Create(ctx, client.TopicOptions{})
@@ -71,9 +80,8 @@ func (p *Probe) Start(ctx context.Context, members []load.Member, token string) 
 		p.running.Go(func() {
 			for ctx.Err() == nil {
 				c := clients[rand.IntN(len(clients))]
-				if _, err := c.Topic(topic).Produce(ctx, client.Message{Value: []byte("probe")}); err == nil {
-					p.succeeded(topic)
-				}
+				_, err := c.Topic(topic).Produce(ctx, client.Message{Value: []byte("probe")})
+				p.note(topic, err)
 				pause(ctx, 10*time.Millisecond)
 			}
 		})
@@ -81,14 +89,20 @@ func (p *Probe) Start(ctx context.Context, members []load.Member, token string) 
 	return nil
 }
 
-func (p *Probe) succeeded(topic string) {
+// note writes down what a call to a topic was told.
+func (p *Probe) note(topic string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err != nil {
+		p.failure[topic] = err
+		return
+	}
 	now := time.Now()
-	if last, ok := p.last[topic]; ok {
-		p.gap[topic] = max(p.gap[topic], now.Sub(last))
+	if last, ok := p.last[topic]; ok && now.Sub(last) > p.longest.Length {
+		p.longest = Gap{Topic: topic, Began: last, Length: now.Sub(last), Said: p.failure[topic]}
 	}
 	p.last[topic] = now
+	delete(p.failure, topic)
 }
 
 // Await waits until every topic has taken something after a moment.
@@ -109,14 +123,12 @@ func (p *Probe) Await(ctx context.Context, after time.Time) error {
 	}
 }
 
-// Gap is the longest time in which a topic took nothing, since it was last asked for.
-func (p *Probe) Gap() (longest time.Duration) {
+// Longest is the longest time in which a topic took nothing, since it was last asked for.
+func (p *Probe) Longest() Gap {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, gap := range p.gap {
-		longest = max(longest, gap)
-	}
-	clear(p.gap)
+	longest := p.longest
+	p.longest = Gap{}
 	return longest
 }
 
