@@ -111,7 +111,11 @@ func (g *Group) lookAfter(ctx context.Context) {
 			if now[member.Lease] = refused[member.Lease] + 1; now[member.Lease] < goneAfter {
 				continue
 			}
-			g.opts.Log.Warn("nobody listens any more where a member was, and it loses its lease", slog.String("member", member.Name))
+			level := slog.LevelWarn
+			if !member.Ready { // it has said that it stops, or had not begun
+				level = slog.LevelInfo
+			}
+			g.opts.Log.Log(ctx, level, "nobody listens any more where a member was, and it loses its lease", slog.String("member", member.Name))
 			if err := g.fence(ctx, member); err != nil && ctx.Err() == nil {
 				g.opts.Log.Warn("the lease of a member could not be taken from it; trying again", slog.String("error", err.Error()))
 			}

@@ -15,7 +15,8 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// holdLease has a lease, and another one whenever it is lost, until the context ends.
+// holdLease has a lease, and another one whenever it is lost, until the context ends or
+// the member has retired.
 func (g *Group) holdLease(ctx context.Context) {
 	first := true
 	var without seldom
@@ -47,6 +48,9 @@ func (g *Group) holdLease(ctx context.Context) {
 		}
 		g.expire()
 		g.drop()
+		if g.retired.Load() {
+			return
+		}
 		g.opts.Log.Warn("this member has lost its lease and answers nothing until it has another one",
 			slog.String("member", g.opts.Self.Name), slog.String("error", err.Error()))
 	}

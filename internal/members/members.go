@@ -104,6 +104,7 @@ type Group struct {
 
 	deadline atomic.Int64 // by the clock that does not jump, in ns since base
 	wall     atomic.Int64 // by the other one, in ns of Unix time
+	retired  atomic.Bool  // a lost lease is not replaced
 
 	mu      sync.Mutex
 	self    Record
@@ -232,6 +233,10 @@ func (g *Group) publish(ctx context.Context, lease clientv3.LeaseID) error {
 }
 
 func (g *Group) key(name string) string { return g.opts.Prefix + "/" + name }
+
+// Retire says that this member is about to leave: a lease that it loses from now on, to
+// others who find that nobody listens here any more, stays lost.
+func (g *Group) Retire() { g.retired.Store(true) }
 
 // Close gives the lease back, so that nobody has to wait for its end. It is called
 // once.

@@ -133,6 +133,35 @@ func TestFaultStoreLost(t *testing.T) {
 	tally.Fault{Name: "lease of a member lost", Injected: 1, Checked: 1, Recovery: time.Since(began)}.Record(t)
 }
 
+// TestARetiredMemberStaysOut: others take the lease of a member that stops and does not
+// listen any more. It must not come back for the moments that are left to it.
+func TestARetiredMemberStaysOut(t *testing.T) {
+	t.Parallel()
+	c := client(t, store(t))
+	a, _ := join(t, c, "a", nil)
+	b, _ := join(t, c, "b", nil)
+	await(t, a, "a sees b", func() bool { return slices.Equal(names(a), []string{"a", "b"}) })
+	b.Retire()
+	if !b.Alive() {
+		t.Error("a retired member with its lease: got dead, want alive")
+	}
+	if _, err := c.Revoke(t.Context(), b.Session().Lease()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, b, "b has no lease", func() bool { return b.Session() == nil })
+	if b.Alive() {
+		t.Error("a retired member without its lease: got alive, want dead")
+	}
+	await(t, a, "b has left", func() bool { return slices.Equal(names(a), []string{"a"}) })
+	again, cancel := context.WithTimeout(t.Context(), ttl)
+	defer cancel()
+	for a.Changed(again) == nil {
+		if got := names(a); !slices.Equal(got, []string{"a"}) {
+			t.Fatalf("members after b has left: got %v, want a alone", got)
+		}
+	}
+}
+
 func TestOneMemberLeads(t *testing.T) {
 	t.Parallel()
 	c := client(t, store(t))

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"freshet/internal/config"
@@ -29,6 +30,7 @@ type group struct {
 	internal    *internal
 	network     *members.Network // calls the other members
 	members     *members.Group
+	leave       func() // gives the lease back, once
 	log         natsserver.Log
 	leading     leading
 	hearing     hearing
@@ -191,12 +193,30 @@ func (s *server) openMembers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.closers = append(s.closers, func() error {
+	s.group.leave = sync.OnceFunc(func() {
 		s.stopConfirming()
 		s.group.members.Close()
+	})
+	s.closers = append(s.closers, func() error {
+		s.leaveGroup()
 		return nil
 	})
 	return nil
+}
+
+// retire keeps this member, which is about to leave, from taking another lease.
+func (s *server) retire() {
+	if s.group != nil && s.group.members != nil {
+		s.group.members.Retire()
+	}
+}
+
+// leaveGroup gives this member's lease back, once nothing is called any more that needs
+// it. Others would find out that nobody listens here, and take it.
+func (s *server) leaveGroup() {
+	if s.group != nil && s.group.leave != nil {
+		s.group.leave()
+	}
 }
 
 // open is an address, or "" for one that is off.

@@ -346,6 +346,7 @@ func (s *server) close() error {
 func (s *server) closeAll(ctx context.Context) error {
 	s.readiness.unset()
 	s.ending.Store(true)
+	s.retire()
 	led := s.stopLeading(ctx)
 	var problems []error
 	s.handOver(ctx)
@@ -367,6 +368,7 @@ func (s *server) closeAll(ctx context.Context) error {
 	}
 	s.stopConfirming()
 	<-led
+	s.leaveGroup()
 	if s.background != nil {
 		s.background()
 		<-s.ended
