@@ -47,6 +47,7 @@ type copyValue struct {
 	Follows bool   `json:"follows,omitempty"` // the store fits to the log
 	Lost    bool   `json:"lost,omitempty"`    // it never will: engine.ErrLogLost
 	Problem string `json:"problem,omitempty"` // why the store cannot follow the log
+	Resigns bool   `json:"resigns,omitempty"` // the member ends and does not want the shard
 }
 
 // view is what etcd says of the shard. Guarded by Shard.mu.
@@ -163,22 +164,30 @@ func (s *Shard) unownedLocked() {
 	s.view.owner, s.view.rev = ownerValue{}, 0
 }
 
-// preferred is the member that should own the shard, of those that are live and have
-// a copy.
+// candidates lists the members that may own the shard, the one that should first: those
+// that are live, have a copy and do not end.
+func (s *Shard) candidates() []string {
+	ranked := s.ranked()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(ranked, func(name string) bool { return s.view.copies[name].Resigns })
+}
+
+// preferred is the member that should own the shard.
 func (s *Shard) preferred() string {
-	if ranked := s.ranked(); len(ranked) > 0 {
-		return ranked[0]
+	if all := s.candidates(); len(all) > 0 {
+		return all[0]
 	}
 	return ""
 }
 
 // rank is how many members are preferred to this one.
 func (s *Shard) rank() int {
-	ranked := s.ranked()
-	if at := slices.Index(ranked, s.o.Member); at >= 0 {
+	all := s.candidates()
+	if at := slices.Index(all, s.o.Member); at >= 0 {
 		return at
 	}
-	return len(ranked)
+	return len(all)
 }
 
 // claim is the owner's key while this member has it.
@@ -281,7 +290,15 @@ var errNoClaim = errors.New("owner's key in etcd is no longer this member's")
 
 // release gives the key up, if this member still has it.
 func (s *Shard) release(c *claim) {
-	s.deleteOwner(context.WithoutCancel(s.ctx), c.rev)
+	ctx := context.WithoutCancel(s.ctx)
+	s.mu.Lock()
+	resigns, said := s.resigns, s.said
+	s.mu.Unlock()
+	if resigns {
+		s.resign(ctx, c.rev, said)
+	} else {
+		s.deleteOwner(ctx, c.rev)
+	}
 	s.mu.Lock()
 	if s.view.rev == c.rev {
 		s.unownedLocked()
@@ -290,12 +307,20 @@ func (s *Shard) release(c *claim) {
 	s.mu.Unlock()
 }
 
-func (s *Shard) deleteOwner(ctx context.Context, rev int64) {
+// resign removes the key of a member that ends, and says in the same breath that it does
+// not count: its lease lives on, and the others would leave it its turn.
+func (s *Shard) resign(ctx context.Context, rev int64, said copyValue) {
+	said.Resigns = true
+	text, _ := json.Marshal(said)
+	s.deleteOwner(ctx, rev, clientv3.OpPut(s.keys.copies+s.o.Member, string(text)))
+}
+
+func (s *Shard) deleteOwner(ctx context.Context, rev int64, and ...clientv3.Op) {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
 	_, err := s.o.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", rev)).
-		Then(clientv3.OpDelete(s.keys.owner)).Commit()
+		Then(append(and, clientv3.OpDelete(s.keys.owner))...).Commit()
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("owner's key could not be removed; it ends with the member's lease", "error", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,6 +75,9 @@ func TestOwners(t *testing.T) {
 	}
 	e = b.owns(t)
 	t.Logf("handed over in %s", time.Since(begin))
+	if live, got := tm.members(), b.candidates(); !slices.Contains(live, "a") || !slices.Equal(got, []string{"b"}) {
+		t.Errorf("candidates after a has handed over, with %v live: got %v, want b alone, at once", live, got)
+	}
 	wantTexts(t, e, "one")
 	appendText(t, e, "two")
 	a.follows(t, b.Status().Applied)

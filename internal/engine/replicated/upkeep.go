@@ -85,7 +85,7 @@ func (u *upkeeper) look(ctx context.Context, st *stream, w *writer) error {
 		return err
 	}
 	s.mu.Lock()
-	now, said := copyValue{Applied: at.position, Flushed: s.flushed, Follows: true}, s.said
+	now, said := copyValue{Applied: at.position, Flushed: s.flushed, Follows: true, Resigns: s.resigns}, s.said
 	s.mu.Unlock()
 	if now != said && (now.Flushed != said.Flushed || !said.Follows || time.Since(u.saidAt) > reportEvery) {
 		if err := s.report(ctx, now); err != nil {
