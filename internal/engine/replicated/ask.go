@@ -22,12 +22,16 @@ const (
 	// time between two. A leader that steps down, or is gone, drops the question.
 	askAgain   = 100 * time.Millisecond
 	longestAsk = 400 * time.Millisecond
+	// askElected is when a leader that has just been elected is asked a second time: it
+	// says so a moment before it answers.
+	askElected = 10 * time.Millisecond
 )
 
 // ask repeats a question to the log's leader until it is answered. It does not wait for
 // one answer before it asks again, and takes the first: a leader that has just been
-// elected is asked at once.
-func ask[T any](ctx context.Context, question func(ctx context.Context) (T, error)) (T, error) {
+// elected is asked at once. Whoever hears of elections says so on elected; others leave
+// it nil.
+func ask[T any](ctx context.Context, elected <-chan struct{}, question func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
 	type reply struct {
@@ -59,6 +63,10 @@ func ask[T any](ctx context.Context, question func(ctx context.Context) (T, erro
 		case <-again.C:
 			go once()
 			pause = min(2*pause, longestAsk)
+			again.Reset(pause)
+		case <-elected:
+			go once()
+			pause = askElected
 			again.Reset(pause)
 		case <-ctx.Done():
 			var none T

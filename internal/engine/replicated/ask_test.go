@@ -18,7 +18,7 @@ func TestAskDoesNotWaitForADroppedQuestion(t *testing.T) {
 		var asked atomic.Int64
 		began := time.Now()
 		elected := began.Add(2 * time.Second)
-		got, err := ask(t.Context(), func(ctx context.Context) (int64, error) {
+		got, err := ask(t.Context(), nil, func(ctx context.Context) (int64, error) {
 			n := asked.Add(1)
 			if time.Now().Before(elected) {
 				<-ctx.Done()
@@ -38,16 +38,46 @@ func TestAskDoesNotWaitForADroppedQuestion(t *testing.T) {
 	})
 }
 
+// Who hears of an election asks the new leader at once, and soon again: it may say that
+// it leads before it answers. Before that it is asked no more often than by others.
+func TestAskHearsOfElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const election, silence = 2350 * time.Millisecond, 25 * time.Millisecond
+		heard := make(chan struct{}, 1)
+		began := time.Now()
+		time.AfterFunc(election, func() { wake(heard) })
+		before := 0
+		_, err := ask(t.Context(), heard, func(ctx context.Context) (int, error) {
+			if time.Since(began) < election {
+				before++
+			}
+			if time.Since(began) < election+silence {
+				return 0, nats.ErrNoResponders
+			}
+			return 0, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if late := time.Since(began) - election; late > 2*silence {
+			t.Errorf("got the answer %s after the election, want %s at most", late, 2*silence)
+		}
+		if most := int(election/longestAsk) + 4; before > most {
+			t.Errorf("asked %d times before the election, want %d at most", before, most)
+		}
+	})
+}
+
 // What an answer says is not asked again; without a leader the last reason is told.
 func TestAskEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrong := errors.New("wrong")
 		asked := 0
-		if _, err := ask(t.Context(), func(context.Context) (int, error) { asked++; return 0, wrong }); !errors.Is(err, wrong) || asked != 1 {
+		if _, err := ask(t.Context(), nil, func(context.Context) (int, error) { asked++; return 0, wrong }); !errors.Is(err, wrong) || asked != 1 {
 			t.Errorf("got %v after %d questions, want %v after one", err, asked, wrong)
 		}
 		began := time.Now()
-		_, err := ask(t.Context(), func(context.Context) (int, error) { return 0, nats.ErrNoResponders })
+		_, err := ask(t.Context(), nil, func(context.Context) (int, error) { return 0, nats.ErrNoResponders })
 		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) != leaderPatience {
 			t.Errorf("without a leader: got %v after %s, want %v after %s", err, time.Since(began), nats.ErrNoResponders, leaderPatience)
 		}

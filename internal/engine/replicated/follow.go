@@ -192,7 +192,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 		}
 	}
 	for f.seq < state.LastSeq {
-		r, err := f.st.read(ctx, f.seq+1)
+		r, err := f.st.read(ctx, nil, f.seq+1)
 		if errors.Is(err, errNoMessage) {
 			return errBehind
 		}

@@ -331,7 +331,7 @@ func (m *member) fence() {
 		if err != nil {
 			continue
 		}
-		last, err := st.read(context.Background(), state.LastSeq)
+		last, err := st.read(context.Background(), nil, state.LastSeq)
 		if err != nil {
 			continue
 		}

@@ -67,7 +67,7 @@ func (w *writer) firstSent() *entry {
 // resolveOne looks at the next message of the log, or sends the entry when there is
 // none. It says whether it got any further.
 func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err error) {
-	r, err := w.st.read(ctx, w.known+1)
+	r, err := w.st.read(ctx, w.elected, w.known+1)
 	switch {
 	case err == nil && r.epoch == e.epoch && r.owner == e.owner && r.index == e.index:
 		w.finish(e, r.seq)

@@ -154,7 +154,7 @@ func (r *rival) term(ctx context.Context) error {
 		return nil
 	}
 	for r.seen < state.LastSeq {
-		next, err := r.st.read(ctx, r.seen+1)
+		next, err := r.st.read(ctx, nil, r.seen+1)
 		if err != nil {
 			return nil
 		}

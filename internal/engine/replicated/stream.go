@@ -45,7 +45,7 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 	}
 	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o)}
 	find := func(ctx context.Context) (jetstream.Stream, error) { return o.JetStream.Stream(ctx, st.name) }
-	st.handle, err = ask(ctx, find)
+	st.handle, err = ask(ctx, nil, find)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && len(known.Kvs) == 0 {
 		st.handle, err = st.create(ctx, o)
 	}
@@ -127,9 +127,10 @@ func unplaced(err error) bool {
 var errNoMessage = errors.New("log has no such message")
 
 // read returns a message as the stream's leader has it. What it has is committed;
-// what it does not have may still come.
-func (st *stream) read(ctx context.Context, seq uint64) (record, error) {
-	msg, err := ask(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
+// what it does not have may still come. A signal on elected says that there is a new
+// leader; who does not hear of elections leaves it nil.
+func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64) (record, error) {
+	msg, err := ask(ctx, elected, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return record{}, errNoMessage
 	}
@@ -141,7 +142,7 @@ func (st *stream) read(ctx context.Context, seq uint64) (record, error) {
 
 // state returns where the log begins and ends.
 func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
-	found, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
+	found, err := ask(ctx, nil, func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
 	}
@@ -177,7 +178,7 @@ func (st *stream) fits(ctx context.Context, m mark) error {
 	case m.position < state.FirstSeq:
 		return nil // the next message is there, and says what was before it
 	}
-	r, err := st.read(ctx, m.position)
+	r, err := st.read(ctx, nil, m.position)
 	if err != nil {
 		return err
 	}
