@@ -8,8 +8,8 @@
 // The embedded member has no listener for clients. etcd trusts whoever reaches it,
 // so it is reached from inside the process only. The store calls it
 // (Endpoints.Call); what can only dial does so over pipes. A member that is alone
-// listens nowhere; one of a group (group.go) listens for the other members (port.go), who show
-// certificates.
+// listens nowhere; one of a group (group.go) listens for the other members, who show
+// certificates (port.go).
 //
 // It never stays full: it is compacted and defragmented when that is worthwhile
 // (maintain.go), and whoever writes for callers asks first how much room there is

@@ -128,7 +128,7 @@ func (g *Group) start(ctx context.Context, dir string, opts Options) (_ *Member,
 		return nil, err
 	}
 	p.serve(e)
-	if err := g.await(ctx, dir, e, words, opts.Log); err != nil {
+	if err = g.await(ctx, dir, e, words, opts.Log); err != nil {
 		return nil, err
 	}
 	m := serve(e, cfg, dir, words, opts)
