@@ -166,9 +166,7 @@ func (s *server) etcdGroup(ctx context.Context) (*etcd.Group, error) {
 	}
 	s.log.Info("starting as a member of a group; it is ready when a majority runs", slog.String("member", own.Name), slog.Int("members", len(g.Peers)))
 	if _, err := os.Stat(s.cfg.Path("etcd", "member")); g.Existing && errors.Is(err, os.ErrNotExist) {
-		// etcd asks the others one after another whether they fit, with some seconds of
-		// patience each, and those that have no majority yet do not answer.
-		s.log.Info("this member is new to its group and joins its etcd; in a group that begins with the data of another server that takes up to half a minute", slog.String("member", own.Name))
+		s.log.Info("this member is new to its group and joins its etcd", slog.String("member", own.Name))
 	}
 	return g, nil
 }

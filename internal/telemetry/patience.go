@@ -24,6 +24,9 @@ var complaints = []string{
 	// etcd, of other members.
 	"prober detected unhealthy status", "lost TCP streaming connection with remote peer", "peer became inactive",
 	"failed to reach the peer URL", "failed to get version", "failed to dial", "dropped internal Raft message since",
+	// etcd, of members that it asks before it joins them.
+	"failed to get cluster response", "failed to unmarshal cluster response", "failed to unmarshal response",
+	"failed to convert response", "failed to get downgrade enabled status",
 	// etcd, of a machine or a majority that is slow.
 	"leader failed to send out heartbeat on time", "apply request took too long", "waiting for ReadIndex response took too long",
 	"timed out waiting for read index response", "ignored out-of-date read index response", "request stats", "failed to apply request",

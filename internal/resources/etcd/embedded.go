@@ -9,7 +9,7 @@
 // so it is reached from inside the process only. The store calls it
 // (Endpoints.Call); what can only dial does so over pipes. A member that is alone
 // listens nowhere; one of a group (group.go) listens for the other members, who show
-// certificates.
+// certificates (port.go).
 //
 // It never stays full: it is compacted and defragmented when that is worthwhile
 // (maintain.go), and whoever writes for callers asks first how much room there is
@@ -80,6 +80,7 @@ type Member struct {
 	etcd   *embed.Etcd
 	server *grpc.Server
 	pipes  *pipes
+	port   *port // nil when it is alone
 	url    string
 	dir    string
 	failed chan error
@@ -111,14 +112,7 @@ func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 	}
 	if opts.Group != nil {
-		e, cfg, words, err := opts.Group.start(ctx, dir, opts)
-		if err == nil {
-			err = opts.Group.await(ctx, dir, e, words, opts.Log)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return serve(e, cfg, dir, words, opts), nil
+		return opts.Group.start(ctx, dir, opts)
 	}
 	return startAlone(ctx, dir, opts)
 }
@@ -214,7 +208,7 @@ func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts 
 		dir:  dir,
 		etcd: e, server: v3rpc.Server(e.Server, nil, nil, pings), pipes: newPipes(),
 		url:    fmt.Sprintf("http://embedded-%d:2379", started.Add(1)),
-		failed: make(chan error, 2), closed: make(chan struct{}),
+		failed: make(chan error, 3), closed: make(chan struct{}),
 		quota: opts.QuotaBytes, hard: cfg.QuotaBackendBytes, log: opts.Log,
 		relieve: make(chan struct{}, 1), maintained: make(chan struct{}),
 	}
@@ -282,6 +276,9 @@ func (m *Member) stop() {
 func (m *Member) Close() error {
 	close(m.closed)
 	<-m.maintained
+	if m.port != nil {
+		defer m.port.close()
+	}
 	m.stop()
 	if m.lost.Load() {
 		return nil // it would wait for what has ended already

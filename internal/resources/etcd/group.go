@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -52,7 +51,7 @@ const (
 	joinAgain = time.Second
 )
 
-// configure makes the member one of the group.
+// configure makes the member one of the group. etcd itself listens nowhere: port does.
 func (g *Group) configure(cfg *embed.Config) {
 	cfg.Name = g.Self
 	for _, p := range g.Peers {
@@ -60,21 +59,26 @@ func (g *Group) configure(cfg *embed.Config) {
 			cfg.AdvertisePeerUrls = []url.URL{secured(p.Address)}
 		}
 	}
-	cfg.ListenPeerUrls = []url.URL{secured(g.Listen)}
 	cfg.InitialCluster, cfg.InitialClusterToken = g.initialCluster(), g.ID
 	if g.Existing {
 		cfg.ClusterState = embed.ClusterStateFlagExisting
 	}
-	cfg.PeerTLSInfo = transport.TLSInfo{
+	cfg.PeerTLSInfo = g.tls()
+	cfg.TickMs, cfg.ElectionMs = groupTick, groupElection
+}
+
+// tls is how members show each other who they are.
+func (g *Group) tls() transport.TLSInfo {
+	info := transport.TLSInfo{
 		CertFile: g.CertFile, KeyFile: g.KeyFile, TrustedCAFile: g.CAFile, ClientCertAuth: true,
 		// Who has a certificate of the authority that names a member is one, wherever it
 		// comes from.
 		SkipClientSANVerify: true,
 	}
 	for _, p := range g.Peers {
-		cfg.PeerTLSInfo.AllowedCNs = append(cfg.PeerTLSInfo.AllowedCNs, p.Name)
+		info.AllowedCNs = append(info.AllowedCNs, p.Name)
 	}
-	cfg.TickMs, cfg.ElectionMs = groupTick, groupElection
+	return info
 }
 
 func secured(address string) url.URL { return url.URL{Scheme: "https", Host: address} }
@@ -104,14 +108,43 @@ func groupError(dir string, err error) (again bool, _ error) {
 		return true, errors.New("no other member can be reached")
 	case strings.Contains(text, "member count is unequal"), strings.Contains(text, "unmatched member while checking PeerURLs"):
 		return false, errs.New(errs.Precondition, "the group has other members than members.list says, or has not been told of this one: see freshet cluster status, and freshet cluster replace for a machine that is lost")
-	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EACCES):
-		return false, fmt.Errorf("opening the port for the other members' etcd: %w", err)
 	}
 	return false, startError(dir, err)
 }
 
-// startGroup starts a member, and tries again while it finds nobody to join.
-func (g *Group) start(ctx context.Context, dir string, opts Options) (*embed.Etcd, *embed.Config, *lastWords, error) {
+// start starts a member and returns when it belongs to a majority.
+func (g *Group) start(ctx context.Context, dir string, opts Options) (_ *Member, err error) {
+	p, err := g.open()
+	if err != nil {
+		return nil, fmt.Errorf("starting embedded etcd as member %s: %w", g.Self, err)
+	}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	e, cfg, words, err := g.join(ctx, dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	p.serve(e)
+	if err = g.await(ctx, dir, e, words, opts.Log); err != nil {
+		return nil, err
+	}
+	m := serve(e, cfg, dir, words, opts)
+	m.port = p
+	go func() {
+		if err := <-p.ended; err != nil {
+			m.fail(err)
+		}
+	}()
+	return m, nil
+}
+
+// join starts a member's etcd, and tries again while it finds nobody to join.
+func (g *Group) join(ctx context.Context, dir string, opts Options) (*embed.Etcd, *embed.Config, *lastWords, error) {
+	tell := time.NewTicker(waitingEvery)
+	defer tell.Stop()
 	for {
 		words := newLastWords()
 		cfg, err := configure(dir, opts, words)
@@ -128,6 +161,9 @@ func (g *Group) start(ctx context.Context, dir string, opts Options) (*embed.Etc
 		}
 		g.Waiting(err.Error())
 		select {
+		case <-tell.C:
+			opts.Log.Warn("this member has no data yet and waits for one that has; see that the others run and that their etcd addresses can be reached",
+				slog.String("member", g.Self), slog.String("error", err.Error()))
 		case <-time.After(joinAgain):
 		case <-ctx.Done():
 			return nil, nil, nil, context.Cause(ctx)

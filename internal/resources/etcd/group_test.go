@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,15 +19,14 @@ type trio struct {
 	options map[string]etcd.Group
 	dirs    map[string]string
 	members map[string]*etcd.Member
-	mu      sync.Mutex // guards waited
-	waited  map[string]int
+	waits   map[string]chan struct{} // has one when the member has said that it waits
 }
 
 func newTrio(t *testing.T) *trio {
 	t.Helper()
 	g := &trio{
 		names: []string{"a", "b", "c"}, options: map[string]etcd.Group{}, dirs: map[string]string{},
-		members: map[string]*etcd.Member{}, waited: map[string]int{},
+		members: map[string]*etcd.Member{}, waits: map[string]chan struct{}{},
 	}
 	var peers []etcd.Peer
 	var list []bundle.Member
@@ -51,10 +49,17 @@ func newTrio(t *testing.T) *trio {
 			t.Fatal(err)
 		}
 		files := bundle.FilesIn(dir)
+		waits := make(chan struct{}, 1)
+		g.waits[name] = waits
 		g.dirs[name] = filepath.Join(t.TempDir(), "etcd")
 		g.options[name] = etcd.Group{
 			Self: name, Peers: peers, Listen: peers[i].Address, ID: group.ID, CAFile: files.CA, CertFile: files.Cert, KeyFile: files.Key,
-			Waiting: func(string) { g.mu.Lock(); g.waited[name]++; g.mu.Unlock() },
+			Waiting: func(string) {
+				select {
+				case waits <- struct{}{}:
+				default:
+				}
+			},
 		}
 	}
 	t.Cleanup(func() {
@@ -77,6 +82,12 @@ func freeAddress(t *testing.T) string {
 // start starts members at once and returns when all are ready.
 func (g *trio) start(t *testing.T, names ...string) {
 	t.Helper()
+	g.begin(t, names...)()
+}
+
+// begin starts members at once; what it returns waits until all are ready.
+func (g *trio) begin(t *testing.T, names ...string) (ready func()) {
+	t.Helper()
 	type result struct {
 		name   string
 		member *etcd.Member
@@ -84,7 +95,6 @@ func (g *trio) start(t *testing.T, names ...string) {
 	}
 	results := make(chan result, len(names))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	for _, name := range names {
 		go func() {
 			options := g.options[name]
@@ -92,12 +102,16 @@ func (g *trio) start(t *testing.T, names ...string) {
 			results <- result{name, m, err}
 		}()
 	}
-	for range names {
-		r := <-results
-		if r.err != nil {
-			t.Fatalf("member %s: %v", r.name, r.err)
+	return func() {
+		t.Helper()
+		defer cancel()
+		for range names {
+			r := <-results
+			if r.err != nil {
+				t.Fatalf("member %s: %v", r.name, r.err)
+			}
+			g.members[r.name] = r.member
 		}
-		g.members[r.name] = r.member
 	}
 }
 
@@ -156,7 +170,7 @@ func TestFaultGroup(t *testing.T) {
 		}
 	}
 	g.start(t, g.names...)
-	if g.waited["a"] == 0 {
+	if len(g.waits["a"]) == 0 {
 		t.Error("a member did not say that it waits for a majority")
 	}
 	write("a", "one")

@@ -10,17 +10,15 @@ import (
 	"freshet/internal/resources/etcd"
 )
 
-// TestSeed brings what one member has into a new group, whose other members start
-// with nothing: each has all of it, at the same revisions, and the group goes on
-// without the first.
-func TestSeed(t *testing.T) {
-	t.Parallel()
+// newSeeded is a group that has not been started: a has what one member alone had, the
+// others have nothing. last is the revision of its last key, key-49.
+func newSeeded(t *testing.T) (g *trio, last int64) {
+	t.Helper()
 	alone, err := etcd.Start(t.Context(), t.TempDir(), etcd.Options{Unsafe: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := alone.Endpoints().Call()
-	var last int64
 	for i := range 50 {
 		put, err := client.Put(t.Context(), fmt.Sprintf("key-%02d", i), "value")
 		if err != nil {
@@ -38,7 +36,7 @@ func TestSeed(t *testing.T) {
 	}
 	_, _, _ = dialed.Close(), client.Close(), alone.Close()
 
-	g := newTrio(t)
+	g = newTrio(t)
 	first := g.options["a"]
 	if err := etcd.Seed(snapshot, g.dirs["a"], &first); err != nil {
 		t.Fatal(err)
@@ -51,8 +49,18 @@ func TestSeed(t *testing.T) {
 		options.Existing = true
 		g.options[name] = options
 	}
-	g.start(t, "a", "b") // two that join at once wait for each other's answers first
-	g.start(t, "c")
+	return g, last
+}
+
+// TestSeed brings what one member has into a new group, whose other members start
+// with nothing: each has all of it, at the same revisions, and the group goes on
+// without the first.
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	g, last := newSeeded(t)
+	began := time.Now()
+	g.start(t, g.names...)
+	t.Logf("three members at once, two of them without data: ready after %s", time.Since(began).Round(time.Millisecond))
 	for _, name := range g.names {
 		client := g.members[name].Endpoints().Call()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -70,5 +78,23 @@ func TestSeed(t *testing.T) {
 	g.start(t, "a")
 	if !g.has(t, "a", "later") || !g.has(t, "a", "key-00") {
 		t.Error("the seed lacks something after its restart")
+	}
+}
+
+// TestSeedLate starts the seed after a member without data, and the last member when
+// the others have long become a group.
+func TestSeedLate(t *testing.T) {
+	t.Parallel()
+	g, _ := newSeeded(t)
+	ready := g.begin(t, "c")
+	<-g.waits["c"]
+	g.start(t, "a")
+	ready()
+	if err := g.put(t, "c", "without b"); err != nil {
+		t.Errorf("a and c without b: %v", err)
+	}
+	g.start(t, "b")
+	if !g.has(t, "b", "without b") || !g.has(t, "b", "key-00") {
+		t.Error("the member that joined last lacks something")
 	}
 }
