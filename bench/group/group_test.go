@@ -3,6 +3,7 @@
 // each message, the rate, and the memory at rest. `make bench-group` runs it.
 //
 //   - group_test.go: both sides, by turns. rows_test.go: what is asked of them.
+//   - payload_test.go: the messages, as people send them and such that nothing packs.
 //   - profile_test.go: processor profiles of the members.
 package group
 

@@ -11,6 +11,7 @@ import (
 // profile keeps a processor profile of every member for each row.
 func profile(b *testing.B, s *side, dir string) {
 	b.Helper()
+	fill := called("", few, calls, 1, produce(events()))
 	for i, r := range wanted() {
 		done := make(chan error, len(s.ops))
 		for k, ops := range s.ops {
@@ -20,8 +21,7 @@ func profile(b *testing.B, s *side, dir string) {
 		}
 		for saved := 0; saved < len(s.ops); {
 			if r.name == consumeRow { // it needs something to consume
-				before := called("", few, calls, 1, produce)
-				s.spend(b, &before)
+				s.spend(b, &fill)
 			}
 			s.spend(b, &r)
 			for len(done) > 0 {

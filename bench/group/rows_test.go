@@ -1,13 +1,10 @@
 package group
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -44,30 +41,39 @@ type row struct {
 	run         func(ctx context.Context, s *side) error
 }
 
-// call is a call of the message interface.
-type call func(s *side, c *rawhttp.Connection, topic string) error
+// call is the nth call of a connection to the message interface.
+type call func(s *side, connection, n int, topic string) error
 
+// rows are what is measured: all of it with events, and with random messages what is
+// paid by the byte.
 func rows() []row {
-	one := `{"payload":"` + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), size)) + `"}`
-	batch := `{"messages":[` + strings.Repeat(one+",", batchSize-1) + one + `]}`
+	events, random := events(), random()
 	return []row{
-		called("produce, one caller", 1, alone, 1, produce),
-		called("produce", few, calls, 1, produce),
+		called("produce, one caller", 1, alone, 1, produce(events)),
+		called("produce", few, calls, 1, produce(events)),
 		called(consumeRow, few, calls, 1, consume),
-		called(fmt.Sprintf("produce, %d callers", many), many, calls/2, 1, produce),
-		called(fmt.Sprintf("batches of %d", batchSize), few, batchCalls, batchSize, func(s *side, c *rawhttp.Connection, topic string) error {
-			return expect(c, rawhttp.Request(http.MethodPost, root+topic+"/messages", s.token, asJSON, batch), http.StatusCreated)
-		}),
-		{"Kafka producers", 0, producers * records, streamed},
+		called(fmt.Sprintf("produce, %d callers", many), many, calls/2, 1, produce(events)),
+		batches(fmt.Sprintf("batches of %d", batchSize), events),
+		batches(fmt.Sprintf("batches of %d, random", batchSize), random),
+		{"Kafka producers", 0, producers * records, streamed(events)},
+		{"Kafka producers, random", 0, producers * records, streamed(random)},
 	}
 }
 
-func produce(s *side, c *rawhttp.Connection, topic string) error {
-	payload := strings.Repeat("x", size)
-	return expect(c, rawhttp.Request(http.MethodPost, root+topic+"/message", s.token, asBytes, payload), http.StatusCreated)
+func produce(k *kind) call {
+	return func(s *side, connection, n int, topic string) error {
+		return expect(s.connections[connection], rawhttp.Request(http.MethodPost, root+topic+"/message", s.token, asBytes, k.one(connection, n)), http.StatusCreated)
+	}
 }
 
-func consume(s *side, c *rawhttp.Connection, topic string) error {
+func batches(name string, k *kind) row {
+	return called(name, few, batchCalls, batchSize, func(s *side, connection, n int, topic string) error {
+		return expect(s.connections[connection], rawhttp.Request(http.MethodPost, root+topic+"/messages", s.token, asJSON, k.batch(connection, n)), http.StatusCreated)
+	})
+}
+
+func consume(s *side, connection, _ int, topic string) error {
+	c := s.connections[connection]
 	path := root + topic + "/s/message"
 	status, id, err := c.Send(rawhttp.Request(http.MethodPost, path, s.token, asJSON, `{"timeoutMillis":3000}`), "X-Msg-Message-Id")
 	if err != nil || status != http.StatusOK {
@@ -94,7 +100,7 @@ func called(name string, connections, n, messages int, do call) row {
 				if connections == 1 {
 					at = k
 				}
-				if err := do(s, s.connections[i], topic(at)); err != nil {
+				if err := do(s, i, k, topic(at)); err != nil {
 					return err
 				}
 			}
@@ -106,36 +112,40 @@ func called(name string, connections, n, messages int, do call) row {
 
 // streamed has idempotent producers of the stream protocol write to all topics, in
 // batches as their library makes them.
-func streamed(ctx context.Context, s *side) error {
-	value := bytes.Repeat([]byte("x"), size)
-	return each(producers, func(int) error {
-		client, err := kgo.NewClient(kgo.SeedBrokers(s.stream...), kgo.SASL(plain.Auth{User: "bench", Pass: s.token}.AsMechanism()),
-			kgo.ProducerBatchCompression(kgo.NoCompression()))
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		failed := make(chan error, 1)
-		for k := range records {
-			client.Produce(ctx, &kgo.Record{Topic: topic(k), Value: value}, func(_ *kgo.Record, err error) {
-				if err != nil {
-					select {
-					case failed <- err:
-					default: // one is enough
-					}
+func streamed(of *kind) func(ctx context.Context, s *side) error {
+	return func(ctx context.Context, s *side) error {
+		return each(producers, func(i int) error { return stream(ctx, s, of, i) })
+	}
+}
+
+// stream is what one of the producers does.
+func stream(ctx context.Context, s *side, of *kind, producer int) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.stream...), kgo.SASL(plain.Auth{User: "bench", Pass: s.token}.AsMechanism()),
+		kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	failed := make(chan error, 1)
+	for k := range records {
+		client.Produce(ctx, &kgo.Record{Topic: topic(k), Value: of.record(producer, k)}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				select {
+				case failed <- err:
+				default: // one is enough
 				}
-			})
-		}
-		if err := client.Flush(ctx); err != nil {
-			return err
-		}
-		select {
-		case err := <-failed:
-			return fmt.Errorf("producing: %w", err)
-		default:
-			return nil
-		}
-	})
+			}
+		})
+	}
+	if err := client.Flush(ctx); err != nil {
+		return err
+	}
+	select {
+	case err := <-failed:
+		return fmt.Errorf("producing: %w", err)
+	default:
+		return nil
+	}
 }
 
 // each runs do n times at once.
