@@ -248,13 +248,14 @@ func (s *Shard) await(ctx context.Context, changed <-chan struct{}, d time.Durat
 func (s *Shard) sleep(ctx context.Context) { s.await(ctx, nil, retryPause) }
 
 // take takes the owner's key if it is free, and the members that have copies are those
-// that this member knows of; nil when not.
+// that this member knows of; nil when not. Its answer is waited for also when the context
+// ends: a key that was taken and is forgotten keeps everybody from the shard.
 func (s *Shard) take(ctx context.Context, places int64) (*claim, error) {
 	session := s.o.Session()
 	if session == nil {
 		return nil, errors.New("member has no lease at the moment")
 	}
-	ctx, cancel := context.WithTimeout(ctx, takePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takePatience)
 	defer cancel()
 	answer, err := s.o.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", 0), clientv3.Compare(clientv3.ModRevision(s.keys.places), "=", places)).

@@ -238,7 +238,8 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 	won := make(chan *claim, 1)
 	go func() {
 		c, err := s.campaign(ctx)
-		if err != nil {
+		if err != nil && c != nil { // won when nobody wanted it any more
+			s.release(c)
 			c = nil
 		}
 		won <- c
