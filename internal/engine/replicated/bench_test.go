@@ -74,7 +74,7 @@ func benchAppends(b *testing.B, e engine.Engine) {
 	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
 		b.Fatal(err)
 	}
-	payload := make([]byte, 1024)
+	payload := events(1024)
 	for _, writers := range []int{1, 64, 512} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			var left atomic.Int64

@@ -15,6 +15,7 @@
 //   - record.go: what a message of the log is: a part of a group's batch, or the
 //     beginning of an ownership (epoch). Each carries a running checksum of the whole
 //     log before it.
+//   - pack.go: batches are packed before they go into the log.
 //   - stream.go: the stream of a shard, its identity, and whether a store fits to it.
 //   - writer.go, resolve.go: the owner's appends. Each names the sequence it expects
 //     to be the last, so that nobody else can have written in between. What becomes

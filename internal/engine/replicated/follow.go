@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -26,16 +27,17 @@ const (
 
 // follower applies the log to a store. One goroutine uses it.
 type follower struct {
-	st    *stream
-	store *pebble.Store
-	seq   uint64   // last message looked at
-	at    mark     // of the store
-	last  mark     // of the last message that counts; ahead of at within a batch
-	parts [][]byte // of a batch that is not complete yet
+	st      *stream
+	store   *pebble.Store
+	seq     uint64   // last message looked at
+	at      mark     // of the store
+	last    mark     // of the last message that counts; ahead of at within a batch
+	parts   [][]byte // of a batch that is not complete yet
+	packing string   // of that batch
 
 	end     *atomic.Uint64 // last sequence of the log that was heard of
 	applied *atomic.Uint64
-	bytes   *atomic.Int64 // applied, ever
+	bytes   *atomic.Int64 // of the log, packed, applied, ever
 }
 
 // resume reads from the store where to go on.
@@ -69,38 +71,47 @@ func (f *follower) take(r record) error {
 	case r.begins() && r.log != f.st.id.String():
 		return fmt.Errorf("%w: message %d is of log %s, the shard's log is %s", engine.ErrLogLost, r.seq, r.log, f.st.id)
 	}
+	if err := knownPacking(r.packing); err != nil {
+		return fmt.Errorf("message %d: %w", r.seq, err)
+	}
 	at := mark{log: f.st.id, position: r.seq, epoch: r.epoch, index: r.index, sum: sum}
 	f.last = at
 	if r.begins() {
 		f.parts = nil // of an owner that did not come to the end
 		return f.apply(nil, at)
 	}
-	if r.part != len(f.parts)+1 {
+	switch {
+	case r.part != len(f.parts)+1:
 		return fmt.Errorf("%w: message %d is part %d of a batch after part %d", engine.ErrLogLost, r.seq, r.part, len(f.parts))
+	case r.part > 1 && r.packing != f.packing:
+		return fmt.Errorf("%w: message %d is part of a batch with packing %q after one with %q", engine.ErrLogLost, r.seq, r.packing, f.packing)
 	}
-	if r.parts == 1 {
-		return f.apply(r.data, at)
-	}
-	f.parts = append(f.parts, r.data)
 	if r.part < r.parts {
+		f.parts, f.packing = append(f.parts, r.data), r.packing
 		return nil
 	}
-	var batch []byte
-	for _, p := range f.parts {
-		batch = append(batch, p...)
+	data := r.data
+	if r.parts > 1 {
+		data = slices.Concat(append(f.parts, r.data)...)
+		f.parts = nil
 	}
-	f.parts = nil
-	return f.apply(batch, at)
+	batch, err := unpack(r.packing, data)
+	if err != nil {
+		return fmt.Errorf("%w: message %d of the log: %w", engine.ErrCorrupt, r.seq, err)
+	}
+	if err := f.apply(batch, at); err != nil {
+		return err
+	}
+	f.bytes.Add(int64(len(data)))
+	return nil
 }
 
 func (f *follower) apply(batch []byte, at mark) error {
-	size := len(batch)
 	if err := f.store.Apply(batch, at.encode()); err != nil {
 		return fmt.Errorf("applying message %d of the log: %w", at.position, err)
 	}
 	f.at = at
 	f.applied.Store(at.position)
-	f.bytes.Add(int64(size))
 	return nil
 }
 

@@ -14,12 +14,13 @@ import (
 
 // The headers of a message of the log.
 const (
-	headEpoch = "Freshet-Epoch"
-	headOwner = "Freshet-Owner" // member and instance that wrote it
-	headIndex = "Freshet-Index" // place in the epoch; 0 is the epoch record
-	headSum   = "Freshet-Sum"   // checksum of the log up to and with the message
-	headPart  = "Freshet-Part"  // "2/3" of a batch that takes several messages
-	headLog   = "Freshet-Log"   // identity of the log; only on epoch records
+	headEpoch   = "Freshet-Epoch"
+	headOwner   = "Freshet-Owner"   // member and instance that wrote it
+	headIndex   = "Freshet-Index"   // place in the epoch; 0 is the epoch record
+	headSum     = "Freshet-Sum"     // checksum of the log up to and with the message
+	headPart    = "Freshet-Part"    // "2/3" of a batch that takes several messages
+	headPacking = "Freshet-Packing" // how the batch is packed; not there when it is not
+	headLog     = "Freshet-Log"     // identity of the log; only on epoch records
 )
 
 // identity tells a log from any other of the same name.
@@ -83,6 +84,7 @@ type record struct {
 	owner       string
 	sum         uint32
 	part, parts int    // from 1
+	packing     string // of the batch; not empty when data is packed, or part of what is
 	log         string // not empty for an epoch record
 	data        []byte
 }
@@ -92,7 +94,8 @@ func (r *record) begins() bool { return r.log != "" }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumAfter is the checksum of the log with the record, when it was before without.
+// sumAfter is the checksum of the log with the record, when it was before without. The
+// packing is in it: who does not look at that does not take packed bytes for a batch.
 func (r *record) sumAfter(before uint32) uint32 {
 	var head [8 + 8 + 4 + 4]byte
 	binary.BigEndian.PutUint64(head[:], r.index)
@@ -101,6 +104,7 @@ func (r *record) sumAfter(before uint32) uint32 {
 	binary.BigEndian.PutUint32(head[20:], uint32(r.parts))
 	sum := crc32.Update(before, castagnoli, head[:])
 	sum = crc32.Update(sum, castagnoli, []byte(r.log))
+	sum = crc32.Update(sum, castagnoli, []byte(r.packing))
 	return crc32.Update(sum, castagnoli, r.data)
 }
 
@@ -124,6 +128,9 @@ func (r *record) message(subject, reply string) *nats.Msg {
 	if r.parts > 1 {
 		h[headPart] = []string{strconv.Itoa(r.part) + "/" + strconv.Itoa(r.parts)}
 	}
+	if r.packing != "" {
+		h[headPacking] = []string{r.packing}
+	}
 	if r.begins() {
 		h[headLog] = []string{r.log}
 	}
@@ -132,9 +139,10 @@ func (r *record) message(subject, reply string) *nats.Msg {
 
 var errForeign = errors.New("message is not of a shard's log")
 
-// parseRecord reads a message of the log.
+// parseRecord reads a message of the log. Whether its packing is known matters only to
+// who applies it.
 func parseRecord(seq uint64, h nats.Header, data []byte) (r record, err error) {
-	r = record{seq: seq, owner: h.Get(headOwner), log: h.Get(headLog), part: 1, parts: 1, data: data}
+	r = record{seq: seq, owner: h.Get(headOwner), packing: h.Get(headPacking), log: h.Get(headLog), part: 1, parts: 1, data: data}
 	if r.epoch, err = strconv.ParseUint(h.Get(headEpoch), 10, 64); err != nil {
 		return r, fmt.Errorf("%w: message %d has the epoch %q", errForeign, seq, h.Get(headEpoch))
 	}

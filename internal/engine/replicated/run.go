@@ -48,6 +48,11 @@ func (s *Shard) run() {
 		if errors.Is(err, engine.ErrFailed) {
 			return // a failed store cannot be used again
 		}
+		if errors.Is(err, errPacking) {
+			s.complain(slog.LevelError, "copy of the shard cannot follow its log before this member is upgraded; nothing is lost", err)
+			s.await(s.ctx, nil, lostPause)
+			continue
+		}
 		if !errors.Is(err, engine.ErrLogLost) {
 			s.complain(slog.LevelWarn, "copy of the shard does not follow its log; it is tried again", err)
 			s.sleep(s.ctx)
@@ -118,6 +123,8 @@ func problemOf(err error) (lost bool, problem string) {
 	switch {
 	case errors.Is(err, engine.ErrLogLost):
 		return true, strings.TrimPrefix(err.Error(), engine.ErrLogLost.Error()+": ")
+	case errors.Is(err, errPacking):
+		return false, err.Error()
 	case errors.Is(err, engine.ErrFailed):
 		return false, "its store has failed; the log of the member says why"
 	}
@@ -253,7 +260,7 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 			err = nil
 			break
 		}
-		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
+		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, errPacking) || errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
 			break
 		}
 		s.log.Log(ctx, deaf.level(), "log of the shard cannot be followed at the moment; it is tried again", "error", err)

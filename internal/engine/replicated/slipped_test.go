@@ -34,6 +34,7 @@ func TestSlippedAppend(t *testing.T) {
 	for i, slipped := range []record{
 		{epoch: epoch - 1, index: 7, owner: "older", part: 1, parts: 1, data: []byte("of an older owner")},
 		{epoch: epoch, index: 1 << 20, owner: a.instance, part: 1, parts: 1, data: []byte("without those before it")},
+		{epoch: epoch, index: 1 << 21, owner: "newer", part: 1, parts: 1, packing: "zstd", data: []byte("of a newer version")},
 		{epoch: epoch, owner: "older", part: 1, parts: 1, log: st.id.String()},
 	} {
 		slipped.seq = state.LastSeq + 1 + uint64(i)
@@ -68,7 +69,7 @@ func TestLargeBatch(t *testing.T) {
 	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
 		t.Fatal(err)
 	}
-	large := make([]byte, 2*maxPart+1000)
+	large := noise(2*maxPart + 1000) // which is not packed
 	large[0], large[len(large)-1] = 1, 2
 	if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: large}}); err != nil {
 		t.Fatal(err)

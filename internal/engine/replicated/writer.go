@@ -24,7 +24,7 @@ const (
 	resolvePatience = 10 * time.Second
 	// leaderElected begins the subject on which a stream's new leader announces itself.
 	leaderElected = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED."
-	// maxPart bounds the part of a batch that goes into one message.
+	// maxPart bounds the part of a batch, packed or not, that goes into one message.
 	maxPart = 4 << 20
 )
 
@@ -35,14 +35,14 @@ type writer struct {
 	epoch uint64
 	owner string
 	live  func() bool
-	part  int // most bytes of a batch in one message
+	part  int // most bytes in one message
 	inbox string
 	subs  []*nats.Subscription
 
 	bound int64        // bytes of the log beyond which no messages are taken
 	bytes atomic.Int64 // of the log, about
 
-	appended atomic.Int64 // bytes, ever
+	appended atomic.Int64 // bytes, packed, ever
 
 	mu        sync.Mutex
 	end       mark     // of the last entry, but for its position
@@ -112,15 +112,16 @@ func (w *writer) begin() (mark, error) {
 
 // Append implements pebble.Log.
 func (w *writer) Append(batch []byte) pebble.Place {
-	w.bytes.Add(int64(len(batch)))
-	w.appended.Add(int64(len(batch)))
-	parts := max(1, (len(batch)+w.part-1)/w.part)
+	data, packing := pack(batch)
+	w.bytes.Add(int64(len(data)))
+	w.appended.Add(int64(len(data)))
+	parts := max(1, (len(data)+w.part-1)/w.part)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var last *entry
 	for i := range parts {
-		data := batch[i*w.part : min((i+1)*w.part, len(batch))]
-		last = w.enqueueLocked(record{part: i + 1, parts: parts, data: data})
+		part := data[i*w.part : min((i+1)*w.part, len(data))]
+		last = w.enqueueLocked(record{part: i + 1, parts: parts, packing: packing, data: part})
 	}
 	return &place{w, last}
 }
