@@ -178,7 +178,7 @@ bench-journals: ## Append to a journal and read its end: embedded, and replicate
 
 .PHONY: bench-group
 bench-group: build ## Measure three members beside one server: processor time for each message, memory at rest, an empty member
-	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench Group -benchtime 1x -timeout 20m ./bench/group
+	FRESHET_BIN=$(CURDIR)/bin/freshet go test -v -run '^$$' -bench Group -benchtime 1x -timeout 20m ./bench/group
 	go test -run '^$$' -bench EmptyMember -benchtime 3x -timeout 20m ./internal/engine/replicated
 
 .PHONY: bench-engine
