@@ -170,7 +170,7 @@ func (r *Result) Print(w io.Writer) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
-		if _, err := fmt.Fprintf(w, "  %-22s%d\n", name, r.Faults[name]); err != nil {
+		if _, err := fmt.Fprintf(w, "  %-30s%d\n", name, r.Faults[name]); err != nil {
 			return err
 		}
 	}
