@@ -100,17 +100,25 @@ func (e *Engine) enter(ctx context.Context) error {
 	e.ops.Add(1)
 	if e.closed.Load() {
 		e.leave()
-		return e.closedCause()
+		return notBegun(e.closedCause())
 	}
 	if e.why.Load() != nil {
 		e.leave()
-		return e.stopCause()
+		return notBegun(e.stopCause())
 	}
 	if err := e.live(); err != nil {
 		e.leave()
-		return err
+		return notBegun(err)
 	}
 	return nil
+}
+
+// notBegun is the error of a call that the engine did not take.
+func notBegun(err error) error {
+	if errors.Is(err, engine.ErrNotOwner) {
+		return engine.ErrNotBegun
+	}
+	return err
 }
 
 func (e *Engine) leave() {

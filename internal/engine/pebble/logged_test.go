@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -256,6 +257,7 @@ func TestLostLog(t *testing.T) {
 	}
 	cut := s.CutAfter(50)
 	var acked [8]uint64
+	var unknown atomic.Int64
 	var wg sync.WaitGroup
 	for w := range acked {
 		wg.Go(func() {
@@ -264,6 +266,9 @@ func TestLostLog(t *testing.T) {
 				if err != nil {
 					if !errors.Is(err, engine.ErrNotOwner) {
 						t.Errorf("append without the log: got error %v, want %v", err, engine.ErrNotOwner)
+					}
+					if !errors.Is(err, engine.ErrNotBegun) {
+						unknown.Add(1)
 					}
 					return
 				}
@@ -283,6 +288,9 @@ func TestLostLog(t *testing.T) {
 	})
 	<-cut
 	wg.Wait()
+	if unknown.Load() == 0 {
+		t.Error("got a promise for every append that it has not happened, want none for those that the lost log was given")
+	}
 	if err := e.Health(); !errors.Is(err, engine.ErrNotOwner) || errors.Is(err, engine.ErrFailed) {
 		t.Errorf("health without the log: got %v, want %v", err, engine.ErrNotOwner)
 	}
@@ -335,6 +343,9 @@ func TestStaleOwner(t *testing.T) {
 	s.log.mu.Unlock()
 	if got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: 0}); !errors.Is(err, engine.ErrNotOwner) {
 		t.Errorf("receive after the lease: got %v, %v; want %v", got, err, engine.ErrNotOwner)
+	}
+	if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("m")}}); !errors.Is(err, engine.ErrNotBegun) {
+		t.Errorf("append after the lease: got error %v, want %v that promises nothing has happened", err, engine.ErrNotBegun)
 	}
 	s.log.mu.Lock()
 	s.log.stale, s.log.full = false, true

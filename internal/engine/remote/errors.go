@@ -21,7 +21,7 @@ var sentinels = map[string]error{
 	"BacklogFull": engine.ErrBacklogFull, "DiskFull": engine.ErrDiskFull, "Busy": engine.ErrBusy,
 	"Conflict": engine.ErrConflict, "Compacted": engine.ErrCompacted, "Corrupt": engine.ErrCorrupt,
 	"Failed": engine.ErrFailed, "NotOpen": engine.ErrNotOpen, "Closed": engine.ErrClosed,
-	"NewerFormat": engine.ErrNewerFormat, "NotOwner": engine.ErrNotOwner, "NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost,
+	"NewerFormat": engine.ErrNewerFormat, "NotOwner": engine.ErrNotOwner, "NotBegun": engine.ErrNotBegun, "NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost,
 	"Canceled": context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
 }
 

@@ -57,7 +57,7 @@ func TestErrorsKeepTheirIdentity(t *testing.T) {
 		engine.ErrNoTopic, engine.ErrTopicExists, engine.ErrNoPartition, engine.ErrNoSubscription, engine.ErrSubscriptionExists,
 		engine.ErrForeignID, engine.ErrLeaseEnded, engine.ErrNoMessage, engine.ErrInvalid, engine.ErrTooLarge, engine.ErrTerminated,
 		engine.ErrBacklogFull, engine.ErrDiskFull, engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt,
-		engine.ErrFailed, engine.ErrNotOpen, engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOwner, engine.ErrNoOwner,
+		engine.ErrFailed, engine.ErrNotOpen, engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOwner, engine.ErrNotBegun, engine.ErrNoOwner,
 		context.Canceled, context.DeadlineExceeded,
 	} {
 		m.err = fmt.Errorf("deleting: %w", sentinel)

@@ -5,7 +5,9 @@
 // call goes to the owner of that shard: straight to its engine when that is this
 // member, else over the internal listener (package remote). While nobody owns the
 // shard a call waits a little (Options.Wait) and then fails with
-// engine.ErrNoOwner. A call is made again only when nothing can have happened.
+// engine.ErrNoOwner. A call is made again when nothing can have happened, when it
+// only reads, or when it waited for messages at an owner that gave the shard up;
+// after an unknown outcome of anything else the caller is told.
 //
 // A dead letter topic may be in another shard than the subscription. Then the copy
 // is durable before the message is acknowledged, and a crash in between makes a

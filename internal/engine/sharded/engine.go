@@ -123,20 +123,31 @@ func (e *Engine) placeOf(shard int) (place, error) {
 	return e.opts.Remote.Shard(e.opts.Cluster, shard, owner), nil
 }
 
-// reading says that a call changes nothing, so that it can be made again whatever
-// became of it.
-type reading bool
+// repeats says what has to be known of a call that failed before it is made again.
+// A call of which nothing has happened always is.
+type repeats int
+
+const (
+	// never is for what changes something: after an unknown outcome the caller decides.
+	never repeats = iota
+	// whenMoved is for Receive: leases end with the ownership, so after a change of
+	// owner nobody has the messages. While the owner stays, each attempt would count
+	// as a delivery, and a message could end as a dead letter that nobody has seen.
+	whenMoved
+	// always is for what changes nothing.
+	always
+)
 
 // call makes a call at the owner of a shard. It waits while there is none, and makes
-// the call again when the owner has changed and nothing has happened.
-func (e *Engine) call(ctx context.Context, shard int, reads reading, do func(place) error) error {
+// the call again when the owner has changed, as far as the call may be repeated.
+func (e *Engine) call(ctx context.Context, shard int, r repeats, do func(place) error) error {
 	var late <-chan time.Time
 	leaving := e.leaving
 	for {
 		at, err := e.placeOf(shard)
 		switch {
 		case err == nil:
-			if err = do(at); err == nil || !e.again(err, reads) {
+			if err = do(at); err == nil || !e.again(err, r) {
 				return e.moved(err)
 			}
 		case !errors.Is(err, engine.ErrNoOwner):
@@ -177,16 +188,19 @@ func (e *Engine) moved(err error) error {
 }
 
 // again says whether a call that failed may be made again.
-func (e *Engine) again(err error, reads reading) bool {
-	if _, refused := remote.Refused(err); refused {
+func (e *Engine) again(err error, r repeats) bool {
+	if _, refused := remote.Refused(err); refused || errors.Is(err, engine.ErrNotBegun) {
 		return true
 	}
-	if !bool(reads) {
+	switch {
+	case r == never:
 		return false
+	case errors.Is(err, engine.ErrNotOwner):
+		return true
+	case errors.Is(err, engine.ErrClosed): // as an engine is when its member is no longer the owner
+		return e.ctx.Err() == nil
 	}
-	// An engine closes when its member is no longer the owner.
-	return errors.Is(err, engine.ErrNotOwner) || errors.Is(err, remote.ErrUnreachable) ||
-		errors.Is(err, engine.ErrClosed) && e.ctx.Err() == nil
+	return r == always && errors.Is(err, remote.ErrUnreachable)
 }
 
 // Health returns nil while the shards that this member has can be used.

@@ -3,6 +3,7 @@ package sharded_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/engine"
+	"freshet/internal/engine/remote"
 	"freshet/internal/engine/sharded"
 )
 
@@ -148,6 +150,125 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 		time.AfterFunc(2*time.Second, func() { m.at.Store(&engine.Owner{Member: "a", Epoch: 2}) })
 		if err := e.CreateTopic(t.Context(), 3, keep); err != nil {
 			t.Errorf("with an owner after two seconds: got error %v, want none", err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// leaving is an engine whose first call ends with an error, as those do that run
+// when the owner changes.
+type leaving struct {
+	engine.Engine
+	err   error
+	after time.Duration
+	calls int
+}
+
+func (l *leaving) fail() error {
+	if l.calls++; l.calls > 1 {
+		return nil
+	}
+	time.Sleep(l.after)
+	return l.err
+}
+
+func (l *leaving) Append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
+	if err := l.fail(); err != nil {
+		return nil, err
+	}
+	return l.Engine.Append(ctx, id, partition, msgs)
+}
+
+func (l *leaving) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+	if err := l.fail(); err != nil {
+		return nil, err
+	}
+	return l.Engine.Receive(ctx, id, name, req)
+}
+
+// with is a shard with another engine.
+type with struct {
+	shard
+	engine engine.Engine
+}
+
+func (w *with) Engine() (engine.Engine, error) { return w.engine, nil }
+
+// TestCallsAtAnOwnerThatLeaves: what cannot have happened, or does no harm when it
+// happens twice, is done by the next owner; of the rest the caller is told.
+func TestCallsAtAnOwnerThatLeaves(t *testing.T) {
+	t.Parallel()
+	produce := func(ctx context.Context, e engine.Engine) error {
+		_, err := e.Append(ctx, 2, 0, []engine.Message{{Payload: []byte("y"), SchemaVersion: engine.NoSchema}})
+		return err
+	}
+	consume := func(ctx context.Context, e engine.Engine) error {
+		got, err := e.Receive(ctx, 2, "s", engine.ReceiveRequest{Max: 1, Wait: 3 * time.Second})
+		if err == nil && (len(got) != 1 || string(got[0].Payload) != "x") {
+			return fmt.Errorf("got %v, want the message", got)
+		}
+		return err
+	}
+	for name, c := range map[string]struct {
+		call func(context.Context, engine.Engine) error
+		err  error
+		want error
+	}{
+		"produce, not begun":     {produce, engine.ErrNotBegun, nil},
+		"produce, unknown":       {produce, engine.ErrNotOwner, engine.ErrNotOwner},
+		"produce, closed":        {produce, engine.ErrClosed, engine.ErrNotOwner},
+		"produce, broken":        {produce, remote.ErrUnreachable, remote.ErrUnreachable},
+		"consume, not begun":     {consume, engine.ErrNotBegun, nil},
+		"consume, owner changed": {consume, engine.ErrNotOwner, nil},
+		"consume, closed":        {consume, engine.ErrClosed, nil},
+		"consume, broken":        {consume, remote.ErrUnreachable, remote.ErrUnreachable}, // may count as a delivery
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				parts := open(t, false)
+				if err := parts.CreateTopic(t.Context(), 2, keep); err != nil {
+					t.Fatal(err)
+				}
+				if err := parts.CreateSubscription(t.Context(), 2, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
+					t.Fatal(err)
+				}
+				put(t, parts, 2, "x")
+				e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
+					&with{engine: &leaving{Engine: parts, err: c.err}},
+				}})
+				if err := c.call(t.Context(), e); !errors.Is(err, c.want) {
+					t.Errorf("got error %v, want %v", err, c.want)
+				}
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestWaitingAcrossOwners: who waits for messages waits at the next owner for what is
+// left of the time, and no longer.
+func TestWaitingAcrossOwners(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parts := open(t, false)
+		if err := parts.CreateTopic(t.Context(), 2, keep); err != nil {
+			t.Fatal(err)
+		}
+		if err := parts.CreateSubscription(t.Context(), 2, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
+			t.Fatal(err)
+		}
+		e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
+			&with{engine: &leaving{Engine: parts, err: engine.ErrNotOwner, after: 7 * time.Second}},
+		}})
+		began := time.Now()
+		got, err := e.Receive(t.Context(), 2, "s", engine.ReceiveRequest{Max: 1, Wait: 10 * time.Second})
+		if waited := time.Since(began); err != nil || len(got) != 0 || waited < 10*time.Second || waited > 11*time.Second {
+			t.Errorf("got %v and error %v after %s, want nothing after 10s", got, err, waited)
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)

@@ -26,7 +26,7 @@ func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int3
 			return visit(s)
 		}
 	}
-	err = e.call(ctx, e.ShardOf(id), true, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
 		if visited {
 			return engine.ErrClosed // what was shown must not be shown again
 		}
@@ -67,12 +67,12 @@ func (e *Engine) Grown(ctx context.Context, marks []engine.Mark) error {
 }
 
 func (e *Engine) grown(ctx context.Context, shard int, marks []engine.Mark) error {
-	return e.call(ctx, shard, true, func(at place) error { return at.Grown(ctx, marks) })
+	return e.call(ctx, shard, always, func(at place) error { return at.Grown(ctx, marks) })
 }
 
 // Find implements engine.Runs.
 func (e *Engine) Find(ctx context.Context, id engine.TopicID, partition int32, millis int64) (found engine.Found, err error) {
-	err = e.call(ctx, e.ShardOf(id), true, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
 		found, err = at.Find(ctx, id, partition, millis)
 		return err
 	})
@@ -81,7 +81,7 @@ func (e *Engine) Find(ctx context.Context, id engine.TopicID, partition int32, m
 
 // FindNewest implements engine.Runs.
 func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, partition int32) (found engine.Found, err error) {
-	err = e.call(ctx, e.ShardOf(id), true, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
 		found, err = at.FindNewest(ctx, id, partition)
 		return err
 	})
@@ -90,12 +90,12 @@ func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, partition in
 
 // Sides implements engine.Runs.
 func (e *Engine) Sides(ctx context.Context, id engine.TopicID, partition int32, prefix []byte, visit func(engine.Side) error) error {
-	return e.call(ctx, e.ShardOf(id), false, func(at place) error { return at.Sides(ctx, id, partition, prefix, visit) })
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.Sides(ctx, id, partition, prefix, visit) })
 }
 
 // Trim implements engine.Runs.
 func (e *Engine) Trim(ctx context.Context, id engine.TopicID, partition int32, before uint64) (first uint64, err error) {
-	err = e.call(ctx, e.ShardOf(id), false, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), never, func(at place) (err error) {
 		first, err = at.Trim(ctx, id, partition, before)
 		return err
 	})

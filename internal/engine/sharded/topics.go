@@ -3,28 +3,29 @@ package sharded
 import (
 	"context"
 	"slices"
+	"time"
 
 	"freshet/internal/engine"
 )
 
 // CreateTopic implements engine.Topics.
 func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	return e.call(ctx, e.ShardOf(id), false, func(at place) error { return at.CreateTopic(ctx, id, config) })
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.CreateTopic(ctx, id, config) })
 }
 
 // ConfigureTopic implements engine.Topics.
 func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	return e.call(ctx, e.ShardOf(id), false, func(at place) error { return at.ConfigureTopic(ctx, id, config) })
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.ConfigureTopic(ctx, id, config) })
 }
 
 // DeleteTopic implements engine.Topics.
 func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
-	return e.call(ctx, e.ShardOf(id), false, func(at place) error { return at.DeleteTopic(ctx, id) })
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.DeleteTopic(ctx, id) })
 }
 
 // DescribeTopic implements engine.Topics.
 func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (stats engine.TopicStats, err error) {
-	err = e.call(ctx, e.ShardOf(id), true, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
 		stats, err = at.DescribeTopic(ctx, id)
 		return err
 	})
@@ -35,7 +36,7 @@ func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (stats en
 func (e *Engine) ListTopics(ctx context.Context, after engine.TopicID, limit int) ([]engine.TopicID, error) {
 	var all []engine.TopicID
 	for shard := range e.shards {
-		err := e.call(ctx, shard, true, func(at place) error {
+		err := e.call(ctx, shard, always, func(at place) error {
 			ids, err := at.ListTopics(ctx, after, limit)
 			all = append(all, ids...)
 			return err
@@ -50,7 +51,7 @@ func (e *Engine) ListTopics(ctx context.Context, after engine.TopicID, limit int
 
 // Append implements engine.Log.
 func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) (appended []engine.Appended, err error) {
-	err = e.call(ctx, e.ShardOf(id), false, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), never, func(at place) (err error) {
 		appended, err = at.Append(ctx, id, partition, msgs)
 		return err
 	})
@@ -59,7 +60,7 @@ func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 
 // Read implements engine.Log.
 func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadRequest) (records []engine.Record, err error) {
-	err = e.call(ctx, e.ShardOf(id), true, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
 		records, err = at.Read(ctx, id, req)
 		return err
 	})
@@ -68,29 +69,30 @@ func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadReq
 
 // CreateSubscription implements engine.Subscriptions.
 func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig, at engine.Position) error {
-	return e.call(ctx, e.ShardOf(id), false, func(to place) error { return to.CreateSubscription(ctx, id, name, config, at) })
+	return e.call(ctx, e.ShardOf(id), never, func(to place) error { return to.CreateSubscription(ctx, id, name, config, at) })
 }
 
 // ConfigureSubscription implements engine.Subscriptions.
 func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig) error {
-	return e.call(ctx, e.ShardOf(id), false, func(at place) error { return at.ConfigureSubscription(ctx, id, name, config) })
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.ConfigureSubscription(ctx, id, name, config) })
 }
 
 // DeleteSubscription implements engine.Subscriptions.
 func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name string) error {
-	return e.call(ctx, e.ShardOf(id), false, func(at place) error { return at.DeleteSubscription(ctx, id, name) })
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.DeleteSubscription(ctx, id, name) })
 }
 
 // ResetSubscription implements engine.Subscriptions.
 func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name string, at engine.Position) error {
-	return e.call(ctx, e.ShardOf(id), false, func(to place) error { return to.ResetSubscription(ctx, id, name, at) })
+	return e.call(ctx, e.ShardOf(id), never, func(to place) error { return to.ResetSubscription(ctx, id, name, at) })
 }
 
 // Receive implements engine.Subscriptions.
 func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) (deliveries []engine.Delivery, err error) {
-	// Who waits at an owner is told when that changes: the next call finds the new one.
-	err = e.call(ctx, e.ShardOf(id), false, func(at place) (err error) {
+	until := time.Now().Add(req.Wait)
+	err = e.call(ctx, e.ShardOf(id), whenMoved, func(at place) (err error) {
 		deliveries, err = at.Receive(ctx, id, name, req)
+		req.Wait = max(0, time.Until(until)) // at the next owner
 		return err
 	})
 	return deliveries, err
@@ -98,5 +100,5 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, re
 
 // Settle implements engine.Subscriptions.
 func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, settlements []engine.Settlement) error {
-	return e.call(ctx, e.ShardOf(id), false, func(at place) error { return at.Settle(ctx, id, name, settlements) })
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.Settle(ctx, id, name, settlements) })
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +23,21 @@ type retrier struct {
 	clients        []*client.Client
 	calls, retried atomic.Int64
 	failed         atomic.Int64
+
+	mu      sync.Mutex
+	refused map[string]int // what first calls were told, for whoever reads the test's output
+}
+
+// note counts why a call is repeated.
+func (r *retrier) note(what string, err error) {
+	why := "no connection"
+	var answered *client.Error
+	if errors.As(err, &answered) {
+		why = answered.Message
+	}
+	r.mu.Lock()
+	r.refused[strings.Fields(what)[0]+": "+why]++
+	r.mu.Unlock()
 }
 
 func (r *retrier) do(ctx context.Context, what string, call func(*client.Client) error) bool {
@@ -42,6 +60,7 @@ func (r *retrier) do(ctx context.Context, what string, call func(*client.Client)
 		return false
 	}
 	r.retried.Add(1)
+	r.note(what, err)
 	again := call(r.clients[(first+1+rand.IntN(len(r.clients)-1))%len(r.clients)])
 	if again != nil && ctx.Err() == nil {
 		r.failed.Add(1)
@@ -56,7 +75,7 @@ func TestGroupRolling(t *testing.T) {
 	g := newGroup(t, GroupOptions{}, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	r := &retrier{t: t}
+	r := &retrier{t: t, refused: make(map[string]int)}
 	var err error
 	if r.clients, err = clientsOf(g.Clients(), g.Members[0].Token(), 10*time.Second); err != nil {
 		t.Fatal(err)
@@ -115,6 +134,9 @@ func TestGroupRolling(t *testing.T) {
 	stop()
 	load.Wait()
 	t.Logf("rolling restart of %d members: %d calls, %d repeated once, %d failed", len(g.Members), r.calls.Load(), r.retried.Load(), r.failed.Load())
+	for _, why := range slices.Sorted(maps.Keys(r.refused)) {
+		t.Logf("repeated %d times: %s", r.refused[why], why)
+	}
 	if n := r.failed.Load(); n > 0 || r.calls.Load() == 0 {
 		t.Errorf("failed after one repetition: got %d of %d calls, want none", n, r.calls.Load())
 	}
