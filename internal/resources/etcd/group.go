@@ -106,6 +106,8 @@ func groupError(dir string, err error) (again bool, _ error) {
 		return false, ErrReplaced
 	case strings.Contains(text, "could not retrieve cluster information"):
 		return true, errors.New("no other member can be reached")
+	case strings.Contains(text, "incompatible with current running cluster"): // also when nobody says what it runs
+		return true, errors.New("a member of the group was reached, and then none said that it runs a version of etcd that goes with this one; see that they run, all with the same version of freshet")
 	case strings.Contains(text, "member count is unequal"), strings.Contains(text, "unmatched member while checking PeerURLs"):
 		return false, errs.New(errs.Precondition, "the group has other members than members.list says, or has not been told of this one: see freshet cluster status, and freshet cluster replace for a machine that is lost")
 	}

@@ -3,8 +3,11 @@ package etcd_test
 import (
 	"context"
 	"errors"
+	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +22,16 @@ var questions = []string{"/members", "/version", "/downgrade/enabled"}
 
 // ask asks a member's etcd as another member does, or as somebody without a certificate.
 func (g *trio) ask(t *testing.T, member, path string, certified bool) (int, error) {
+	t.Helper()
+	answer, err := g.answer(t, member, path, certified)
+	if err != nil {
+		return 0, err
+	}
+	return answer.Code, nil
+}
+
+// answer is ask with what was said.
+func (g *trio) answer(t *testing.T, member, path string, certified bool) (*httptest.ResponseRecorder, error) {
 	t.Helper()
 	own := g.options["b"]
 	info := transport.TLSInfo{TrustedCAFile: own.CAFile}
@@ -38,9 +51,14 @@ func (g *trio) ask(t *testing.T, member, path string, certified bool) (int, erro
 	}
 	response, err := through.RoundTrip(request)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return response.StatusCode, response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
+	said := httptest.NewRecorder()
+	maps.Copy(said.Header(), response.Header)
+	said.WriteHeader(response.StatusCode)
+	_, err = io.Copy(said.Body, response.Body)
+	return said, err
 }
 
 func (g *trio) answers(t *testing.T, member, path string, want int) {
@@ -87,6 +105,57 @@ func TestPortWithoutMajority(t *testing.T) {
 	ready()
 	for _, path := range questions {
 		g.answers(t, "a", path, http.StatusOK)
+	}
+}
+
+// TestSeedEndsMeanwhile joins a group of which a member says who belongs to it and then
+// nothing more, as one does that ends in that moment: whoever joins asks again, and has
+// joined when the group is back.
+func TestSeedEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	g, _ := newSeeded(t)
+	g.start(t, "a", "c")
+	members, err := g.answer(t, "a", "/members", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.stop(t, "a", "c")
+
+	own := g.options["a"]
+	info := transport.TLSInfo{CertFile: own.CertFile, KeyFile: own.KeyFile, TrustedCAFile: own.CAFile, ClientCertAuth: true}
+	listener, err := transport.NewListener(own.Listen, "https", &info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 1)
+	ending := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/members" {
+			http.Error(w, "ending", http.StatusServiceUnavailable)
+			return
+		}
+		maps.Copy(w.Header(), members.Header())
+		_, _ = w.Write(members.Body.Bytes())
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	}), ReadHeaderTimeout: time.Second}
+	go func() { _ = ending.Serve(listener) }()
+
+	joined := g.begin(t, "b")
+	<-asked
+	select {
+	case <-g.waits["b"]:
+	case <-time.After(30 * time.Second): // then it has given up
+		joined()
+	}
+	if err := ending.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.start(t, "a", "c")
+	joined()
+	if !g.has(t, "b", "key-00") {
+		t.Error("the member that joined lacks something")
 	}
 }
 
