@@ -29,7 +29,9 @@ import (
 	"freshet/internal/audit"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
+	"freshet/internal/errs"
 	"freshet/internal/kinds"
+	"freshet/internal/members/bundle"
 	"freshet/internal/migrate"
 	"freshet/internal/openid"
 	"freshet/internal/placement"
@@ -212,7 +214,23 @@ func (s *server) openDirectory(context.Context) (err error) {
 	if _, err := os.Stat(s.cfg.Path(migrate.Folder)); err == nil {
 		return fmt.Errorf("the data directory %s is not complete, what moves into it is not all there: run freshet migrate again", s.cfg.DataDir)
 	}
+	if err := s.notAMembers(); err != nil {
+		return err
+	}
 	return openFormats(s.cfg.DataDir, s.log)
+}
+
+// notAMembers refuses to run a server that is alone on the data directory of a member:
+// what it would store there the group never had.
+func (s *server) notAMembers() error {
+	if s.cfg.Members.On() {
+		return nil
+	}
+	if name := bundle.MemberIn(s.cfg.BundleDir()); name != "" {
+		return errs.Newf(errs.Precondition, "%s is the data directory of member %s of a group, and the configuration has no members: "+
+			"start it with the configuration that freshet cluster join wrote (--config), or choose another directory with --data-dir", s.cfg.DataDir, name)
+	}
+	return nil
 }
 
 func (s *server) openPorts(ctx context.Context) (err error) {

@@ -153,6 +153,11 @@ func TestDoctor(t *testing.T) {
 			p.do("rm -r a-data/members")
 			return args
 		}, `^FAIL  members .*has no certificate of member a\. .*freshet cluster join BUNDLE`, false},
+		"member alone": {func(p patient) string {
+			group()(p)
+			p.file("alone.yaml", "dataDir: a-data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
+			return "--config alone.yaml"
+		}, `^FAIL  members .*data directory of member a of a group, .*\. Start the server with the configuration .*--config`, false},
 		"missing role": {func(p patient) string {
 			p.do(`freshet org create doctor-role
 				freshet sa create nobody -n doctor-role --out nobody.json`)

@@ -20,6 +20,10 @@ const certificateEnds = 30 * 24 * time.Hour
 func (d *doctor) members(ctx context.Context) {
 	m := &d.config.Members
 	if !m.On() {
+		if name := bundle.MemberIn(d.config.BundleDir()); name != "" {
+			d.failed("members", fmt.Sprintf("%s is the data directory of member %s of a group, and the configuration has no members", d.config.DataDir, name),
+				"Start the server with the configuration that 'freshet cluster join' wrote (--config), or choose another directory with --data-dir.")
+		}
 		return
 	}
 	credentials := d.bundle()

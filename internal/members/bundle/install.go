@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,6 +80,20 @@ func place(path string, data []byte) error {
 		return fmt.Errorf("making the folder of %s: %w", path, err)
 	}
 	return create(path, data)
+}
+
+// MemberIn returns the name of the member whose bundle was unpacked into a folder of
+// certificates; "" when none was.
+func MemberIn(dir string) string {
+	if _, err := os.Stat(filepath.Join(dir, joinFile)); err != nil {
+		return ""
+	}
+	files := FilesIn(dir)
+	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil || pair.Leaf.Subject.CommonName == "" {
+		return "of unknown name" // it is one nevertheless
+	}
+	return pair.Leaf.Subject.CommonName
 }
 
 // ReadJoining reads what was unpacked into a folder of certificates.

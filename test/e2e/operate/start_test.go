@@ -1,13 +1,16 @@
 package operate_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestHTTPOff is the set-up of production: TLS and nothing else.
@@ -72,6 +75,38 @@ func TestNothingIsMissingWhileStarting(t *testing.T) {
 				t.Errorf("asked too late, the test shows nothing: %v", early)
 			}
 		})
+	}
+}
+
+// TestMemberStartedAlone: who forgets --config on a machine that has joined a group is
+// told so, before anything is stored that the group never had.
+func TestMemberStartedAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "a-data")
+	freshet := func(args ...string) (string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		command := exec.CommandContext(ctx, program(t), args...)
+		command.Dir = dir
+		out, err := command.CombinedOutput()
+		return string(out), err
+	}
+	join := []string{"cluster", "join", "group/a.bundle", "--data-dir", data, "--config", "a.yaml"}
+	for _, args := range [][]string{
+		{"cluster", "init", "--base-url", "http://127.0.0.1:8080", "--output", "group", "a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3"},
+		join,
+	} {
+		if out, err := freshet(args...); err != nil {
+			t.Fatalf("freshet %v: %v\n%s", args, err, out)
+		}
+	}
+	out, err := freshet("serve", "--data-dir", data, "--http", "127.0.0.1:0", "--https", "off", "--ops", "off")
+	if err == nil || !strings.Contains(out, "data directory of member a of a group") || !strings.Contains(out, "--config") {
+		t.Errorf("got %v, want a refusal that says how to start the member\n%s", err, out)
+	}
+	if out, err := freshet(join...); err != nil {
+		t.Errorf("joining again: got %v, want the directory as it was\n%s", err, out)
 	}
 }
 
