@@ -52,8 +52,9 @@ func newPair(t *testing.T, g *group) (p *pair, texts []string) {
 	}))
 	t.Cleanup(server.Close)
 	p.url = server.URL
-	a, b := p.run(t, "a"), p.run(t, "b")
-	texts = fill(t, a.owns(t), 20)
+	a := p.run(t, "a")
+	texts = fill(t, a.owns(t), 20) // before there is another that could be the owner
+	b := p.run(t, "b")
 	b.follows(t, a.Status().Applied)
 	b.stop(t)
 	for _, text := range []string{"x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10"} {

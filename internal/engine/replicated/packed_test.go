@@ -26,7 +26,11 @@ func (st *stream) records(t testing.TB) (out []record) {
 		t.Fatal(err)
 	}
 	for seq := max(1, state.FirstSeq); seq <= state.LastSeq; seq++ {
-		r, err := st.read(t.Context(), nil, seq)
+		var r record
+		eventually(t, "an answer of the log's leader", func() bool {
+			r, err = st.read(t.Context(), nil, seq)
+			return !unanswered(err)
+		})
 		if err != nil {
 			t.Fatalf("message %d: got error %v, want none", seq, err)
 		}
@@ -72,11 +76,12 @@ func wantPayloads(t testing.TB, e engine.Engine, want ...[]byte) {
 func TestPackedLog(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 3, natstest.Unsafe).team()
-	a := tm.start(t, "a", 0, vfs.NewCrashableMem())
+	whole := func(o *Options) { o.FlushEvery = time.Hour } // nothing of the log is purged
+	a := tm.start(t, "a", 0, vfs.NewCrashableMem(), whole)
 	if err := a.owns(t).CreateTopic(context.Background(), 1, keepAll); err != nil {
 		t.Fatal(err)
 	}
-	b := tm.start(t, "b", 1, vfs.NewCrashableMem())
+	b := tm.start(t, "b", 1, vfs.NewCrashableMem(), whole)
 	payloads := [][]byte{events(100 << 10), noise(100 << 10), append(noise(maxPart+1000), make([]byte, maxPart)...), events(100)}
 	for i, want := range []struct {
 		packing string
@@ -103,7 +108,7 @@ func TestPackedLog(t *testing.T) {
 	}
 	end := a.Status().Applied
 	b.follows(t, end)
-	c := tm.start(t, "c", 2, vfs.NewCrashableMem())
+	c := tm.start(t, "c", 2, vfs.NewCrashableMem(), whole)
 	c.follows(t, end)
 	if got, most := b.bytes.Load(), int64(2*maxPart); got > most || got < maxPart {
 		t.Errorf("standby: got %d bytes of the log counted, want what is in it, at most %d", got, most)
