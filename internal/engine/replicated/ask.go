@@ -15,24 +15,23 @@ const (
 	// leaderPatience is how long the log may be without a leader before a question
 	// fails: longer than an election takes.
 	leaderPatience = 8 * time.Second
-	// askAgain is when a question is asked a second time, each pause is twice the one
-	// before, and longestAsk is the longest. A leader that steps down, or is gone, drops
-	// the question. Between questions after messages there is no longest pause: each
-	// answer may be of megabytes, and one that is on its way must not have to wait for
-	// those to come that nobody needs any more.
+	// answerPatience is how long the answer to one question is waited for: the servers
+	// may be slow.
+	answerPatience = 3 * time.Second
+	// askAgain is when a question is asked a second time, and longestAsk the longest
+	// time between two. A leader that steps down, or is gone, drops the question.
 	askAgain   = 100 * time.Millisecond
 	longestAsk = 400 * time.Millisecond
-	slowingAsk = leaderPatience
 	// askElected is when a leader that has just been elected is asked a second time: it
 	// says so a moment before it answers.
 	askElected = 10 * time.Millisecond
 )
 
 // ask repeats a question to the log's leader until it is answered. It does not wait for
-// one answer before it asks again, at most longest later, and takes the first: a leader
-// that has just been elected is asked at once. Whoever hears of elections says so on
-// elected; others leave it nil.
-func ask[T any](ctx context.Context, elected <-chan struct{}, longest time.Duration, question func(ctx context.Context) (T, error)) (T, error) {
+// one answer before it asks again, and takes the first: a leader that has just been
+// elected is asked at once. Whoever hears of elections says so on elected; others leave
+// it nil.
+func ask[T any](ctx context.Context, elected <-chan struct{}, question func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
 	type reply struct {
@@ -41,8 +40,10 @@ func ask[T any](ctx context.Context, elected <-chan struct{}, longest time.Durat
 	}
 	replies := make(chan reply)
 	once := func() {
+		patient, cancel := context.WithTimeout(ctx, answerPatience)
+		defer cancel()
 		var r reply
-		r.answer, r.err = question(ctx) // however late it is answered
+		r.answer, r.err = question(patient)
 		select {
 		case replies <- r:
 		case <-ctx.Done():
@@ -61,7 +62,7 @@ func ask[T any](ctx context.Context, elected <-chan struct{}, longest time.Durat
 			last = r.err
 		case <-again.C:
 			go once()
-			pause = min(2*pause, longest)
+			pause = min(2*pause, longestAsk)
 			again.Reset(pause)
 		case <-elected:
 			go once()

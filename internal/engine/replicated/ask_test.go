@@ -3,7 +3,6 @@ package replicated
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,7 +18,7 @@ func TestAskDoesNotWaitForADroppedQuestion(t *testing.T) {
 		var asked atomic.Int64
 		began := time.Now()
 		elected := began.Add(2 * time.Second)
-		got, err := ask(t.Context(), nil, longestAsk, func(ctx context.Context) (int64, error) {
+		got, err := ask(t.Context(), nil, func(ctx context.Context) (int64, error) {
 			n := asked.Add(1)
 			if time.Now().Before(elected) {
 				<-ctx.Done()
@@ -48,7 +47,7 @@ func TestAskHearsOfElections(t *testing.T) {
 		began := time.Now()
 		time.AfterFunc(election, func() { wake(heard) })
 		before := 0
-		_, err := ask(t.Context(), heard, longestAsk, func(ctx context.Context) (int, error) {
+		_, err := ask(t.Context(), heard, func(ctx context.Context) (int, error) {
 			if time.Since(began) < election {
 				before++
 			}
@@ -69,52 +68,16 @@ func TestAskHearsOfElections(t *testing.T) {
 	})
 }
 
-// A message that takes long on its way arrives: its answer is waited for, and few others
-// are on the way with it, one behind the other.
-func TestAskSlowly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const each = 5 * time.Second
-		var mu sync.Mutex // of the connection
-		var free time.Time
-		asked := 0
-		began := time.Now()
-		_, err := ask(t.Context(), nil, slowingAsk, func(ctx context.Context) (int, error) {
-			mu.Lock()
-			if now := time.Now(); free.Before(now) {
-				free = now
-			}
-			free = free.Add(each)
-			arrives := time.Until(free)
-			asked++
-			mu.Unlock()
-			select {
-			case <-time.After(arrives):
-				return 0, nil
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			}
-		})
-		if waited := time.Since(began); err != nil || waited != each {
-			t.Errorf("got error %v after %s, want the answer after %s", err, waited, each)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if asked > 6 {
-			t.Errorf("asked %d times, want 6 at most", asked)
-		}
-	})
-}
-
 // What an answer says is not asked again; without a leader the last reason is told.
 func TestAskEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrong := errors.New("wrong")
 		asked := 0
-		if _, err := ask(t.Context(), nil, longestAsk, func(context.Context) (int, error) { asked++; return 0, wrong }); !errors.Is(err, wrong) || asked != 1 {
+		if _, err := ask(t.Context(), nil, func(context.Context) (int, error) { asked++; return 0, wrong }); !errors.Is(err, wrong) || asked != 1 {
 			t.Errorf("got %v after %d questions, want %v after one", err, asked, wrong)
 		}
 		began := time.Now()
-		_, err := ask(t.Context(), nil, longestAsk, func(context.Context) (int, error) { return 0, nats.ErrNoResponders })
+		_, err := ask(t.Context(), nil, func(context.Context) (int, error) { return 0, nats.ErrNoResponders })
 		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) != leaderPatience {
 			t.Errorf("without a leader: got %v after %s, want %v after %s", err, time.Since(began), nats.ErrNoResponders, leaderPatience)
 		}

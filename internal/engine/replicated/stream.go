@@ -45,7 +45,7 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 	}
 	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o)}
 	find := func(ctx context.Context) (jetstream.Stream, error) { return o.JetStream.Stream(ctx, st.name) }
-	st.handle, err = ask(ctx, nil, longestAsk, find)
+	st.handle, err = ask(ctx, nil, find)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && len(known.Kvs) == 0 {
 		st.handle, err = st.create(ctx, o)
 	}
@@ -130,7 +130,7 @@ var errNoMessage = errors.New("log has no such message")
 // what it does not have may still come. A signal on elected says that there is a new
 // leader; who does not hear of elections leaves it nil.
 func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64) (record, error) {
-	msg, err := ask(ctx, elected, slowingAsk, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
+	msg, err := ask(ctx, elected, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return record{}, errNoMessage
 	}
@@ -142,7 +142,7 @@ func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64)
 
 // state returns where the log begins and ends.
 func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
-	found, err := ask(ctx, nil, longestAsk, func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
+	found, err := ask(ctx, nil, func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
 	}
