@@ -170,7 +170,7 @@ func (l *leaving) fail() error {
 	if l.calls++; l.calls > 1 {
 		return nil
 	}
-	time.Sleep(l.after)
+	time.Sleep(l.after) // on the clock of synctest
 	return l.err
 }
 
@@ -186,6 +186,19 @@ func (l *leaving) Receive(ctx context.Context, id engine.TopicID, name string, r
 		return nil, err
 	}
 	return l.Engine.Receive(ctx, id, name, req)
+}
+
+// openSubscribed opens shards with topic 2 and its subscription s.
+func openSubscribed(t *testing.T) *stack {
+	t.Helper()
+	e := open(t, false)
+	if err := e.CreateTopic(t.Context(), 2, keep); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.CreateSubscription(t.Context(), 2, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
+		t.Fatal(err)
+	}
+	return e
 }
 
 // with is a shard with another engine.
@@ -228,13 +241,7 @@ func TestCallsAtAnOwnerThatLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				parts := open(t, false)
-				if err := parts.CreateTopic(t.Context(), 2, keep); err != nil {
-					t.Fatal(err)
-				}
-				if err := parts.CreateSubscription(t.Context(), 2, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
-					t.Fatal(err)
-				}
+				parts := openSubscribed(t)
 				put(t, parts, 2, "x")
 				e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
 					&with{engine: &leaving{Engine: parts, err: c.err}},
@@ -255,13 +262,7 @@ func TestCallsAtAnOwnerThatLeaves(t *testing.T) {
 func TestWaitingAcrossOwners(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		parts := open(t, false)
-		if err := parts.CreateTopic(t.Context(), 2, keep); err != nil {
-			t.Fatal(err)
-		}
-		if err := parts.CreateSubscription(t.Context(), 2, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
-			t.Fatal(err)
-		}
+		parts := openSubscribed(t)
 		e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
 			&with{engine: &leaving{Engine: parts, err: engine.ErrNotOwner, after: 7 * time.Second}},
 		}})
