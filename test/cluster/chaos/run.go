@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"freshet/test/cluster/history"
@@ -46,8 +47,18 @@ type Result struct {
 	*history.Report
 	Seed   uint64
 	Took   time.Duration
-	Faults map[string]int // by name: how often
+	Faults []Spell
 }
+
+// Spell is a fault that was there for a while: until it was healed and every member
+// was ready again. Its times are those of the history.
+type Spell struct {
+	Fault                   string
+	Began, Healed, AllReady time.Duration
+}
+
+// shownGaps is how many of the longest times without an owner are explained.
+const shownGaps = 5
 
 // Do runs. Its error is one of the run itself; broken promises are in the Result.
 func (r *Run) Do(ctx context.Context) (*Result, error) {
@@ -57,6 +68,7 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 		members[i] = m.Member
 	}
 	recorder := history.New()
+	r.logf(recorder, "times are since %s, of members' logs", began.UTC().Format("15:04:05.000"))
 	r.Load.Seed = r.Plan.Seed
 	clients, err := load.New(ctx, recorder, members, r.Load)
 	if err != nil {
@@ -84,30 +96,30 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 
 // inject does what the plan says, one fault after another. Each is healed before
 // the next one, and its members are there again.
-func (r *Run) inject(ctx context.Context, recorder *history.Recorder) (injected map[string]int, problems []history.Violation, err error) {
-	injected = map[string]int{}
+func (r *Run) inject(ctx context.Context, recorder *history.Recorder) (injected []Spell, problems []history.Violation, err error) {
 	for step := range r.Plan.steps(r.Faults) {
 		if !pause(ctx, step.quiet) {
 			break
 		}
 		name := step.fault.Name
+		spell := Spell{Fault: name, Began: recorder.Now()}
 		heal, err := step.fault.Inject(ctx)
 		if err != nil {
 			return injected, problems, fmt.Errorf("%s: %w", name, err)
 		}
-		injected[name]++
 		r.logf(recorder, "%s, for %s", name, step.hold.Round(time.Millisecond))
 		pause(ctx, step.hold)
 		if err := heal(ctx); err != nil {
 			return injected, problems, fmt.Errorf("%s: %w", name, err)
 		}
-		healed := time.Now()
+		spell.Healed = recorder.Now()
 		found, err := r.await(ctx, name)
-		problems = append(problems, found...)
+		spell.AllReady = recorder.Now()
+		injected, problems = append(injected, spell), append(problems, found...)
 		if err != nil {
 			return injected, problems, err
 		}
-		r.logf(recorder, "%s is over; members ready after %s", name, time.Since(healed).Round(time.Millisecond))
+		r.logf(recorder, "%s is over; members ready after %s", name, (spell.AllReady - spell.Healed).Round(time.Millisecond))
 	}
 	pause(ctx, r.Plan.Quiet)
 	return injected, problems, ctx.Err()
@@ -162,17 +174,44 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // Print writes the result for people.
 func (r *Result) Print(w io.Writer) error {
-	total := 0
-	for _, n := range r.Faults {
-		total += n
+	kinds := map[string]int{}
+	for _, spell := range r.Faults {
+		kinds[spell.Fault]++
 	}
-	if _, err := fmt.Fprintf(w, "seed                    %d\ntime                    %s\nfaults                  %d\n", r.Seed, r.Took.Round(time.Second), total); err != nil {
+	if _, err := fmt.Fprintf(w, "seed                    %d\ntime                    %s\nfaults                  %d\n", r.Seed, r.Took.Round(time.Second), len(r.Faults)); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
-		if _, err := fmt.Fprintf(w, "  %-30s%d\n", name, r.Faults[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		if _, err := fmt.Fprintf(w, "  %-30s%d\n", name, kinds[name]); err != nil {
 			return err
 		}
 	}
-	return r.Report.Print(w)
+	if err := r.Report.Print(w); err != nil {
+		return err
+	}
+	for _, gap := range r.Gaps[:min(len(r.Gaps), shownGaps)] {
+		if err := r.explain(w, gap); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explain writes which faults there were while a topic took nothing, and what those
+// who called it were told most often.
+func (r *Result) explain(w io.Writer, gap history.Gap) error {
+	lines := []string{"without owner: " + gap.String()}
+	for _, s := range r.Faults {
+		if s.Began < gap.Began+gap.Length && gap.Began < s.AllReady {
+			lines = append(lines, fmt.Sprintf("  fault: %s, %.2fs to %.2fs, all ready at %.2fs", s.Fault, s.Began.Seconds(), s.Healed.Seconds(), s.AllReady.Seconds()))
+		}
+	}
+	said := slices.SortedFunc(maps.Keys(gap.Said), func(a, b string) int {
+		return cmp.Or(cmp.Compare(gap.Said[b], gap.Said[a]), cmp.Compare(a, b))
+	})
+	for _, text := range said[:min(len(said), shownGaps)] {
+		lines = append(lines, fmt.Sprintf("  told %d times by %s", gap.Said[text], text))
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
 }

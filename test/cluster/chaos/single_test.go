@@ -71,12 +71,12 @@ func TestFaultSingle(t *testing.T) {
 		t.Fatalf("%v\n%s", err, m.Log())
 	}
 	report(t, result)
-	injected := 0
-	for _, n := range result.Faults {
-		injected += n
+	var recovery time.Duration
+	if len(result.Gaps) > 0 {
+		recovery = result.Gaps[0].Length
 	}
 	tally.Fault{
-		Name: "kill -9, SIGSTOP and SIGTERM under every kind of client", Injected: injected, Checked: result.Total(history.OK),
-		Lost: result.Count(history.Lost), Wrong: result.Count(history.Wrong) + result.Count(history.Duplicated), Recovery: result.Gap,
+		Name: "kill -9, SIGSTOP and SIGTERM under every kind of client", Injected: len(result.Faults), Checked: result.Total(history.OK),
+		Lost: result.Count(history.Lost), Wrong: result.Count(history.Wrong) + result.Count(history.Duplicated), Recovery: recovery,
 	}.Record(t)
 }

@@ -56,8 +56,9 @@ func Check(ops []Op, expect Expect) *Report {
 		for _, subscription := range expect.Single[topic] {
 			t.checkOrder(r, subscription)
 		}
-		t.gap(r)
+		r.Gaps = append(r.Gaps, t.gaps()...)
 	}
+	slices.SortStableFunc(r.Gaps, func(a, b Gap) int { return cmp.Compare(b.Length, a.Length) })
 	checkNames(r, named)
 	checkSchemas(r, schemas)
 	checkKeys(r, keys)
@@ -65,20 +66,27 @@ func Check(ops []Op, expect Expect) *Report {
 	return r
 }
 
-// gap finds the longest time in which calls failed and none succeeded.
-func (t *topic) gap(r *Report) {
-	last, failed := time.Duration(-1), false
+// late is when the answer to a call that succeeded is one that clients complain about.
+// Clients of the stream protocol repeat by themselves: all they see is a late answer.
+const late = 2 * time.Second
+
+// gaps finds the times in which calls failed or hung and none succeeded.
+func (t *topic) gaps() (found []Gap) {
+	last, said := time.Duration(-1), map[string]int{}
 	for _, o := range t.ops {
-		if o.Kind != Produce {
-			continue
+		switch {
+		case o.Kind != Produce:
+		case o.Outcome != OK:
+			said[o.Member+": "+o.Note]++
+		default:
+			if o.End-max(o.Start, last) > late {
+				said["nobody: the answer was late"]++
+			}
+			if last >= 0 && len(said) > 0 {
+				found = append(found, Gap{Topic: t.name, Began: last, Length: o.End - last, Said: said})
+			}
+			last, said = o.End, map[string]int{}
 		}
-		if o.Outcome != OK {
-			failed = true
-			continue
-		}
-		if last >= 0 && failed && o.End-last > r.Gap {
-			r.Gap, r.GapOf = o.End-last, t.name
-		}
-		last, failed = o.End, false
 	}
+	return found
 }

@@ -80,8 +80,8 @@ func TestGoodHistory(t *testing.T) {
 		t.Errorf("redelivered: got %d, want 1", report.Redelivered)
 	}
 	// b was stored at 4 s, then a call failed, c was stored at 8 s.
-	if report.Gap != 4*s || report.GapOf != "t" {
-		t.Errorf("longest gap: got %s of %s, want 4s of t", report.Gap, report.GapOf)
+	if len(report.Gaps) != 1 || report.Gaps[0].String() != "4s t, from 4.00s on" || len(report.Gaps[0].Said) != 1 {
+		t.Errorf("gaps: got %v, want one of 4s of t", report.Gaps)
 	}
 	if got, want := report.Total(""), len(good()); got != want {
 		t.Errorf("operations: got %d, want %d", got, want)
@@ -89,6 +89,19 @@ func TestGoodHistory(t *testing.T) {
 	var text bytes.Buffer
 	if err := report.Print(&text); err != nil || !strings.Contains(text.String(), "lost                    0\n") {
 		t.Errorf("report: got %s, %v; want lost 0", &text, err)
+	}
+}
+
+// TestLate: a client that repeats by itself sees a topic that takes nothing as a call
+// that is answered late.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	produced := func(start, end time.Duration, id string) history.Op {
+		return history.Op{Kind: history.Produce, Outcome: history.OK, Start: start, End: end, Thing: "t", Value: id, ID: id}
+	}
+	report := history.Check([]history.Op{produced(0, s, "1:0:0:0"), produced(2*s, 9*s, "1:1:0:0"), produced(10*s, 11*s, "1:2:0:0")}, history.Expect{})
+	if len(report.Gaps) != 1 || report.Gaps[0].String() != "8s t, from 1.00s on" {
+		t.Errorf("gaps: got %v, want one of 8s of t", report.Gaps)
 	}
 }
 

@@ -29,6 +29,21 @@ type Violation struct {
 // String is the violation in a line.
 func (v Violation) String() string { return fmt.Sprintf("%s (%s): %s", v.Class, v.Rule, v.Text) }
 
+// Gap is a time in which calls on a topic failed or hung and none succeeded.
+type Gap struct {
+	Topic string
+	// Began is when the last call before it succeeded, since the recorder was made;
+	// it ends with the first that does again.
+	Began, Length time.Duration
+	// Said counts what callers were told meanwhile: the member, and its error.
+	Said map[string]int
+}
+
+// String is the gap in a line.
+func (g Gap) String() string {
+	return fmt.Sprintf("%s %s, from %.2fs on", g.Length.Round(10*time.Millisecond), g.Topic, g.Began.Seconds())
+}
+
 // Report is what a check found.
 type Report struct {
 	// Operations counts by kind and outcome.
@@ -36,10 +51,8 @@ type Report struct {
 	// Redelivered counts deliveries of messages that had been delivered before and
 	// whose acknowledgement had not returned: at least once allows them.
 	Redelivered int
-	// Gap is the longest time in which calls on a topic failed and none succeeded,
-	// GapOf the topic.
-	Gap   time.Duration
-	GapOf string
+	// Gaps are the times in which a topic took nothing, the longest first.
+	Gaps []Gap
 	// Violations are in the order in which they were found.
 	Violations []Violation
 }
@@ -85,7 +98,11 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "lost                    %d\nduplicated              %d\nwrong                   %d\n", r.Count(Lost), r.Count(Duplicated), r.Count(Wrong))
 	fmt.Fprintf(&b, "delivered again         %d (allowed)\n", r.Redelivered)
-	fmt.Fprintf(&b, "longest without owner   %s %s\n", r.Gap.Round(10*time.Millisecond), r.GapOf)
+	longest := "0s"
+	if len(r.Gaps) > 0 {
+		longest = r.Gaps[0].String()
+	}
+	fmt.Fprintf(&b, "longest without owner   %s\n", longest)
 	shown := map[string]int{}
 	for _, v := range r.Violations {
 		if shown[v.Rule]++; shown[v.Rule] <= maxShown {
