@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -188,6 +189,17 @@ func (l *leaving) Receive(ctx context.Context, id engine.TopicID, name string, r
 	return l.Engine.Receive(ctx, id, name, req)
 }
 
+func (l *leaving) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
+	if l.calls++; l.calls > 1 {
+		return l.Engine.ReadRuns(ctx, id, partition, from, visit)
+	}
+	extent, err := l.Engine.ReadRuns(ctx, id, partition, from, func(s *engine.Stored) (bool, error) {
+		_, err := visit(s)
+		return false, err
+	})
+	return extent, errors.Join(err, l.err)
+}
+
 // openSubscribed opens shards with topic 2 and its subscription s.
 func openSubscribed(t *testing.T) *stack {
 	t.Helper()
@@ -273,6 +285,38 @@ func TestWaitingAcrossOwners(t *testing.T) {
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestReadingAcrossOwners: a read that an owner began and did not finish goes on at the
+// next one, and shows nothing twice. One that its reader ended has ended.
+func TestReadingAcrossOwners(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parts := openSubscribed(t)
+		for _, payload := range []string{"x", "y", "z"} {
+			put(t, parts, 2, payload)
+		}
+		read := func(ends error) (shown []uint64, extent engine.Extent, err error) {
+			e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
+				&with{engine: &leaving{Engine: parts, err: engine.ErrClosed}},
+			}})
+			defer e.Close()
+			extent, err = e.ReadRuns(t.Context(), 2, 0, 0, func(s *engine.Stored) (bool, error) {
+				shown = append(shown, s.First)
+				return true, ends
+			})
+			return shown, extent, err
+		}
+		began := time.Now()
+		shown, extent, err := read(nil)
+		if waited := time.Since(began); err != nil || !slices.Equal(shown, []uint64{0, 1, 2}) || extent.Next != 3 || waited > time.Second {
+			t.Errorf("got %v, %+v and error %v after %s, want all three messages at once", shown, extent, err, waited)
+		}
+		ends := errors.New("enough")
+		if shown, _, err := read(ends); !errors.Is(err, ends) || len(shown) != 1 {
+			t.Errorf("ended by its reader: got %v and error %v, want one message and %v", shown, err, ends)
 		}
 	})
 }

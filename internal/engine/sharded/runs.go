@@ -1,6 +1,7 @@
 package sharded
 
 import (
+	"cmp"
 	"context"
 
 	"freshet/internal/engine"
@@ -16,24 +17,28 @@ func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int
 	return owned.AppendRun(ctx, id, partition, run, sides)
 }
 
-// ReadRuns implements engine.Runs.
+// ReadRuns implements engine.Runs. When the owner changes meanwhile, the next one goes
+// on behind what was shown.
 func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (more bool, err error)) (extent engine.Extent, err error) {
-	visited := false
+	var failed error // of visit: none that another owner would help
 	see := visit
 	if visit != nil {
-		see = func(s *engine.Stored) (bool, error) {
-			visited = true
-			return visit(s)
+		see = func(s *engine.Stored) (more bool, err error) {
+			more, failed = visit(s)
+			from = s.First + uint64(max(s.Run.Count, 1))
+			if !more || failed != nil {
+				see = nil
+			}
+			return see != nil, nil
 		}
 	}
 	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
-		if visited {
-			return engine.ErrClosed // what was shown must not be shown again
+		if extent, err = at.ReadRuns(ctx, id, partition, from, see); failed != nil {
+			return nil
 		}
-		extent, err = at.ReadRuns(ctx, id, partition, from, see)
 		return err
 	})
-	return extent, err
+	return extent, cmp.Or(failed, err)
 }
 
 // Grown implements engine.Runs.
