@@ -15,9 +15,6 @@ const (
 	// leaderPatience is how long the log may be without a leader before a question
 	// fails: longer than an election takes.
 	leaderPatience = 8 * time.Second
-	// answerPatience is how long the answer to one question is waited for: the servers
-	// may be slow.
-	answerPatience = 3 * time.Second
 	// askAgain is when a question is asked a second time, and longestAsk the longest
 	// time between two. A leader that steps down, or is gone, drops the question.
 	askAgain   = 100 * time.Millisecond
@@ -40,10 +37,8 @@ func ask[T any](ctx context.Context, elected <-chan struct{}, question func(ctx 
 	}
 	replies := make(chan reply)
 	once := func() {
-		patient, cancel := context.WithTimeout(ctx, answerPatience)
-		defer cancel()
 		var r reply
-		r.answer, r.err = question(patient)
+		r.answer, r.err = question(ctx) // however late it is answered
 		select {
 		case replies <- r:
 		case <-ctx.Done():

@@ -68,6 +68,26 @@ func TestAskHearsOfElections(t *testing.T) {
 	})
 }
 
+// An answer that takes long on its way, as one of megabytes does on a slow connection, is
+// waited for, though the question was asked again meanwhile.
+func TestAskSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const arrives = 5 * time.Second
+		began := time.Now()
+		_, err := ask(t.Context(), nil, func(ctx context.Context) (int, error) {
+			select {
+			case <-time.After(arrives):
+				return 0, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		})
+		if waited := time.Since(began); err != nil || waited != arrives {
+			t.Errorf("got error %v after %s, want the answer after %s", err, waited, arrives)
+		}
+	})
+}
+
 // What an answer says is not asked again; without a leader the last reason is told.
 func TestAskEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
