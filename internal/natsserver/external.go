@@ -73,6 +73,9 @@ type Log interface {
 	Health() error
 	// Leads says whether this member leads it as a whole.
 	Leads() bool
+	// StepDown has this member give up the streams that it leads, and says how many
+	// those were. External servers are not this member.
+	StepDown(ctx context.Context) (streams int, err error)
 	Close()
 }
 
@@ -156,6 +159,9 @@ func (r *Remote) Close() {
 
 // Leads says that no external server is this member's.
 func (r *Remote) Leads() bool { return false }
+
+// StepDown gives up nothing: no external server is this member's.
+func (*Remote) StepDown(context.Context) (int, error) { return 0, nil }
 
 // Health returns nil while there is a connection.
 func (r *Remote) Health() error {

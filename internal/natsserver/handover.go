@@ -1,9 +1,12 @@
 package natsserver
 
 import (
+	"context"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"freshet/internal/errs"
 )
 
 const (
@@ -11,33 +14,45 @@ const (
 	handOverInterval = 10 * time.Millisecond
 )
 
-// handOver gives up the streams that this server leads and waits until others
-// lead them: they would take four to nine seconds to notice that it is gone. It
-// gives up after a while, since the others may be gone, too.
+// handOver steps down before the server ends: the others would take four to nine seconds
+// to notice that it is gone. It gives up after a while, since they may be gone, too.
 func (s *Server) handOver() {
+	ctx, cancel := context.WithTimeout(context.Background(), handOverTimeout)
+	defer cancel()
+	_, _ = s.StepDown(ctx) // then they notice
+}
+
+// StepDown gives up the streams that this server leads, waits until others lead them,
+// and returns how many those were. This server may be elected again later.
+func (s *Server) StepDown(ctx context.Context) (streams int, err error) {
 	if s.nats.Load().ClusterAddr() == nil || !s.nats.Load().JetStreamEnabled() || s.peers() == 0 {
-		return
+		return 0, errNoPeer
 	}
-	deadline := time.NewTimer(handOverTimeout)
-	defer deadline.Stop()
+	given := map[string]bool{}
 	for {
 		waiting := false
 		for stream, leader := range s.leaders() {
 			if leader == s.nats.Load().Name() {
+				given[stream] = true
 				_ = s.nats.Load().JetStreamStepdownStream(server.DEFAULT_GLOBAL_ACCOUNT, stream) // else it has by itself
 			}
 			waiting = waiting || leader == s.nats.Load().Name() || leader == ""
 		}
-		if !waiting || s.peers() == 0 {
-			return
+		if !waiting {
+			return len(given), nil
+		}
+		if s.peers() == 0 {
+			return 0, errNoPeer
 		}
 		select {
-		case <-deadline.C:
-			return
+		case <-ctx.Done():
+			return 0, errs.Newf(errs.Unavailable, "streams of the log have no other leader yet: %w", ctx.Err())
 		case <-time.After(handOverInterval):
 		}
 	}
 }
+
+var errNoPeer = errs.New(errs.Unavailable, "this member is connected to no other one that could lead the log")
 
 // leaders returns who leads each replicated stream of this server, as far as it
 // knows.

@@ -81,6 +81,30 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 	}
 }
 
+// TestStepDown: a server that is asked to gives up all streams that it leads, and others
+// lead them when it returns.
+func TestStepDown(t *testing.T) {
+	c := natstest.New(t, 3)
+	ctx := limit(t, time.Minute)
+	js := open(t, c, 0)
+	c.Place(ctx, js, streamConfig(3))
+	if !c.Lead(ctx, js.Conn(), "S", 1) {
+		t.Fatal("server 1 did not become the leader")
+	}
+	for i, want := range []int{0, 1} {
+		if streams, err := c.Server(i).StepDown(ctx); streams != want || err != nil {
+			t.Errorf("server %d: gave up %d streams with error %v, want %d", i, streams, err, want)
+		}
+	}
+	if leader := c.Leader(ctx, js.Conn(), "S"); leader == 1 {
+		t.Error("server 1 still leads")
+	}
+	alone := natstest.New(t, 1)
+	if _, err := alone.Server(0).StepDown(ctx); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("a server that is alone: got error %v, want that nobody else can lead", err)
+	}
+}
+
 func TestAServerAloneListensNowhere(t *testing.T) {
 	c := natstest.New(t, 1)
 	if addr := c.Server(0).RouteAddr(); addr != nil {

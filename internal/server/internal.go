@@ -59,6 +59,7 @@ func (s *server) openInternal(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+changesPath, s.hearChanges)
 	mux.HandleFunc("POST "+aboutPath, s.tellAbout)
+	mux.HandleFunc("POST "+stepDownPath, s.hearStepDown)
 	server := &http.Server{
 		Handler: asMember(mux), ReadHeaderTimeout: internalHeader, IdleTimeout: max(s.cfg.Timeouts.Idle.Std(), internalIdle),
 		TLSConfig: members.ServerTLS(s.group.credentials, s.memberNames()),

@@ -29,6 +29,7 @@ const (
 	configurationPath = Root + "/v1alpha1/configuration"
 	membersPath       = Root + "/v1alpha1/members"
 	replacePath       = membersPath + "/{name}/replace"
+	stepDownPath      = membersPath + "/{name}/step-down"
 	lossPath          = Root + "/v1alpha1/shards/{organization}/{cluster}/{number}/loss"
 	documentPath      = Root + "/v1alpha1/openapi.yaml"
 
@@ -66,6 +67,7 @@ func New(opts Options) *API {
 		{Method: http.MethodGet, Pattern: configurationPath, Value: a.writeConfiguration},
 		{Method: http.MethodGet, Pattern: membersPath, Value: a.writeMembers},
 		{Method: http.MethodPost, Pattern: replacePath, Value: a.replaceMember},
+		{Method: http.MethodPost, Pattern: stepDownPath, Value: a.stepDown},
 		{Method: http.MethodGet, Pattern: lossPath, Value: a.writeLoss},
 		{Method: http.MethodPost, Pattern: lossPath, Value: a.acceptLoss},
 		{Method: http.MethodGet, Pattern: documentPath, Value: document},

@@ -28,11 +28,12 @@ type trail struct{ records []audit.Record }
 func (t *trail) Record(r audit.Record) { t.records = append(t.records, r) }
 
 type fixture struct {
-	replaced []string
-	accepted []systemapi.ShardAt
-	api      *systemapi.API
-	trail    *trail
-	tokens   map[string]string
+	replaced    []string
+	steppedDown int
+	accepted    []systemapi.ShardAt
+	api         *systemapi.API
+	trail       *trail
+	tokens      map[string]string
 }
 
 // Members implements systemapi.Group.
@@ -47,6 +48,15 @@ func (f *fixture) Replace(_ context.Context, name string) error {
 	}
 	f.replaced = append(f.replaced, name)
 	return nil
+}
+
+// StepDown implements systemapi.Group.
+func (f *fixture) StepDown(_ context.Context, name string) (*systemapi.SteppedDown, error) {
+	if name != "a" {
+		return nil, errs.New(errs.NotFound, "there is no such member")
+	}
+	f.steppedDown++
+	return &systemapi.SteppedDown{Etcd: true, Streams: 4}, nil
 }
 
 // Loss implements systemapi.Group.
@@ -136,6 +146,11 @@ func TestWhoMayReadWhat(t *testing.T) {
 		{"root", "POST", "/system/v1alpha1/members/a/replace", 409, "it is live", ""},
 		{"boss", "POST", "/system/v1alpha1/members/c/replace", 403, "system administrators", ""},
 		{"root", "GET", "/system/v1alpha1/members/c/replace", 405, "Allow", ""},
+		{"root", "POST", "/system/v1alpha1/members/a/step-down", 200, `{"etcd":true,"streams":4}`, ""},
+		{"root", "POST", "/system/v1alpha1/members/x/step-down", 404, "no such member", ""},
+		{"boss", "POST", "/system/v1alpha1/members/a/step-down", 403, "system administrators", "streams"},
+		{"nobody", "POST", "/system/v1alpha1/members/a/step-down", 401, "", "streams"},
+		{"root", "GET", "/system/v1alpha1/members/a/step-down", 405, "Allow", ""},
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss", 200, `"from":"b"`, ""},
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss?from=log", 200, `"from":"log"`, ""},
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss?from=log&from=a", 400, "malformed", ""},
@@ -157,6 +172,19 @@ func TestWhoMayReadWhat(t *testing.T) {
 		if w.Code != tc.status || !strings.Contains(text, tc.has) || tc.not != "" && strings.Contains(text, tc.not) {
 			t.Errorf("%s: %s %s: got %d %s, want %d with %q and without %q", tc.who, tc.method, tc.path, w.Code, text, tc.status, tc.has, tc.not)
 		}
+	}
+}
+
+func TestSteppingDownIsRecorded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/a/step-down")
+	if got := f.trail.records; f.steppedDown != 1 || len(got) != 1 || got[0].Decision == "deny" {
+		t.Errorf("stepped down %d times with records %+v, want once with one", f.steppedDown, got)
+	}
+	f.get(t.Context(), "boss", http.MethodPost, "/system/v1alpha1/members/a/step-down")
+	if got := f.trail.records; f.steppedDown != 1 || len(got) != 2 || got[1].Decision != "deny" {
+		t.Errorf("stepped down %d times with records %+v, want once and a denial", f.steppedDown, got)
 	}
 }
 

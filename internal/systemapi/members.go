@@ -18,6 +18,8 @@ type Group interface {
 	Members(ctx context.Context) (*Members, error)
 	// Replace takes a lost member out and expects an empty one in its place.
 	Replace(ctx context.Context, name string) error
+	// StepDown has a member give up what it leads.
+	StepDown(ctx context.Context, name string) (*SteppedDown, error)
 	// Loss looks at a shard whose copies and log do not fit together: what is lost
 	// when it goes on, from a member's copy, the log, or, when from is "", what has
 	// most.
@@ -89,6 +91,12 @@ type Member struct {
 	Problem string `json:"problem,omitempty"`
 }
 
+// SteppedDown is what a member led before it stepped down; others lead it now.
+type SteppedDown struct {
+	Etcd    bool `json:"etcd"`    // the store of resources
+	Streams int  `json:"streams"` // how many of the log
+}
+
 var errMembers = errs.New(errs.Denied, "the members of the group are for system administrators only")
 
 // system is the caller, who must be a system administrator.
@@ -118,6 +126,18 @@ func (a *API) writeMembers(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) replaceMember(w http.ResponseWriter, r *http.Request) error {
+	return a.changeMember(w, r, func(ctx context.Context, name string) (any, error) {
+		return struct{}{}, a.opts.Group.Replace(ctx, name)
+	})
+}
+
+func (a *API) stepDown(w http.ResponseWriter, r *http.Request) error {
+	return a.changeMember(w, r, func(ctx context.Context, name string) (any, error) { return a.opts.Group.StepDown(ctx, name) })
+}
+
+// changeMember does something with the member that the path names, for a system
+// administrator, and records it.
+func (a *API) changeMember(w http.ResponseWriter, r *http.Request, change func(ctx context.Context, name string) (any, error)) error {
 	caller, err := a.system(r, errMembers)
 	if err != nil {
 		return err
@@ -125,10 +145,10 @@ func (a *API) replaceMember(w http.ResponseWriter, r *http.Request) error {
 	var path web.Path
 	path.Parse(r.URL)
 	name := a.router.Find(http.MethodPost, &path).Param(&path, "name")
-	if err := a.opts.Group.Replace(r.Context(), name); err != nil {
+	answer, err := change(r.Context(), name)
+	if err != nil {
 		return err
 	}
 	a.opts.Auditor.Record(surface.Record(r, surfaceName, caller, surface.Asked{}, http.StatusOK))
-	web.WriteBody(w, http.StatusOK, "application/json", []byte("{}\n"))
-	return nil
+	return web.WriteJSON(w, http.StatusOK, "application/json", answer)
 }

@@ -18,6 +18,24 @@ const lossOfShard = `{"organization":"acme","cluster":"prod","shard":3,"from":"b
 	"copies":[{"member":"a","position":21,"epoch":1,"givenUp":true,"problem":"the store has the log up to message 21, and the log ends at 5"},
 	{"member":"b","position":31,"epoch":2,"givenUp":false}],"absent":["c"]}`
 
+// runAt runs a command of the family against a server, with an input.
+func runAt(t *testing.T, server, in string, args ...string) (string, error) {
+	t.Helper()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	env := &command.Env{Streams: command.Streams{In: strings.NewReader(in), Out: &out, Err: &out}, Getenv: func(name string) string {
+		return map[string]string{"FRESHET_SERVER": server, "FRESHET_TOKEN_FILE": token, "HOME": t.TempDir()}[name]
+	}}
+	cmd := clustercmd.Commands(env)[0]
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
 func TestAcceptLoss(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -54,31 +72,20 @@ func TestAcceptLoss(t *testing.T) {
 				_, _ = io.WriteString(w, lossOfShard)
 			}))
 			defer server.Close()
-			token := filepath.Join(t.TempDir(), "token")
-			if err := os.WriteFile(token, []byte("token"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			var out bytes.Buffer
-			env := &command.Env{Streams: command.Streams{In: strings.NewReader(c.in), Out: &out, Err: &out}, Getenv: func(name string) string {
-				return map[string]string{"FRESHET_SERVER": server.URL, "FRESHET_TOKEN_FILE": token, "HOME": t.TempDir()}[name]
-			}}
-			cmd := clustercmd.Commands(env)[0]
-			cmd.SilenceErrors, cmd.SilenceUsage = true, true
-			cmd.SetArgs(append([]string{"accept-loss"}, c.args...))
-			err := cmd.ExecuteContext(t.Context())
+			out, err := runAt(t, server.URL, c.in, append([]string{"accept-loss"}, c.args...)...)
 			if c.fails == "" && c.has != "" && err != nil || c.has == "" && err == nil || err != nil && !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("got error %v, want %q", err, c.fails)
 			}
 			if got := len(accepted) == 1 && accepted[0] == `{"from":"b","mark":"m1"}`; got != c.accepted {
 				t.Errorf("got %q accepted, want that: %v", accepted, c.accepted)
 			}
-			if !strings.Contains(out.String(), c.has) {
-				t.Errorf("got %q, want %q", out.String(), c.has)
+			if !strings.Contains(out, c.has) {
+				t.Errorf("got %q, want %q", out, c.has)
 			}
 			if c.accepted {
 				for _, want := range []string{"messages 1 to 5", "copy of member a: up to message 21 (epoch 1)", "member c: it cannot be asked", "from the copy of member b", "Given up: the copy of member a, up to message 21"} {
-					if !strings.Contains(out.String(), want) {
-						t.Errorf("got %q, want %q", out.String(), want)
+					if !strings.Contains(out, want) {
+						t.Errorf("got %q, want %q", out, want)
 					}
 				}
 			}

@@ -1,7 +1,8 @@
 // Package clustercmd has the commands of whoever runs a group of servers: making
 // its certificates and secrets (init), unpacking them on a member's machine (join),
-// seeing how the members do (status), putting an empty machine in the place of one
-// that is lost (replace), and going on when a log is lost (accept-loss).
+// seeing how the members do (status), having one give up what it leads (step-down),
+// putting an empty machine in the place of one that is lost (replace), and going on when
+// a log is lost (accept-loss).
 package clustercmd
 
 import (
@@ -33,6 +34,6 @@ brought to its machine (join). Then 'freshet serve' starts the member.`,
 		RunE: command.Help,
 	}
 	cmd.AddCommand(command.Offline(newInit(env), newJoin(env))...)
-	cmd.AddCommand(newStatus(env), newReplace(env), newAcceptLoss(env))
+	cmd.AddCommand(newStatus(env), newStepDown(env), newReplace(env), newAcceptLoss(env))
 	return command.InGroup(command.GroupServer, cmd)
 }

@@ -211,6 +211,27 @@ func (m *Member) Leader() string {
 	return ""
 }
 
+// StepDown makes another member the leader when this one is, and says whether it was.
+func (m *Member) StepDown(ctx context.Context) (led bool, err error) {
+	server := m.etcd.Server
+	self := server.MemberID()
+	if server.Leader() != self {
+		return false, nil
+	}
+	for _, other := range server.Cluster().Members() {
+		if other.ID == self || other.IsLearner {
+			continue
+		}
+		try, cancel := context.WithTimeout(ctx, stepDownPatience)
+		err = server.MoveLeader(try, uint64(self), uint64(other.ID))
+		cancel()
+		if err == nil {
+			return true, nil
+		}
+	}
+	return true, errs.Newf(errs.Unavailable, "no other member takes the lead of etcd: %w", err)
+}
+
 // Replace takes a lost member out of the group and puts a new one, without data, in
 // its place.
 func Replace(ctx context.Context, client *clientv3.Client, lost Peer) error {

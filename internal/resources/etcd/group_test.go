@@ -229,3 +229,37 @@ func TestFaultGroup(t *testing.T) {
 	check("c", "one", "two", "three")
 	fault.Record(t)
 }
+
+// TestStepDown: a leader that is asked to makes another member the leader, and what is
+// written before and after is there.
+func TestStepDown(t *testing.T) {
+	t.Parallel()
+	g := newTrio(t)
+	g.start(t, g.names...)
+	if err := g.put(t, "a", "before"); err != nil {
+		t.Fatal(err)
+	}
+	leader := g.members["a"].Leader()
+	for _, name := range g.names {
+		if name == leader {
+			continue
+		}
+		if led, err := g.members[name].StepDown(t.Context()); led || err != nil {
+			t.Errorf("%s, which does not lead: got %t and error %v, want nothing done", name, led, err)
+		}
+	}
+	if led, err := g.members[leader].StepDown(t.Context()); !led || err != nil {
+		t.Fatalf("%s, which leads: got %t and error %v, want true", leader, led, err)
+	}
+	if now := g.members[leader].Leader(); now == leader || now == "" {
+		t.Errorf("leader after %s stepped down: got %q, want another", leader, now)
+	}
+	if err := g.put(t, leader, "after"); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"before", "after"} {
+		if !g.has(t, "c", key) {
+			t.Errorf("%s is missing", key)
+		}
+	}
+}

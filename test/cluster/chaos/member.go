@@ -4,7 +4,7 @@
 // has started itself.
 //
 //   - member.go: one process. group.go: three of them, with proxies between them.
-//   - faults.go, network.go, disk.go: what can be done to them. plan.go: which of it when.
+//   - faults.go, leaders.go, network.go, disk.go, replace.go: what can be done to them. plan.go: which of it when.
 //   - run.go: clients (package load), faults and the check (package history) together.
 package chaos
 

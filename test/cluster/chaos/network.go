@@ -88,6 +88,7 @@ func (g *Group) Faults() []Fault {
 		g.Slow("slow links of one", 8*s, 40*time.Millisecond),
 		g.Slice("one far too slow", 8*s),
 		g.Busy("slow disk", 6*s),
+		g.MoveLeaders("leaders moved", 6*s),
 		g.PauseAndKill("one silent, one killed", 8*s),
 		Pause("SIGSTOP of all", 8*s, g.All),
 		Kill("kill -9 of all", s, g.All),
