@@ -20,6 +20,7 @@ import (
 type stream struct {
 	plain, tls net.Listener // nil when off
 	taken      []string     // addresses that others have, with the flag that helps
+	turning    []func()     // end the turning away of clients
 	server     *streamapi.Server
 }
 
@@ -52,6 +53,9 @@ func (s *server) openStreamPorts(ctx context.Context) error {
 			_ = listener.Close() // closed by its server already, most of the time
 			return nil
 		})
+		if tcp, ok := listener.(*net.TCPListener); ok && s.group != nil {
+			s.stream.turning = append(s.stream.turning, turnAway(tcp))
+		}
 		*port.to, *port.real = s.sockets.apply(listener), withPort(port.address, listener.Addr())
 	}
 	if s.stream.plain != nil {
@@ -63,7 +67,8 @@ func (s *server) openStreamPorts(ctx context.Context) error {
 	return nil
 }
 
-// openStream serves the stream protocol. Until now clients waited to be accepted.
+// openStream serves the stream protocol. Until now clients waited to be accepted, those
+// of a group were turned away.
 func (s *server) openStream(context.Context) error {
 	if s.stream.plain == nil && s.stream.tls == nil {
 		return nil
@@ -77,6 +82,9 @@ func (s *server) openStream(context.Context) error {
 		},
 		Logger: s.log,
 	})
+	for _, end := range s.stream.turning {
+		end()
+	}
 	if s.stream.plain != nil {
 		s.serveStream(streamapi.Listener{Name: "plain", Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
 	}
