@@ -16,6 +16,20 @@ import (
 // was when room was taken for it.
 var errTopicChanged = errs.New(errs.Unavailable, "topic or its namespace was changed at the same moment; try again")
 
+// changedTries is how often room is taken anew. One try brings the catalogue up to date
+// with what other members have changed; each further one is for a change meanwhile.
+const changedTries = 5
+
+// untilUnchanged repeats what takes room for a topic that was not what this member knew.
+func untilUnchanged(try func() error) (err error) {
+	for range changedTries {
+		if err = try(); !errors.Is(err, errTopicChanged) {
+			return err
+		}
+	}
+	return err
+}
+
 // Topic is what the catalogue knows of a topic.
 type Topic struct {
 	Name       names.Topic
@@ -91,7 +105,16 @@ func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions i
 
 // create appends the topic's first record and brings it to the engine. With
 // ifMissing set, a topic that exists already is no error.
-func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, make func(*namespace) (topicRecord, error)) (*topic, error) {
+func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, make func(*namespace) (topicRecord, error)) (t *topic, err error) {
+	err = untilUnchanged(func() error {
+		t, err = b.createAsKnown(ctx, name, ifMissing, make)
+		return err
+	})
+	return t, err
+}
+
+// createAsKnown does so with room for a topic as this member would make it now.
+func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing bool, make func(*namespace) (topicRecord, error)) (*topic, error) {
 	room, n, err := b.reserveTopic(ctx, name, make)
 	if err != nil {
 		return nil, err
@@ -243,6 +266,11 @@ func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties
 
 // GrowTopic gives a partitioned topic more partitions.
 func (b *Broker) GrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
+	return untilUnchanged(func() error { return b.growAsKnown(ctx, name, partitions) })
+}
+
+// growAsKnown does so with room for what this member knows of the topic.
+func (b *Broker) growAsKnown(ctx context.Context, name names.Topic, partitions int32) error {
 	before, err := b.resolve(ctx, name)
 	if err != nil {
 		return err
