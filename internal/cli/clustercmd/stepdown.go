@@ -24,8 +24,9 @@ func newStepDown(env *command.Env) *cobra.Command {
 		Use:   "step-down NAME",
 		Short: "Have a member give up what it leads",
 		Long: `Have a member give up what it leads: etcd, and streams of the log of messages. It
-returns when others lead them. Nothing is lost and no call fails; calls may wait for
-a moment. For system administrators; it is written to the audit log.
+returns when others lead them. Nothing is lost. Calls may wait for a moment, and one
+that changes a resource just then may fail and has to be made again. For system
+administrators; it is written to the audit log.
 
 Use it when the machine or the network of a member is slow, so that the others need not
 wait for it, or to see how a group and its clients take a change of leaders. Shards stay

@@ -261,6 +261,7 @@ func (m *Member) stop() {
 	go func() {
 		defer close(stopped)
 		m.server.Stop()
+		m.etcd.Server.Stop()
 	}()
 	timer := time.NewTimer(stepDownPatience)
 	defer timer.Stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -262,4 +263,32 @@ func TestStepDown(t *testing.T) {
 			t.Errorf("%s is missing", key)
 		}
 	}
+}
+
+// TestAllStop: when all members stop at the same moment, the leader finds nobody to take
+// its place, and does not wait for that as long as etcd would.
+func TestAllStop(t *testing.T) {
+	t.Parallel()
+	g := newTrio(t)
+	g.start(t, g.names...)
+	began := time.Now()
+	g.stopAll(t)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("they stopped after %s, want a moment after the two seconds that a leader waits for others", took)
+	}
+}
+
+// stopAll stops all members at once.
+func (g *trio) stopAll(t *testing.T) {
+	t.Helper()
+	var stopping sync.WaitGroup
+	for _, name := range g.names {
+		stopping.Go(func() {
+			if err := g.members[name].Close(); err != nil {
+				t.Errorf("stopping %s: %v", name, err)
+			}
+		})
+	}
+	stopping.Wait()
+	clear(g.members)
 }
