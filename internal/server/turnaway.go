@@ -29,7 +29,7 @@ func turnAway(port *net.TCPListener) (end func()) {
 			case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
 				return
 			default:
-				time.Sleep(acceptPause)
+				<-time.After(acceptPause)
 			}
 		}
 	}()

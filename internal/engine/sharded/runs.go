@@ -29,13 +29,11 @@ func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int3
 			if !more || failed != nil {
 				see = nil
 			}
-			return see != nil, nil
+			return more, failed
 		}
 	}
 	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
-		if extent, err = at.ReadRuns(ctx, id, partition, from, see); failed != nil {
-			return nil
-		}
+		extent, err = at.ReadRuns(ctx, id, partition, from, see)
 		return err
 	})
 	return extent, cmp.Or(failed, err)
