@@ -6,14 +6,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -332,8 +335,12 @@ func TestFaultNoMajority(t *testing.T) {
 	if _, answer := call(t.Context(), a, "", http.MethodGet, "/readyz", ""); !bytes.Contains(answer, []byte("majority")) {
 		t.Errorf("/readyz says %q, want a word about the majority", answer)
 	}
+	a.Kill()
+	started := make(chan error, 1)
+	go func() { started <- a.Start(t.Context()) }()
+	await(t, "it starts, and turns clients of the stream protocol away", 20*time.Second, func() bool { return resets(t, a.Stream) })
 	began := time.Now()
-	if err := b.Start(t.Context()); err != nil {
+	if err := errors.Join(b.Start(t.Context()), <-started); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "it serves again", time.Minute, func() bool {
@@ -342,6 +349,19 @@ func TestFaultNoMajority(t *testing.T) {
 	})
 	fault.Recovery = time.Since(began)
 	fault.Record(t)
+}
+
+// resets says whether a connection is reset that somebody makes there, rather than left
+// to wait.
+func resets(t *testing.T, address string) bool {
+	t.Helper()
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(t.Context(), "tcp", address)
+	if err == nil {
+		defer func() { _ = conn.Close() }()
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // else it waits for longer
+		_, err = conn.Read(make([]byte, 1))
+	}
+	return errors.Is(err, syscall.ECONNRESET)
 }
 
 // TestFaultReplacedMember loses the disk of a member and puts an empty one in its
