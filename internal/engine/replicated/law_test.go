@@ -121,7 +121,7 @@ func (s *lawStore) choose() func() {
 	case "killed":
 		return func() { s.disks[owner.name], s.running[owner.name] = owner.crash(), nil }
 	case "robbed":
-		return func() { owner.deleteOwner(context.Background(), owner.claimed()) }
+		return func() { _ = owner.deleteOwner(context.Background(), owner.claimed()) }
 	case "handed over":
 		return func() {
 			owner.yield(300 * time.Millisecond)
@@ -131,7 +131,7 @@ func (s *lawStore) choose() func() {
 	return func() {
 		rev := owner.claimed() // before it takes the shard again
 		owner.fence()
-		owner.deleteOwner(context.Background(), rev)
+		_ = owner.deleteOwner(context.Background(), rev)
 	}
 }
 

@@ -211,7 +211,9 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 			if v.owner.Member == s.o.Member {
 				// Of this member before it was started anew, or taken by a call whose
 				// answer was lost.
-				s.deleteOwner(ctx, v.rev)
+				if err := s.deleteOwner(ctx, v.rev); err != nil {
+					s.log.Log(ctx, vain.level(), "owner's key of this member could not be removed; it is tried again", "error", err)
+				}
 			}
 		default:
 			if wait := time.Until(v.free.Add(time.Duration(s.rank()) * turn)); wait > 0 {
@@ -289,40 +291,68 @@ func (s *Shard) announce(ctx context.Context, c *claim, epoch uint64) error {
 
 var errNoClaim = errors.New("owner's key in etcd is no longer this member's")
 
-// release gives the key up, if this member still has it.
+// release gives the key up, if this member still has it. One that cannot be removed now,
+// as while etcd elects a leader, is removed as soon as it can be: it would keep everybody
+// from the shard for as long as this member lives.
 func (s *Shard) release(c *claim) {
-	ctx := context.WithoutCancel(s.ctx)
 	s.mu.Lock()
 	resigns, said := s.resigns, s.said
 	s.mu.Unlock()
+	var and []clientv3.Op
 	if resigns {
-		s.resign(ctx, c.rev, said)
-	} else {
-		s.deleteOwner(ctx, c.rev)
+		and = append(and, s.resignation(said))
+	}
+	if s.vacate(context.WithoutCancel(s.ctx), c.rev, and...) == nil {
+		return
+	}
+	s.wg.Go(func() {
+		var vain grumble
+		for s.ctx.Err() == nil {
+			err := s.vacate(s.ctx, c.rev, and...)
+			if err == nil {
+				return
+			}
+			s.log.Log(s.ctx, vain.level(), "owner's key of a shard that this member gave up could not be removed, and nobody can own it; it is tried again", "error", err)
+			select {
+			case <-c.session.Done(): // the key ends with it
+				return
+			case <-time.After(retryPause):
+			case <-s.ctx.Done():
+			}
+		}
+	})
+}
+
+// resignation says, in the same breath as the key of a member that ends is removed, that
+// it does not count: its lease lives on, and the others would leave it its turn.
+func (s *Shard) resignation(said copyValue) clientv3.Op {
+	said.Resigns = true
+	text, _ := json.Marshal(said)
+	return clientv3.OpPut(s.keys.copies+s.o.Member, string(text))
+}
+
+// vacate removes the key of a revision, and knows it before the watch tells. Without an
+// answer nothing is known: then the watch tells, if it is gone.
+func (s *Shard) vacate(ctx context.Context, rev int64, and ...clientv3.Op) error {
+	if err := s.deleteOwner(ctx, rev, and...); err != nil {
+		return err
 	}
 	s.mu.Lock()
-	if s.view.rev == c.rev {
+	defer s.mu.Unlock()
+	if s.view.rev == rev {
 		s.unownedLocked()
 		s.changeLocked()
 	}
-	s.mu.Unlock()
+	return nil
 }
 
-// resign removes the key of a member that ends, and says in the same breath that it does
-// not count: its lease lives on, and the others would leave it its turn.
-func (s *Shard) resign(ctx context.Context, rev int64, said copyValue) {
-	said.Resigns = true
-	text, _ := json.Marshal(said)
-	s.deleteOwner(ctx, rev, clientv3.OpPut(s.keys.copies+s.o.Member, string(text)))
-}
-
-func (s *Shard) deleteOwner(ctx context.Context, rev int64, and ...clientv3.Op) {
+// deleteOwner removes the owner's key if it is of a revision. One that is another's by
+// now, or gone, is no error.
+func (s *Shard) deleteOwner(ctx context.Context, rev int64, and ...clientv3.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
 	_, err := s.o.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", rev)).
 		Then(append(and, clientv3.OpDelete(s.keys.owner))...).Commit()
-	if err != nil && ctx.Err() == nil {
-		s.log.Warn("owner's key could not be removed; it ends with the member's lease", "error", err)
-	}
+	return err
 }

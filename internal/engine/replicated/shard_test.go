@@ -106,7 +106,9 @@ func TestAShardTakenByALostCall(t *testing.T) {
 	a := newGroup(t, 1, natstest.Unsafe).team().start(t, "a", 0, vfs.NewCrashableMem())
 	a.owns(t)
 	a.yield(time.Second)
-	a.deleteOwner(t.Context(), a.claimed())
+	if err := a.deleteOwner(t.Context(), a.claimed()); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "no owner", func() bool { _, err := a.Engine(); return err != nil })
 	if _, err := a.client.Put(t.Context(), a.keys.owner, a.ownerValue(0), clientv3.WithLease(a.session.Lease())); err != nil {
 		t.Fatal(err)
