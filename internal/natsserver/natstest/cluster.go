@@ -308,7 +308,8 @@ func (c *Cluster) StepDown(ctx context.Context, conn *nats.Conn, stream string) 
 	return err
 }
 
-// Lead makes a server the leader of a stream, and says whether it is.
+// Lead makes a server the leader of a stream, and says whether it is. No request waits
+// for long: one that nobody led when it came is never answered.
 func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i int) bool {
 	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, c.servers[i].name)
 	for ctx.Err() == nil {
@@ -317,7 +318,9 @@ func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i in
 			return true
 		}
 		if leader >= 0 {
-			_, _ = conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request) // else again
+			patient, cancel := context.WithTimeout(ctx, probePatience)
+			_, _ = conn.RequestWithContext(patient, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request) // else again
+			cancel()
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -327,8 +330,11 @@ func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i in
 	return false
 }
 
-// Leader returns the place of the server that leads a stream, -1 for none.
+// Leader returns the place of the server that leads a stream, -1 for none or when
+// nobody says so in a while.
 func (c *Cluster) Leader(ctx context.Context, conn *nats.Conn, stream string) int {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
 	js, err := jetstream.New(conn)
 	if err != nil {
 		return -1
