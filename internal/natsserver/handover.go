@@ -46,7 +46,7 @@ func (s *Server) StepDown(ctx context.Context) (streams int, err error) {
 		}
 		select {
 		case <-ctx.Done():
-			return 0, errs.Newf(errs.Unavailable, "streams of the log have no other leader yet: %w", ctx.Err())
+			return 0, errs.Newf(errs.Unavailable, "some streams of the log have no other leader yet, ask again for them: %w", ctx.Err())
 		case <-time.After(handOverInterval):
 		}
 	}

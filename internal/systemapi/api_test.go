@@ -52,6 +52,9 @@ func (f *fixture) Replace(_ context.Context, name string) error {
 
 // StepDown implements systemapi.Group.
 func (f *fixture) StepDown(_ context.Context, name string) (*systemapi.SteppedDown, error) {
+	if name == "half" {
+		return nil, errs.New(errs.Unavailable, "some streams have no other leader yet")
+	}
 	if name != "a" {
 		return nil, errs.New(errs.NotFound, "there is no such member")
 	}
@@ -179,12 +182,18 @@ func TestSteppingDownIsRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/a/step-down")
-	if got := f.trail.records; f.steppedDown != 1 || len(got) != 1 || got[0].Decision == "deny" {
-		t.Errorf("stepped down %d times with records %+v, want once with one", f.steppedDown, got)
+	if got := f.trail.records; f.steppedDown != 1 || len(got) != 1 || got[0].Decision == "deny" || got[0].Scope != "member/a" {
+		t.Errorf("stepped down %d times with records %+v, want once with one that says which", f.steppedDown, got)
 	}
 	f.get(t.Context(), "boss", http.MethodPost, "/system/v1alpha1/members/a/step-down")
 	if got := f.trail.records; f.steppedDown != 1 || len(got) != 2 || got[1].Decision != "deny" {
 		t.Errorf("stepped down %d times with records %+v, want once and a denial", f.steppedDown, got)
+	}
+	// Others may lead a part of it: whoever asks why finds the call.
+	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/half/step-down")
+	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/x/step-down")
+	if got := f.trail.records; len(got) != 3 || got[2].Decision == "deny" || got[2].Status != http.StatusServiceUnavailable {
+		t.Errorf("got records %+v, want a third one of what was done in part, and none of a member that is not there", got)
 	}
 }
 

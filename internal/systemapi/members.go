@@ -136,7 +136,8 @@ func (a *API) stepDown(w http.ResponseWriter, r *http.Request) error {
 }
 
 // changeMember does something with the member that the path names, for a system
-// administrator, and records it.
+// administrator, and records it: also what failed at this side, as a part of it may
+// have been done.
 func (a *API) changeMember(w http.ResponseWriter, r *http.Request, change func(ctx context.Context, name string) (any, error)) error {
 	caller, err := a.system(r, errMembers)
 	if err != nil {
@@ -146,9 +147,17 @@ func (a *API) changeMember(w http.ResponseWriter, r *http.Request, change func(c
 	path.Parse(r.URL)
 	name := a.router.Find(http.MethodPost, &path).Param(&path, "name")
 	answer, err := change(r.Context(), name)
+	status := http.StatusOK
+	if err != nil {
+		status = statusOf(err)
+	}
+	if err == nil || status >= http.StatusInternalServerError {
+		rec := surface.Record(r, surfaceName, caller, surface.Asked{}, status)
+		rec.Scope = "member/" + name
+		a.opts.Auditor.Record(rec)
+	}
 	if err != nil {
 		return err
 	}
-	a.opts.Auditor.Record(surface.Record(r, surfaceName, caller, surface.Asked{}, http.StatusOK))
 	return web.WriteJSON(w, http.StatusOK, "application/json", answer)
 }

@@ -229,7 +229,7 @@ func (m *Member) StepDown(ctx context.Context) (led bool, err error) {
 			return true, nil
 		}
 	}
-	return true, errs.Newf(errs.Unavailable, "no other member takes the lead of etcd: %w", err)
+	return true, errs.Newf(errs.Unavailable, "no other member takes the lead of etcd, ask again when the others are ready: %w", err)
 }
 
 // Replace takes a lost member out of the group and puts a new one, without data, in
