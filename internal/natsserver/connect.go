@@ -58,9 +58,12 @@ func (s *Server) Ready(ctx context.Context) error {
 	}
 	var majority time.Time // when there was one at first
 	for {
-		try, cancel := context.WithTimeout(ctx, time.Second)
-		_, err := js.AccountInfo(try)
-		cancel()
+		err := s.led()
+		if err == nil {
+			try, cancel := context.WithTimeout(ctx, time.Second)
+			_, err = js.AccountInfo(try)
+			cancel()
+		}
 		if err == nil {
 			err = s.majority()
 		}
@@ -85,6 +88,16 @@ func (s *Server) Ready(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", ErrNotReady, err)
 		}
 	}
+}
+
+// led returns nil when this server knows a leader, or needs none. Without one a request
+// is never answered: whoever makes it too early learns a second late that there is one.
+func (s *Server) led() error {
+	info, err := s.nats.Load().Jsz(&server.JSzOptions{})
+	if err == nil && info.Meta != nil && info.Meta.Leader == "" {
+		return ErrNotReady
+	}
+	return nil
 }
 
 // majority returns nil while this server and those it has routes to are more than half
