@@ -32,7 +32,8 @@ func newLoopback() *loopback {
 	}
 }
 
-// config is for clients of the service itself: unlimited, protobuf on the wire.
+// config is for clients of the service itself: unlimited, protobuf on the wire, and not
+// compressed: each event of a watch would be, by itself, to go nowhere.
 func (l *loopback) config() *rest.Config {
 	return &rest.Config{
 		Host:        "http://freshet.internal",
@@ -40,6 +41,8 @@ func (l *loopback) config() *rest.Config {
 		Dial:        l.dial,
 		QPS:         -1,
 		Burst:       -1,
+
+		DisableCompression: true,
 		ContentConfig: rest.ContentConfig{
 			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 			ContentType:        "application/vnd.kubernetes.protobuf",
