@@ -57,7 +57,12 @@ type Options struct {
 }
 
 const (
-	defaultQuota    = 8 << 30
+	defaultQuota = 8 << 30
+	// snapshotEvery is after how many changes etcd takes a snapshot; a member that starts
+	// applies what came since its last one. While that is more than 5,000 (which its
+	// default allows) etcd refuses changes, and tells of its own one in the log, again
+	// and again without a pause.
+	snapshotEvery   = 4000
 	maxRequestBytes = 2 << 20
 	startTimeout    = 60 * time.Second
 	// slow is what etcd warns about. Its own tenth of a second is meant for members
@@ -172,6 +177,7 @@ func configure(dir string, opts Options, words *lastWords) (*embed.Config, error
 	}
 	cfg.QuotaBackendBytes = max(opts.QuotaBytes, fileSize(dir)) + reserve(opts.QuotaBytes)
 	cfg.MaxRequestBytes = maxRequestBytes
+	cfg.SnapshotCount = snapshotEvery
 	cfg.AutoCompactionRetention = "0" // the resource API compacts
 	cfg.UnsafeNoFsync = opts.Unsafe
 	cfg.WarningApplyDuration, cfg.WarningUnaryRequestDuration = slow, slow

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/net/http2"
+	"golang.org/x/sync/errgroup"
 
 	"freshet/internal/resources/etcd"
 )
@@ -24,6 +25,33 @@ func TestMemberKeepsItsDataOverARestart(t *testing.T) {
 	if got := get(t, dir, "spring"); got != "thaw" {
 		t.Errorf("after a restart spring = %q, want thaw", got)
 	}
+}
+
+// TestSnapshotsComeOften: a member that starts has few changes to apply again.
+func TestSnapshotsComeOften(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	with(t, dir, func(m *etcd.Member) {
+		client := clientOf(t, m)
+		var writers errgroup.Group
+		for writer := range 20 {
+			writers.Go(func() error {
+				for range 250 { // 5,000 changes in all
+					if _, err := client.Put(t.Context(), fmt.Sprint(writer), "thaw"); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err := writers.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		// Before it ends: then it would take one in any case.
+		if snapshots, err := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap")); len(snapshots) == 0 || err != nil {
+			t.Errorf("after 5,000 changes: got snapshots %v with error %v, want one", snapshots, err)
+		}
+	})
 }
 
 // TestRestoredSnapshot takes a snapshot of a member, changes what it holds, and
