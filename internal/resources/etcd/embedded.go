@@ -59,9 +59,8 @@ type Options struct {
 const (
 	defaultQuota = 8 << 30
 	// snapshotEvery is after how many changes etcd takes a snapshot; a member that starts
-	// applies what came since its last one. While that is more than 5,000 (which its
-	// default allows) etcd refuses changes, and tells of its own one in the log, again
-	// and again without a pause.
+	// applies what came since its last one, and takes no changes while more than 5,000
+	// are left, which etcd's own 10,000 allow.
 	snapshotEvery   = 4000
 	maxRequestBytes = 2 << 20
 	startTimeout    = 60 * time.Second
