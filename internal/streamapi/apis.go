@@ -29,7 +29,6 @@ type call struct {
 	session  *session
 	request  kmsg.Request
 	reserved holding // memory that the answer took while it was made
-	ropes    ropes   // of the answer
 	// unaudited says that being refused is no denial: something is left out of a
 	// list.
 	unaudited bool
@@ -39,7 +38,7 @@ type call struct {
 func allAPIs() map[int16]api {
 	return map[int16]api{
 		0:  {name: "Produce", max: 13, served: 3, take: takeProduce},
-		1:  {name: "Fetch", min: 4, max: 17, served: 4, take: handle(fetch)},
+		1:  {name: "Fetch", min: 4, max: 17, served: 4, take: takeFetch},
 		2:  {name: "ListOffsets", min: 1, max: 10, served: 1, take: handle(listOffsets)},
 		3:  {name: "Metadata", max: 13, take: describe(metadata)},
 		8:  {name: "OffsetCommit", min: 2, max: 10, served: 2, soon: true, take: handle(offsetCommit)},
@@ -81,6 +80,6 @@ func allAPIs() map[int16]api {
 func (c *call) name() string { return c.conn.server.apis[c.key].name }
 
 // now is an answer that is made at its turn.
-func now(make func(ctx context.Context) (kmsg.Response, error)) answer {
+func now(make func(ctx context.Context) (encodable, error)) answer {
 	return answer{make: make}
 }

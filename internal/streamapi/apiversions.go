@@ -26,7 +26,7 @@ func takeAPIVersions(_ context.Context, c *call) answer {
 			setFeatures(response)
 		}
 	}
-	return now(func(context.Context) (kmsg.Response, error) { return response, nil })
+	return now(func(context.Context) (encodable, error) { return response, nil })
 }
 
 // setFeatures says that the consumer protocol of groups is there, which cannot be

@@ -56,7 +56,7 @@ func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.
 	return func(_ context.Context, c *call) answer {
 		request, _ := c.request.(Request)
 		response, _ := request.ResponseKind().(Response)
-		return now(func(ctx context.Context) (kmsg.Response, error) {
+		return now(func(ctx context.Context) (encodable, error) {
 			return response, fill(ctx, c, request, response)
 		})
 	}

@@ -58,9 +58,9 @@ type answer struct {
 	held     holding  // of it
 	decoded  holding  // of what it was decoded into
 	session  *session // that the request was taken in; nil before there is one
-	make     func(ctx context.Context) (kmsg.Response, error)
+	make     func(ctx context.Context) (encodable, error)
 	reserved *holding      // memory that making it took, to go back when it is sent; may be nil
-	ropes    *ropes        // parts that are not in the response; may be nil
+	free     func()        // gives back the buffers of the response when it is sent; may be nil
 	raw      func() []byte // instead of make: a bare frame
 	last     bool          // the connection ends behind it
 	soon     bool          // nobody else is waited for, but the disk
@@ -213,7 +213,7 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	case !known:
 		return answer{}, fmt.Errorf("client asks for API %d, which is not served", h.key)
 	case h.key == keyAPIVersions && h.version > api.max:
-		return answer{header: h, make: func(context.Context) (kmsg.Response, error) { return newerVersion(api), nil }}, nil
+		return answer{header: h, make: func(context.Context) (encodable, error) { return newerVersion(api), nil }}, nil
 	case h.version < api.served || h.version > api.max:
 		return answer{}, fmt.Errorf("client asks for version %d of %s; %d to %d are served", h.version, api.name, api.served, api.max)
 	}
@@ -234,7 +234,7 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	call := &call{conn: c, session: c.auth.session, header: h, request: request}
 	a := api.take(ctx, call)
 	a.header, a.session, a.decoded = h, c.auth.session, decoded
-	a.reserved, a.ropes = &call.reserved, &call.ropes
+	a.reserved = &call.reserved
 	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
 	a.soon = api.soon
 	return a, nil

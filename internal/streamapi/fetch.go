@@ -21,7 +21,7 @@ const (
 type fetching struct {
 	c        *call
 	request  *kmsg.FetchRequest
-	response *kmsg.FetchResponse
+	response *fetchResponse
 	// wanted is what to read, in this order; of a session or of this request alone.
 	wanted []*wantedPartition
 	// onlyNews leaves partitions out of which the client knows everything.
@@ -40,14 +40,23 @@ type fetching struct {
 type fetchedTopic struct {
 	*messaging.StreamTopic
 	err error
-	row int // in the response, -1 as long as it is not there
 
 	messages, bytes int // that are in the response
 }
 
-func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *kmsg.FetchResponse) error {
+// takeFetch answers a Fetch at its turn.
+func takeFetch(_ context.Context, c *call) answer {
+	request, _ := c.request.(*kmsg.FetchRequest)
+	made := &fetchResponse{version: c.version}
+	return answer{
+		make: func(ctx context.Context) (encodable, error) { return made, fetch(ctx, c, request, made) },
+		free: made.reset,
+	}
+}
+
+func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *fetchResponse) error {
 	if request.ReplicaID >= 0 {
-		response.ErrorCode = codeInvalidRequest // nobody replicates from here
+		response.errorCode = codeInvalidRequest // nobody replicates from here
 		return nil
 	}
 	partitions := partitionsIn(request.Topics, func(t *kmsg.FetchRequestTopic) int { return len(t.Partitions) })
@@ -73,20 +82,15 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *k
 }
 
 // refuseFetch refuses a request as a whole.
-func (c *call) refuseFetch(request *kmsg.FetchRequest, response *kmsg.FetchResponse, err error) {
-	response.ErrorCode = c.fetchCode(err)
+func (c *call) refuseFetch(request *kmsg.FetchRequest, response *fetchResponse, err error) {
+	response.errorCode = c.fetchCode(err)
 	if c.version >= 7 {
 		return
 	}
-	for i := range request.Topics { // there was no code for the whole yet
-		row := kmsg.NewFetchResponseTopic()
-		row.Topic = request.Topics[i].Topic
-		for j := range request.Topics[i].Partitions {
-			part := newFetchedPartition(request.Topics[i].Partitions[j].Partition)
-			part.ErrorCode = response.ErrorCode
-			row.Partitions = append(row.Partitions, part)
-		}
-		response.Topics = append(response.Topics, row)
+	for _, w := range wantedOf(request) { // there was no code for the whole yet
+		part := newFetchResponsePartition(w.partition)
+		part.errorCode = response.errorCode
+		response.add(w.topicKey, &part)
 	}
 }
 
@@ -95,9 +99,9 @@ func (f *fetching) run(ctx context.Context) error {
 	c, request := f.c, f.request
 	deadline := time.Now().Add(min(time.Duration(request.MaxWaitMillis)*time.Millisecond, maxFetchWait))
 	for over := false; ; {
-		f.response.Topics, f.topics, f.marks = nil, make(map[topicKey]*fetchedTopic), nil
+		f.response.reset()
+		f.topics, f.marks = make(map[topicKey]*fetchedTopic), nil
 		f.any, f.failed, f.bytes = false, false, 0
-		c.ropes.free()
 		if f.left = min(int(request.MaxBytes), maxFetchBytes); f.left <= 0 {
 			f.left = maxFetchBytes
 		}
@@ -110,8 +114,8 @@ func (f *fetching) run(ctx context.Context) error {
 		// What was read is little, or it is given up for as long as this waits.
 		given := c.reserved.bytes > 0
 		if given {
-			f.response.Topics, f.topics = nil, nil
-			c.ropes.free()
+			f.response.reset()
+			f.topics = nil
 			c.reserved.release()
 			c.reserved = holding{}
 		}
@@ -184,7 +188,7 @@ func (f *fetching) await(ctx context.Context, deadline time.Time) (bool, error) 
 func (f *fetching) read(ctx context.Context) error {
 	for _, w := range f.wanted {
 		topic := f.topic(ctx, w.topicKey)
-		part := newFetchedPartition(w.partition)
+		part := newFetchResponsePartition(w.partition)
 		failure := topic.err
 		if failure == nil {
 			failure = f.readPartition(ctx, topic, w, &part)
@@ -194,20 +198,13 @@ func (f *fetching) read(ctx context.Context) error {
 				return ctx.Err()
 			}
 			f.failed = true
-			part.ErrorCode = f.c.fetchCode(failure)
+			part.errorCode = f.c.fetchCode(failure)
 			f.c.hintConsumer(f.response, &part, topic, failure)
 		}
 		if f.onlyNews && !w.news(&part) {
 			continue
 		}
-		if topic.row < 0 {
-			row := kmsg.NewFetchResponseTopic()
-			row.Topic, row.TopicID = w.topic, w.id
-			topic.row = len(f.response.Topics)
-			f.response.Topics = append(f.response.Topics, row)
-		}
-		row := &f.response.Topics[topic.row]
-		row.Partitions = append(row.Partitions, part)
+		f.response.add(w.topicKey, &part)
 	}
 	return nil
 }
@@ -216,19 +213,11 @@ func (f *fetching) read(ctx context.Context) error {
 func (f *fetching) topic(ctx context.Context, key topicKey) *fetchedTopic {
 	found := f.topics[key]
 	if found == nil {
-		found = &fetchedTopic{row: -1}
+		found = &fetchedTopic{}
 		found.StreamTopic, found.err = f.c.topicBy(ctx, key.topic, key.id, permitConsume)
 		f.topics[key] = found
 	}
 	return found
-}
-
-func newFetchedPartition(index int32) kmsg.FetchResponseTopicPartition {
-	part := kmsg.NewFetchResponseTopicPartition()
-	part.Partition = index
-	part.HighWatermark, part.LastStableOffset, part.LogStartOffset = -1, -1, -1
-	part.RecordBatches = []byte{}
-	return part
 }
 
 var (
@@ -250,7 +239,7 @@ func (c *call) fetchCode(err error) code {
 }
 
 // readPartition reads from one partition.
-func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked *wantedPartition, part *kmsg.FetchResponseTopicPartition) error {
+func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked *wantedPartition, part *fetchResponsePartition) error {
 	if err := f.c.leads(topic.StreamTopic, asked.leaderEpoch); err != nil {
 		return err
 	}
@@ -269,8 +258,8 @@ func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked
 	if from < extent.First || from > extent.Next {
 		return errOffset
 	}
-	part.HighWatermark, part.LastStableOffset = int64(extent.Next), int64(extent.Next) //nolint:gosec // entries are far below
-	part.LogStartOffset = int64(extent.First)                                          //nolint:gosec // as above
+	part.highWatermark = int64(extent.Next) //nolint:gosec // entries are far below
+	part.logStart = int64(extent.First)     //nolint:gosec // as above
 	b.flush()
 	n := b.out.size
 	if n == 0 {
@@ -279,11 +268,7 @@ func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked
 		}
 		return nil
 	}
-	part.RecordBatches = b.out.parts[0]
-	if len(b.out.parts) > 1 {
-		part.RecordBatches = mark()
-		f.c.ropes = append(f.c.ropes, b.out)
-	}
+	part.batches = b.out
 	f.any = true
 	f.bytes += n
 	f.left = max(f.left-n, 0)

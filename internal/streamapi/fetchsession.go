@@ -65,8 +65,8 @@ func (w *wantedPartition) update(asked *kmsg.FetchRequestTopicPartition) {
 }
 
 // news says whether a client has to be told of a partition.
-func (w *wantedPartition) news(part *kmsg.FetchResponseTopicPartition) bool {
-	return !w.told || part.ErrorCode != codeOK || len(part.RecordBatches) > 0 || part.HighWatermark != w.high || part.LogStartOffset != w.from
+func (w *wantedPartition) news(part *fetchResponsePartition) bool {
+	return !w.told || part.errorCode != codeOK || part.batches.size > 0 || part.highWatermark != w.high || part.logStart != w.from
 }
 
 type fetchSession struct {
@@ -112,18 +112,25 @@ func (f *fetching) plan() error {
 	if s.epoch == math.MaxInt32 {
 		s.epoch = 1
 	}
-	f.response.SessionID = s.id
+	f.response.sessionID = s.id
 	return nil
 }
 
-// wantedOf lists what a request names, in its order.
+// wantedOf lists what a request names, in its order. Of a partition that it names several
+// times the last one counts, as it does in Kafka.
 func wantedOf(request *kmsg.FetchRequest) (all []*wantedPartition) {
+	known := make(map[wantedKey]*wantedPartition)
 	for i := range request.Topics {
 		topic := &request.Topics[i]
 		for j := range topic.Partitions {
-			w := &wantedPartition{wantedKey: wantedKey{topicKey{topic.Topic, topic.TopicID}, topic.Partitions[j].Partition}}
+			key := wantedKey{topicKey{topic.Topic, topic.TopicID}, topic.Partitions[j].Partition}
+			w := known[key]
+			if w == nil {
+				w = &wantedPartition{wantedKey: key}
+				known[key] = w
+				all = append(all, w)
+			}
 			w.update(&topic.Partitions[j])
-			all = append(all, w)
 		}
 	}
 	return all
@@ -137,20 +144,20 @@ func (f *fetching) told() {
 		f.c.conn.beginFetchSession(f)
 	}
 	s := f.c.conn.fetches
-	if s == nil || f.response.SessionID == 0 {
+	if s == nil || f.response.sessionID == 0 {
 		return
 	}
 	full := make(map[*wantedPartition]bool)
-	for i := range f.response.Topics {
-		row := &f.response.Topics[i]
-		for j := range row.Partitions {
-			part := &row.Partitions[j]
-			w := s.known[wantedKey{topicKey{row.Topic, row.TopicID}, part.Partition}]
+	for i := range f.response.topics {
+		row := &f.response.topics[i]
+		for j := range row.partitions {
+			part := &row.partitions[j]
+			w := s.known[wantedKey{row.topicKey, part.index}]
 			if w == nil {
 				continue
 			}
-			w.told, w.high, w.from = part.ErrorCode == codeOK, part.HighWatermark, part.LogStartOffset
-			if len(part.RecordBatches) > 0 {
+			w.told, w.high, w.from = part.errorCode == codeOK, part.highWatermark, part.logStart
+			if part.batches.size > 0 {
 				full[w] = true
 			}
 		}
@@ -174,14 +181,12 @@ func (f *fetching) told() {
 func (c *conn) beginFetchSession(f *fetching) {
 	s := &fetchSession{id: 1 + rand.Int32N(math.MaxInt32-1), epoch: 1, byID: f.c.version >= 13, known: make(map[wantedKey]*wantedPartition, len(f.wanted))}
 	for _, w := range f.wanted {
-		if s.known[w.wantedKey] == nil {
-			s.insert(w)
-		}
+		s.insert(w)
 	}
 	if len(s.order) == 0 || len(s.order) > maxSessionPartitions || !c.server.admitSession(s) {
 		return
 	}
-	c.fetches, f.response.SessionID = s, s.id
+	c.fetches, f.response.sessionID = s, s.id
 }
 
 // add takes over what a request of the session names; false when it is too much.

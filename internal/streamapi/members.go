@@ -141,13 +141,13 @@ func (c *call) hintProducer(response *kmsg.ProduceResponse, part *kmsg.ProduceRe
 }
 
 // hintConsumer tells a consumer where to go.
-func (c *call) hintConsumer(response *kmsg.FetchResponse, part *kmsg.FetchResponseTopicPartition, topic *fetchedTopic, err error) {
+func (c *call) hintConsumer(response *fetchResponse, part *fetchResponsePartition, topic *fetchedTopic, err error) {
 	at, epoch, ok := c.moved(topic.StreamTopic, err)
 	if !ok {
 		return
 	}
-	part.CurrentLeader.LeaderID, part.CurrentLeader.LeaderEpoch = at.ID, epoch
-	if !slices.ContainsFunc(response.Brokers, func(b kmsg.FetchResponseBroker) bool { return b.NodeID == at.ID }) {
-		response.Brokers = append(response.Brokers, kmsg.FetchResponseBroker{NodeID: at.ID, Host: at.Host, Port: at.Port, Rack: c.rack()})
+	part.leader.LeaderID, part.leader.LeaderEpoch = at.ID, epoch
+	if !slices.ContainsFunc(response.brokers, func(b kmsg.FetchResponseBroker) bool { return b.NodeID == at.ID }) {
+		response.brokers = append(response.brokers, kmsg.FetchResponseBroker{NodeID: at.ID, Host: at.Host, Port: at.Port, Rack: c.rack()})
 	}
 }

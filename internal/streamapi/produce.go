@@ -53,7 +53,7 @@ func takeProduce(ctx context.Context, c *call) answer {
 		}
 		response.Topics = append(response.Topics, row)
 	}
-	return now(func(ctx context.Context) (kmsg.Response, error) {
+	return now(func(ctx context.Context) (encodable, error) {
 		failed := c.produced(ctx, request, response, waiting)
 		if request.Acks == 0 {
 			if failed != nil {

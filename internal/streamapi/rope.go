@@ -1,12 +1,6 @@
 package streamapi
 
-import (
-	"bytes"
-	"crypto/rand"
-	"encoding/binary"
-	"errors"
-	"sync"
-)
+import "sync"
 
 // rope is bytes in parts. Batches are copied into it once, out of the store's blocks, and
 // sent from there: an answer in one piece would be copied twice more, while it grows and
@@ -61,52 +55,4 @@ func (r *rope) free() {
 		}
 	}
 	*r = rope{}
-}
-
-// ropes are the parts of an answer that are not copied into its frame. In the answer
-// stands the mark instead.
-type ropes []rope
-
-func (r *ropes) free() {
-	for i := range *r {
-		(*r)[i].free()
-	}
-	*r = nil
-}
-
-// mark stands for a rope in an answer while that is encoded. Nobody else knows it.
-var mark = sync.OnceValue(func() []byte {
-	b := make([]byte, 16)
-	_, _ = rand.Read(b) // it never fails
-	return b
-})
-
-var errMark = errors.New("an answer does not have the place of its batches")
-
-// splice puts the ropes into a frame, each in the place of a mark, and returns the
-// frame's parts.
-func (r ropes) splice(frame []byte, flexible bool) (parts [][]byte, size int, err error) {
-	whole, size := frame, len(frame)
-	for i := range r {
-		at := bytes.Index(frame, mark())
-		if at < 4 {
-			return nil, 0, errMark
-		}
-		if flexible { // a length that takes one byte stands before the mark
-			length := binary.AppendUvarint(nil, uint64(r[i].size)+1) //nolint:gosec // a length
-			parts = append(parts, frame[:at-1], length)
-			size += len(length) - 1
-		} else {
-			binary.BigEndian.PutUint32(frame[at-4:], uint32(r[i].size)) //nolint:gosec // bounded far below
-			parts = append(parts, frame[:at])
-		}
-		parts = append(parts, r[i].parts...)
-		size += r[i].size - len(mark())
-		frame = frame[at+len(mark()):]
-	}
-	if len(frame) > 0 {
-		parts = append(parts, frame)
-	}
-	binary.BigEndian.PutUint32(whole, uint32(size-4)) //nolint:gosec // bounded far below
-	return parts, size, nil
 }

@@ -98,7 +98,7 @@ func takeSASLHandshake(_ context.Context, c *call) answer {
 	request, _ := c.request.(*kmsg.SASLHandshakeRequest)
 	response, _ := request.ResponseKind().(*kmsg.SASLHandshakeResponse)
 	response.SupportedMechanisms = mechanisms
-	a := now(func(context.Context) (kmsg.Response, error) { return response, nil })
+	a := now(func(context.Context) (encodable, error) { return response, nil })
 	if !slices.Contains(mechanisms, request.Mechanism) {
 		response.ErrorCode = codeMechanism
 		a.last = true
@@ -115,13 +115,13 @@ func takeSASLAuthenticate(ctx context.Context, c *call) answer {
 	auth := &c.conn.auth
 	if auth.mechanism == "" {
 		response.ErrorCode, response.ErrorMessage = codeSASLState, text("SaslHandshake comes first")
-		return answer{make: func(context.Context) (kmsg.Response, error) { return response, nil }, last: true}
+		return answer{make: func(context.Context) (encodable, error) { return response, nil }, last: true}
 	}
 	next, err := auth.verify(ctx, c.conn, request.SASLAuthBytes)
 	auth.mechanism = ""
 	if err != nil {
 		response.ErrorCode, response.ErrorMessage = codeAuthentication, text(err.Error())
-		return answer{make: func(ctx context.Context) (kmsg.Response, error) {
+		return answer{make: func(ctx context.Context) (encodable, error) {
 			pause(ctx)
 			return response, nil
 		}, last: true}
@@ -130,7 +130,7 @@ func takeSASLAuthenticate(ctx context.Context, c *call) answer {
 	if end := next.who.ExpiresAt; !end.IsZero() {
 		response.SessionLifetimeMillis = max(time.Until(end).Milliseconds(), 1)
 	}
-	return now(func(context.Context) (kmsg.Response, error) { return response, nil })
+	return now(func(context.Context) (encodable, error) { return response, nil })
 }
 
 // takeRaw takes credentials without a header around them.

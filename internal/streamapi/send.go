@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // write sends answers in the order of their requests.
@@ -40,12 +38,12 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 		out := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...) //nolint:gosec // a few bytes
 		return c.writeAll([][]byte{out}, len(out))
 	}
-	response, err := a.make(ctx)
+	made, err := a.make(ctx)
 	if a.reserved != nil {
 		defer func() { a.reserved.release() }()
 	}
-	if a.ropes != nil {
-		defer a.ropes.free()
+	if a.free != nil {
+		defer a.free()
 	}
 	if errors.Is(err, errSilent) {
 		c.throttle(a, 0)
@@ -58,15 +56,10 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 	if a.session != nil && !a.session.who.Live() {
 		return errRevoked
 	}
-	out, size, err := encode(a, response)
-	if err != nil {
-		return err
-	}
+	out, size := encode(a, made)
 	if delay := c.throttle(a, size); delay > 0 {
-		setThrottle(response, delay)
-		if out, size, err = encode(a, response); err != nil {
-			return err
-		}
+		setThrottle(made, delay)
+		out, size = encode(a, made)
 	}
 	if size > smallFrame && (a.reserved == nil || a.reserved.bytes == 0) {
 		held, err := c.hold(ctx, c.server.answers, int64(size))
@@ -79,24 +72,6 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 		defer func() { counted.add(a, size) }()
 	}
 	return c.writeAll(out, size)
-}
-
-// encode makes the frame of a response, in parts.
-func encode(a *answer, response kmsg.Response) (parts [][]byte, size int, err error) {
-	room := 256
-	if a.reserved != nil && (a.ropes == nil || len(*a.ropes) == 0) { // about what it holds
-		room += int(a.reserved.bytes) + int(a.reserved.bytes>>6)
-	}
-	out := make([]byte, 4, room)
-	out = binary.BigEndian.AppendUint32(out, uint32(a.correlation)) //nolint:gosec // the wire's numbers are signed
-	if a.flexible {
-		out = append(out, 0) // no tags
-	}
-	out = response.AppendTo(out)
-	if a.ropes != nil {
-		return a.ropes.splice(out, a.flexible)
-	}
-	return ropes(nil).splice(out, a.flexible)
 }
 
 // moved says whether a deadline has to be set anew, and notes it with some slack: one

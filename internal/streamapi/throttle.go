@@ -46,8 +46,8 @@ func (c *conn) mute(ctx context.Context) error {
 
 // setThrottle tells a client how long it has to wait, in answers that have a field
 // for it.
-func setThrottle(response kmsg.Response, millis int32) {
-	if r, ok := response.(kmsg.SetThrottleResponse); ok {
+func setThrottle(b encodable, millis int32) {
+	if r, ok := b.(kmsg.SetThrottleResponse); ok {
 		r.SetThrottle(millis)
 	}
 }
