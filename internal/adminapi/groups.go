@@ -2,6 +2,7 @@ package adminapi
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -117,7 +118,14 @@ func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bo
 	if denied == nil || errs.KindOf(denied) != errs.Denied {
 		return denied
 	}
-	topics := c.topicsOf(coordinator, key)
+	committed, err := coordinator.Committed(key)
+	if err != nil {
+		return err
+	}
+	topics, err := c.topicsOf(committed)
+	if err != nil {
+		return err
+	}
 	defer func() { c.Topic, c.Subscription = names.Topic{}, "" }()
 	for _, topic := range topics {
 		c.Topic, c.Subscription = topic.Name(), key.Group
@@ -136,21 +144,20 @@ func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bo
 }
 
 // topicsOf returns the topics that a group has committed offsets for and that
-// still exist, in the order of their making.
-func (c *call) topicsOf(coordinator *groups.Coordinator, key groups.Key) []*messaging.StreamTopic {
-	seen := make(map[uint64]bool)
-	var list []*messaging.StreamTopic
-	coordinator.Offsets(key, func(at groups.Partition, _ groups.Offset) {
-		id := uint64(at.Topic)
-		if seen[id] {
-			return
+// still exist, in the order of their making. A topic that cannot be looked up is an
+// error: the caller may have no permission on it.
+func (c *call) topicsOf(committed groups.Committed) (list []*messaging.StreamTopic, err error) {
+	for _, id := range committed.Topics() {
+		topic, err := c.Broker().StreamTopicByID(c.R.Context(), id)
+		if errors.Is(err, messaging.ErrNoTopic) {
+			continue
 		}
-		seen[id] = true
-		if topic, err := c.Broker().StreamTopicByID(c.R.Context(), id); err == nil {
-			list = append(list, topic)
+		if err != nil {
+			return nil, err
 		}
-	})
-	return list
+		list = append(list, topic)
+	}
+	return list, nil
 }
 
 // getGroup is GET /rest-stream/admin/v1/groups/{group}.
@@ -171,8 +178,16 @@ func (c *call) getGroup() error {
 		Generation: &d.Generation, Leader: d.Leader, Lag: new(uint64), Members: []memberBody{}, Offsets: []*offsetBody{},
 	}
 	c.addMembers(&body, &d)
-	for _, topic := range c.topicsOf(coordinator, key) {
-		if err := c.addOffsets(&body, coordinator, key, topic); err != nil {
+	committed, err := coordinator.Committed(key)
+	if err != nil {
+		return err
+	}
+	topics, err := c.topicsOf(committed)
+	if err != nil {
+		return err
+	}
+	for _, topic := range topics {
+		if err := c.addOffsets(&body, committed, topic); err != nil {
 			return err
 		}
 	}
@@ -188,8 +203,8 @@ func (c *call) seesTopic(topic names.Topic, group string) bool {
 }
 
 // addOffsets shows what a group committed for a topic that the caller may know of.
-func (c *call) addOffsets(body *groupBody, coordinator *groups.Coordinator, key groups.Key, topic *messaging.StreamTopic) error {
-	if !c.seesTopic(topic.Name(), key.Group) {
+func (c *call) addOffsets(body *groupBody, committed groups.Committed, topic *messaging.StreamTopic) error {
+	if !c.seesTopic(topic.Name(), body.GroupID) {
 		return nil
 	}
 	extents, err := topic.Extents(c.R.Context())
@@ -198,7 +213,7 @@ func (c *call) addOffsets(body *groupBody, coordinator *groups.Coordinator, key 
 	}
 	for i, extent := range extents {
 		index := int32(i) //nolint:gosec // a topic has 1,024 partitions at most
-		o, ok := coordinator.Offset(key, groups.At(topic.ID(), index))
+		o, ok := committed.Offset(groups.At(topic.ID(), index))
 		if !ok {
 			continue
 		}

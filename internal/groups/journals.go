@@ -85,13 +85,8 @@ func (c *Coordinator) Lose(i int) error {
 	return s.machine.Close()
 }
 
-// view is the state of the shard; empty when another member has it.
-func (s *shard) view() *state {
-	if s.machine == nil {
-		return newState()
-	}
-	return s.machine.View()
-}
+// view is the state of a shard that this member has.
+func (s *shard) view() *state { return s.machine.View() }
 
 // update appends records to the shard's journal and returns once they are
 // durable. It goes on when a caller leaves: others may wait for the outcome.

@@ -136,15 +136,40 @@ func (c *Coordinator) CheckMember(key Key, id string, epoch int32) error {
 	return nil
 }
 
-// Offset returns what a group committed for a partition.
-func (c *Coordinator) Offset(key Key, at Partition) (Offset, bool) {
-	item, ok := c.shard(key).view().offsets.Get(offsetItem{key: key, at: at})
+// Committed is what a group has committed, at one position of its journal. It does not
+// change when the group commits more or another member takes over the journal.
+type Committed struct {
+	key  Key
+	view *state
+}
+
+// Committed returns what a group has committed. The error is ErrNotCoordinator when
+// another member coordinates the group: an empty answer would make consumers start over.
+func (c *Coordinator) Committed(key Key) (Committed, error) {
+	s := c.shard(key)
+	if s.machine == nil {
+		return Committed{}, ErrNotCoordinator
+	}
+	return Committed{key: key, view: s.machine.View()}, nil
+}
+
+// Offset returns what the group committed for a partition.
+func (o Committed) Offset(at Partition) (Offset, bool) {
+	item, ok := o.view.offsets.Get(offsetItem{key: o.key, at: at})
 	return item.Offset, ok
 }
 
-// Offsets calls visit for everything that a group committed, in order.
-func (c *Coordinator) Offsets(key Key, visit func(Partition, Offset)) {
-	c.shard(key).view().eachOffset(key, visit)
+// Each calls visit for everything that the group committed, in order.
+func (o Committed) Each(visit func(Partition, Offset)) { o.view.eachOffset(o.key, visit) }
+
+// Topics returns the topics that the group has committed offsets of, in order.
+func (o Committed) Topics() (topics []uint64) {
+	o.Each(func(at Partition, _ Offset) {
+		if id := uint64(at.Topic); len(topics) == 0 || topics[len(topics)-1] != id {
+			topics = append(topics, id)
+		}
+	})
+	return topics
 }
 
 // Readers calls visit for what the groups of a tenant committed for a topic, group

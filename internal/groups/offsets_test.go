@@ -27,7 +27,9 @@ func TestOffsets(t *testing.T) {
 		}
 		want := func(p groups.Partition, offset int64) {
 			w.Helper()
-			got, ok := w.Offset(w.key, p)
+			committed, err := w.Committed(w.key)
+			w.wantError(err, nil)
+			got, ok := committed.Offset(p)
 			if offset < 0 && ok || offset >= 0 && (got.Offset != offset || got.Metadata != "m" || got.LeaderEpoch != -1) {
 				w.Errorf("offset of %v is %+v, want %d", p, got, offset)
 			}
@@ -45,7 +47,12 @@ func TestOffsets(t *testing.T) {
 		want(at(2, 0), 6)
 		want(at(2, 1), -1)
 		var all []groups.Partition
-		w.Offsets(w.key, func(p groups.Partition, _ groups.Offset) { all = append(all, p) })
+		committed, err := w.Committed(w.key)
+		w.wantError(err, nil)
+		committed.Each(func(p groups.Partition, _ groups.Offset) { all = append(all, p) })
+		if got := committed.Topics(); !slices.Equal(got, []uint64{1, 2}) {
+			w.Errorf("topics with offsets: got %v, want 1 and 2", got)
+		}
 		if !slices.Equal(all, []groups.Partition{at(1, 0), at(1, 1), at(2, 0)}) {
 			w.Errorf("offsets of %v are there, want those of 1/0, 1/1 and 2/0", all)
 		}
@@ -53,7 +60,7 @@ func TestOffsets(t *testing.T) {
 		want(at(1, 0), -1)
 
 		w.wantError(w.Delete(w.Context(), w.key), groups.ErrNotEmpty)
-		_, err := w.Leave(w.key, []groups.Leaver{{MemberID: r.MemberID}})
+		_, err = w.Leave(w.key, []groups.Leaver{{MemberID: r.MemberID}})
 		w.wantError(err, nil)
 		w.wantError(w.Delete(w.Context(), w.key), nil)
 		want(at(2, 0), -1)
@@ -69,12 +76,12 @@ func TestUnusedGroupsExpire(t *testing.T) {
 		w.wantError(w.Commit(w.Context(), w.key, &groups.CommitRequest{Generation: -1, Offsets: map[groups.Partition]groups.Offset{p: {Offset: 1}}}), nil)
 		time.Sleep(7*24*time.Hour - 2*time.Hour)
 		synctest.Wait()
-		if _, ok := w.Offset(w.key, p); !ok {
+		if !w.committed(p) {
 			w.Fatal("the offset is gone before its time")
 		}
 		time.Sleep(4 * time.Hour)
 		synctest.Wait()
-		if _, ok := w.Offset(w.key, p); ok {
+		if w.committed(p) {
 			w.Error("the offset is still there after seven days")
 		}
 	})
@@ -120,4 +127,13 @@ func TestList(t *testing.T) {
 			w.Errorf("groups of b are %v, want the 20 odd ones in order", all)
 		}
 	})
+}
+
+// committed says whether the group has committed an offset of a partition.
+func (w *world) committed(at groups.Partition) bool {
+	w.Helper()
+	committed, err := w.Committed(w.key)
+	w.wantError(err, nil)
+	_, ok := committed.Offset(at)
+	return ok
 }

@@ -147,8 +147,12 @@ type measured struct {
 
 // add makes the series of one group.
 func (s *lagSeries) add(ctx context.Context, coordinator *groups.Coordinator, key groups.Key) {
+	committed, err := coordinator.Committed(key)
+	if err != nil {
+		return // another member coordinates the group now, and shows it
+	}
 	lags := make(map[engine.TopicID]uint64)
-	coordinator.Offsets(key, func(at groups.Partition, o groups.Offset) {
+	committed.Each(func(at groups.Partition, o groups.Offset) {
 		if _, known := lags[at.Topic]; !known && len(lags) >= s.left {
 			return
 		}

@@ -5,9 +5,7 @@ import (
 	"errors"
 
 	"freshet/internal/access"
-	"freshet/internal/engine"
 	"freshet/internal/errs"
-	"freshet/internal/groups"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
@@ -124,19 +122,24 @@ func (c *call) mayDropGroup(ctx context.Context, group string, topics []names.To
 	return errGroupDenied
 }
 
-// committed returns the topics that a group has committed offsets of.
-func (c *call) committed(ctx context.Context, group string) (topics []names.Topic) {
-	seen := make(map[engine.TopicID]bool)
-	c.coordinator().Offsets(c.group(group), func(at groups.Partition, _ groups.Offset) {
-		if seen[at.Topic] {
-			return
+// committed returns the topics that a group has committed offsets of and that exist. A
+// topic that cannot be looked up is an error: the caller may have no permission on it.
+func (c *call) committed(ctx context.Context, group string) (topics []names.Topic, err error) {
+	committed, err := c.coordinator().Committed(c.group(group))
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range committed.Topics() {
+		topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, id)
+		if errors.Is(err, messaging.ErrNoTopic) {
+			continue
 		}
-		seen[at.Topic] = true
-		if topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, uint64(at.Topic)); err == nil {
-			topics = append(topics, topic.Name())
+		if err != nil {
+			return nil, err
 		}
-	})
-	return topics
+		topics = append(topics, topic.Name())
+	}
+	return topics, nil
 }
 
 // mayCluster asks for a permission on something of the cluster.

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"freshet/internal/groups"
+	"freshet/internal/names"
 )
 
 // key is the name of a group of the caller's tenant.
@@ -332,8 +333,12 @@ func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsReques
 		row := kmsg.NewDeleteGroupsResponseGroup()
 		row.Group = name
 		err := limit
+		var topics []names.Topic
 		if err == nil {
-			err = c.mayDropGroup(ctx, name, c.committed(ctx, name))
+			topics, err = c.committed(ctx, name)
+		}
+		if err == nil {
+			err = c.mayDropGroup(ctx, name, topics)
 		}
 		if err == nil {
 			err = c.coordinator().Delete(ctx, c.group(name))

@@ -95,24 +95,29 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 		if err == nil {
 			err = c.mayGroup(row.Group, permitConsume, permitSubscriptions)
 		}
+		var committed groups.Committed
 		if err == nil {
-			err = c.coordinator().Coordinates(c.group(row.Group))
+			committed, err = c.coordinator().Committed(c.group(row.Group))
 		}
 		if err == nil && asked[i].MemberID != nil && asked[i].MemberEpoch >= 0 {
 			err = c.coordinator().CheckMember(c.group(row.Group), *asked[i].MemberID, asked[i].MemberEpoch)
 		}
 		switch {
 		case err != nil:
-			row.ErrorCode = c.codeOf(err)
-			if c.version < 2 { // there was no code for the whole yet
-				refuseOffsets(&row, asked[i].Topics)
-			}
 		case asked[i].Topics == nil:
-			if left -= c.allOffsets(ctx, &row); left < 0 {
+			var rows int
+			rows, err = c.allOffsets(ctx, &row, committed)
+			if left -= rows; left < 0 {
 				limit = within(0, maxPartitions+1) // the rest has to be asked for apart
 			}
 		default:
-			c.someOffsets(ctx, &row, asked[i].Topics)
+			err = c.someOffsets(ctx, &row, asked[i].Topics, committed)
+		}
+		if err != nil {
+			row.ErrorCode, row.Topics = c.offsetsCode(err), nil
+			if c.version < 2 { // there was no code for the whole yet
+				refuseOffsets(&row, asked[i].Topics)
+			}
 		}
 		response.Groups = append(response.Groups, row)
 	}
@@ -152,20 +157,43 @@ func refuseOffsets(row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchR
 	}
 }
 
-// someOffsets answers for the partitions that were named.
-func (c *call) someOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic) {
+// offsetsCode is the code of a group whose offsets cannot be read. What passes by itself is
+// told as a change of the coordinator, since consumers try again after that code only.
+func (c *call) offsetsCode(err error) code {
+	switch failed := c.codeOf(err); failed {
+	case codeNotAvailable, codeNoLeader, codeNotLeader, codeTimedOut:
+		return codeNotCoordinator
+	default:
+		return failed
+	}
+}
+
+// someOffsets answers for the partitions that were named. A topic that does not exist has
+// nothing committed, as in Kafka; one that cannot be looked up is an error for the group,
+// since consumers would start over where they are told that nothing is committed.
+func (c *call) someOffsets(
+	ctx context.Context, row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic, committed groups.Committed,
+) error {
 	for i := range asked {
 		t := kmsg.NewOffsetFetchResponseGroupTopic()
 		t.Topic, t.TopicID = asked[i].Topic, asked[i].TopicID
 		topic, err := c.topicBy(ctx, asked[i].Topic, asked[i].TopicID, describing...)
+		failed, absent := code(codeOK), false
+		switch found, _ := codeOf(err); found {
+		case codeOK:
+		case codeTopicDenied, codeUnknownTopicID:
+			failed, absent = found, true
+		case codeUnknownTopic, codeInvalidTopic:
+			absent = true
+		default:
+			return err
+		}
 		for _, index := range asked[i].Partitions {
 			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
 			p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = index, -1, -1, text("")
-			switch {
-			case errors.Is(err, errTopicDenied), errors.Is(err, errTopicID):
-				p.ErrorCode = c.codeOf(err)
-			case err == nil:
-				if o, ok := c.coordinator().Offset(c.group(row.Group), groups.Partition{Topic: engine.TopicID(topic.ID()), Partition: index}); ok {
+			p.ErrorCode = failed
+			if !absent {
+				if o, ok := committed.Offset(groups.At(topic.ID(), index)); ok {
 					p.Offset, p.LeaderEpoch, p.Metadata = o.Offset, o.LeaderEpoch, text(o.Metadata)
 				}
 			}
@@ -173,31 +201,35 @@ func (c *call) someOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGro
 		}
 		row.Topics = append(row.Topics, t)
 	}
+	return nil
 }
 
-// allOffsets answers for everything that a group committed of topics that the
-// caller may see, and returns how many partitions that is.
-func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup) (rows int) {
-	byTopic := make(map[engine.TopicID]int) // where in row, -1 for those that are left out
-	c.coordinator().Offsets(c.group(row.Group), func(at groups.Partition, o groups.Offset) {
-		index, known := byTopic[at.Topic]
-		if !known {
-			index = -1
-			topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, uint64(at.Topic))
-			if err == nil && c.sees(ctx, topic.Name()) {
-				index = len(row.Topics)
-				t := kmsg.NewOffsetFetchResponseGroupTopic()
-				t.Topic, t.TopicID = c.printed(topic.Name()), c.session.cluster.topicID(topic.ID())
-				row.Topics = append(row.Topics, t)
-			}
-			byTopic[at.Topic] = index
+// allOffsets answers for everything that a group committed of topics that exist and that
+// the caller may see, and returns how many partitions that is.
+func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup, committed groups.Committed) (rows int, err error) {
+	byTopic := make(map[engine.TopicID]int) // where in row
+	for _, id := range committed.Topics() {
+		topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, id)
+		if errors.Is(err, messaging.ErrNoTopic) {
+			continue
 		}
-		if index >= 0 {
+		if err != nil {
+			return 0, err
+		}
+		if c.sees(ctx, topic.Name()) {
+			byTopic[engine.TopicID(id)] = len(row.Topics)
+			t := kmsg.NewOffsetFetchResponseGroupTopic()
+			t.Topic, t.TopicID = c.printed(topic.Name()), c.session.cluster.topicID(topic.ID())
+			row.Topics = append(row.Topics, t)
+		}
+	}
+	committed.Each(func(at groups.Partition, o groups.Offset) {
+		if index, ok := byTopic[at.Topic]; ok {
 			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
 			p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = at.Partition, o.Offset, o.LeaderEpoch, text(o.Metadata)
 			row.Topics[index].Partitions = append(row.Topics[index].Partitions, p)
 			rows++
 		}
 	})
-	return rows
+	return rows, nil
 }

@@ -99,7 +99,9 @@ func (w *world) state(ctx context.Context) string {
 	}
 	for _, group := range []string{"team", markGroup} {
 		var offsets []string
-		w.cluster.Groups.Offsets(groups.Key{Tenant: "public", Group: group}, func(at groups.Partition, o groups.Offset) {
+		committed, err := w.cluster.Groups.Committed(groups.Key{Tenant: "public", Group: group})
+		w.ok(err)
+		committed.Each(func(at groups.Partition, o groups.Offset) {
 			if topic, err := w.cluster.Broker.StreamTopicByID(ctx, uint64(at.Topic)); err == nil && topic.Name().Local != "mine" {
 				offsets = append(offsets, fmt.Sprint(topic.Name().Local, at.Partition, o.Offset, o.Metadata))
 			}
