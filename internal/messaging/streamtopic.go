@@ -147,8 +147,15 @@ func (t *StreamTopic) engineCall(ctx context.Context, call func() error) error {
 // says no, and returns where the partition begins and ends.
 func (t *StreamTopic) Read(ctx context.Context, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
 	var extent engine.Extent
+	see := visit
+	if visit != nil {
+		see = func(s *engine.Stored) (bool, error) {
+			from = s.First + uint64(max(s.Run.Count, 1)) // a repeated call shows nothing twice
+			return visit(s)
+		}
+	}
 	err := t.engineCall(ctx, func() (err error) {
-		extent, err = t.b.engine.ReadRuns(ctx, t.topic.id, partition, from, visit)
+		extent, err = t.b.engine.ReadRuns(ctx, t.topic.id, partition, from, see)
 		return err
 	})
 	return extent, err

@@ -252,7 +252,7 @@ func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked
 	from := uint64(asked.offset)
 	b := batches{limit: min(f.left, max(int(asked.maxBytes), 0)), first: !f.any}
 	extent, err := topic.Read(ctx, asked.partition, from, b.add)
-	if err != nil && b.size() == 0 {
+	if err != nil && (b.size() == 0 || extent.Next == 0) { // without an extent the offset cannot be judged
 		return err
 	}
 	if from < extent.First || from > extent.Next {

@@ -163,6 +163,7 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 type leaving struct {
 	engine.Engine
 	err   error
+	again error // of reads after the first
 	after time.Duration
 	calls int
 }
@@ -191,6 +192,9 @@ func (l *leaving) Receive(ctx context.Context, id engine.TopicID, name string, r
 
 func (l *leaving) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
 	if l.calls++; l.calls > 1 {
+		if l.again != nil {
+			return engine.Extent{}, l.again
+		}
 		return l.Engine.ReadRuns(ctx, id, partition, from, visit)
 	}
 	extent, err := l.Engine.ReadRuns(ctx, id, partition, from, func(s *engine.Stored) (bool, error) {
@@ -290,7 +294,8 @@ func TestWaitingAcrossOwners(t *testing.T) {
 }
 
 // TestReadingAcrossOwners: a read that an owner began and did not finish goes on at the
-// next one, and shows nothing twice. One that its reader ended has ended.
+// next one, and shows nothing twice. One that its reader ended has ended. If the next owner
+// fails, the extent is the one that belongs to what was shown.
 func TestReadingAcrossOwners(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -298,9 +303,9 @@ func TestReadingAcrossOwners(t *testing.T) {
 		for _, payload := range []string{"x", "y", "z"} {
 			put(t, parts, 2, payload)
 		}
-		read := func(ends error) (shown []uint64, extent engine.Extent, err error) {
+		read := func(ends, again error) (shown []uint64, extent engine.Extent, err error) {
 			e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
-				&with{engine: &leaving{Engine: parts, err: engine.ErrClosed}},
+				&with{engine: &leaving{Engine: parts, err: engine.ErrClosed, again: again}},
 			}})
 			defer e.Close()
 			extent, err = e.ReadRuns(t.Context(), 2, 0, 0, func(s *engine.Stored) (bool, error) {
@@ -310,13 +315,17 @@ func TestReadingAcrossOwners(t *testing.T) {
 			return shown, extent, err
 		}
 		began := time.Now()
-		shown, extent, err := read(nil)
+		shown, extent, err := read(nil, nil)
 		if waited := time.Since(began); err != nil || !slices.Equal(shown, []uint64{0, 1, 2}) || extent.Next != 3 || waited > time.Second {
 			t.Errorf("got %v, %+v and error %v after %s, want all three messages at once", shown, extent, err, waited)
 		}
 		ends := errors.New("enough")
-		if shown, _, err := read(ends); !errors.Is(err, ends) || len(shown) != 1 {
+		if shown, _, err := read(ends, nil); !errors.Is(err, ends) || len(shown) != 1 {
 			t.Errorf("ended by its reader: got %v and error %v, want one message and %v", shown, err, ends)
+		}
+		shown, extent, err = read(nil, engine.ErrNoTopic)
+		if !errors.Is(err, engine.ErrNoTopic) || len(shown) != 1 || extent.Next != 3 {
+			t.Errorf("the next owner fails: got %v, %+v and error %v, want one message and where the partition ended", shown, extent, err)
 		}
 	})
 }

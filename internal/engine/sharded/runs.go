@@ -32,8 +32,11 @@ func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int3
 			return more, failed
 		}
 	}
-	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
-		extent, err = at.ReadRuns(ctx, id, partition, from, see)
+	err = e.call(ctx, e.ShardOf(id), always, func(at place) error {
+		found, err := at.ReadRuns(ctx, id, partition, from, see)
+		if err == nil || found != (engine.Extent{}) { // else that of an owner before stays
+			extent = found
+		}
 		return err
 	})
 	return extent, cmp.Or(failed, err)
