@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"freshet/client"
+	"freshet/test/stamp"
 	"freshet/test/tally"
 	"freshet/test/testserver"
 )
@@ -32,6 +33,8 @@ func (m *moving) point(t *testing.T, to string) {
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	m.next.Store(proxy)
 }
+
+const faultTopic = "faults"
 
 // TestFaultServerKilled kills the server again and again under a producer and
 // consumers: what the producer was told is stored once, and every message is
@@ -55,7 +58,7 @@ func TestFaultServerKilled(t *testing.T) {
 	defer balancer.Close()
 	c := must[*client.Client](t)(client.New(client.Config{BaseURL: balancer.URL, TokenSource: client.StaticToken(current.Token)}))
 	defer c.Close()
-	topic := c.Topic("faults")
+	topic := c.Topic(faultTopic)
 	if err := topic.Create(t.Context(), client.TopicOptions{Partitions: 2}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +81,7 @@ func TestFaultServerKilled(t *testing.T) {
 	}
 	stored := load.finish(t)
 	fault.Checked = len(stored)
-	handled := load.handledAll()
+	handled, count := load.handledAll()
 	for value := range stored {
 		if !handled[value] {
 			fault.Lost++
@@ -89,14 +92,18 @@ func TestFaultServerKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		_, err := stamp.Check(received.Value, faultTopic, stamp.AnyPartition)
+		count.Add(err)
 		seen[string(received.Value)]++
 	}
 	for value, n := range seen {
 		if n > 1 {
-			t.Errorf("message %s is stored %d times", value, n)
+			t.Errorf("message %.60q is stored %d times", value, n)
 			fault.Wrong++
 		}
 	}
+	fault.Foreign = count.Foreign
+	fault.Wrong += count.Damaged
 	fault.Record(t)
 }
 
@@ -111,6 +118,7 @@ type load struct {
 	mu      sync.Mutex
 	stored  map[string]bool
 	handled map[string]bool
+	count   stamp.Count // of handled messages
 }
 
 func newLoad(t *testing.T, topic *client.Topic, sub *client.Subscription) *load {
@@ -124,6 +132,8 @@ func newLoad(t *testing.T, topic *client.Topic, sub *client.Subscription) *load 
 		err := sub.Handle(consuming, 4, func(_ context.Context, d *client.Delivery) error {
 			l.mu.Lock()
 			defer l.mu.Unlock()
+			_, err := stamp.Check(d.Value, faultTopic, stamp.AnyPartition)
+			l.count.Add(err)
 			if !l.handled[string(d.Value)] {
 				l.handled[string(d.Value)] = true
 				l.signal <- struct{}{}
@@ -148,10 +158,14 @@ func (l *load) produce(ctx context.Context, t *testing.T, topic *client.Topic) {
 	}()
 	for n := 0; ctx.Err() == nil; n += 100 {
 		for i := n; i < n+100; i++ {
-			value := fmt.Sprint(i)
+			size := 100
+			if i%20 == 0 {
+				size = 8 << 10
+			}
+			value := string(stamp.Make(faultTopic, "producer", i, size))
 			err := p.Send(t.Context(), client.Message{Value: []byte(value), Key: fmt.Sprint(i % 5)}, func(_ client.Produced, err error) {
 				if err != nil {
-					t.Errorf("message %s: %v", value, err)
+					t.Errorf("message %.60q: %v", value, err)
 					return
 				}
 				l.mu.Lock()
@@ -208,8 +222,8 @@ func (l *load) behind() bool {
 	return len(l.handled) < len(l.stored)
 }
 
-func (l *load) handledAll() map[string]bool {
+func (l *load) handledAll() (map[string]bool, stamp.Count) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.handled
+	return l.handled, l.count
 }

@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 kind=$1
 case $kind in
 attack) tests='^TestAttack' head='ATTACK|ATTEMPTS|SUCCESSES' ;;
-fault) tests='^TestFault' head='FAULT|INJECTED|CHECKED|LOST|WRONG|RECOVERY' ;;
+fault) tests='^TestFault' head='FAULT|INJECTED|CHECKED|LOST|FOREIGN|WRONG|RECOVERY' ;;
 *) echo "usage: hack/tally.sh attack|fault" >&2; exit 2 ;;
 esac
 
@@ -29,7 +29,7 @@ FRESHET_LONG=1 go test -count=1 -v -timeout 20m -run "$tests" $packages >"$log" 
   { for (i = 1; i <= NF; i++) { cell[NR, i] = $i; if (length($i) > width[i]) width[i] = length($i); if (NR > 1 && i > 1) sum[i] += $i }; n = NF }
   END {
     for (row = 1; row <= NR; row++) { for (i = 1; i <= n; i++) printf(i == 1 ? "%-*s" : "  %*s", width[i], cell[row, i]); print "" }
-    printf "%-*s", width[1], "TOTAL"; for (i = 2; i <= n && i <= 5; i++) printf "  %*d", width[i], sum[i]; print ""
+    printf "%-*s", width[1], "TOTAL"; for (i = 2; i <= n && i <= 6; i++) printf "  %*d", width[i], sum[i]; print ""
   }'
 grep -E '^\s*--- (SKIP|FAIL)' "$log" || true
 grep -E 'NOT TESTED' "$log" || true

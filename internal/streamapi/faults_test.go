@@ -3,6 +3,7 @@ package streamapi_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 	"freshet/internal/engine/pebble"
 	"freshet/internal/messaging"
 	"freshet/internal/streamapi"
+	"freshet/test/stamp"
 	"freshet/test/tally"
 )
 
@@ -64,29 +66,34 @@ func flip(t *testing.T, fs vfs.FS, dir, text string) {
 	t.Fatalf("no file of %s has %q", dir, text)
 }
 
+// faultTopics are the topics of these tests, of one partition each. A consumer reads
+// them all.
+var faultTopics = []string{"orders", "payments", "refunds"}
+
+// faultValue is the content of a record.
+func faultValue(topic string, n, size int) []byte {
+	return stamp.Stamp{Topic: topic, Partition: 0, Writer: "producer", Number: n}.Value(size)
+}
+
 // TestFaultDamagedBatch flips a bit of a stored batch: reading it is an error, and
-// those before and behind it are read, as they were written.
+// those before and behind it, and those of other topics, are read as they were written.
 func TestFaultDamagedBatch(t *testing.T) {
 	t.Parallel()
-	const batches, each = 40, 1 // a batch fills a block of the store
+	const batches = 40 // of one record each: a batch fills a block of the store
 	fs := vfs.NewMem()
 	eng, err := pebble.Open("store", pebble.Options{FS: fs, MemTableBytes: 4 << 20, Splitter: messaging.Splitter{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := worldOn(t, eng)
-	w.partitioned("orders", 1)
 	rng := rand.New(rand.NewPCG(1, 2))
-	var sent [][]byte
-	producer := w.client(kgo.DefaultProduceTopic("orders"), kgo.ProducerBatchCompression(kgo.NoCompression()))
-	for b := range batches {
-		var records []*kgo.Record
-		for i := range each {
-			value := append(fmt.Appendf(nil, "batch %d record %d;", b, i), noise(rng, 36_000)...)
-			sent = append(sent, value)
-			records = append(records, &kgo.Record{Value: value})
+	producer := w.client(kgo.ProducerBatchCompression(kgo.NoCompression()))
+	for _, topic := range faultTopics {
+		w.partitioned(topic, 1)
+		for b := range batches {
+			record := &kgo.Record{Topic: topic, Value: faultValue(topic, b, 36_000)}
+			w.ok(producer.ProduceSync(short(t), record).FirstErr())
 		}
-		w.ok(producer.ProduceSync(short(t), records...).FirstErr())
 	}
 	rounds := 3
 	if tally.Long() {
@@ -94,19 +101,24 @@ func TestFaultDamagedBatch(t *testing.T) {
 	}
 	fault := tally.Fault{Name: "bit flipped in a stored batch"}
 	for round := range rounds {
-		dir, hit := fmt.Sprint("copy", round), rng.IntN(batches-5)
+		// The end of the last topic is in the log of the store, whose damage is another fault.
+		dir, hit, topic := fmt.Sprint("copy", round), rng.IntN(batches-5), faultTopics[round%2]
 		w.ok(eng.Checkpoint(t.Context(), dir))
-		flip(t, fs, dir, fmt.Sprintf("batch %d record 0;", hit))
+		head, _, _ := bytes.Cut(faultValue(topic, hit, 36_000), []byte("\n"))
+		flip(t, fs, dir, string(head))
 		fault.Injected++
 		copied, err := pebble.Open(dir, pebble.Options{FS: fs, Splitter: messaging.Splitter{}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		damaged := worldOn(t, copied)
-		refused := damaged.readAll("orders", sent, &fault)
-		if len(refused) == 0 || refused[0] > int64(hit*each) || refused[len(refused)-1] < int64(hit*each) || len(refused) > 2*each {
-			t.Errorf("batch %d: got offsets %v refused, want its own and few besides", hit, refused)
+		refused := worldOn(t, copied).readAll(batches, &fault)
+		want, found := fmt.Sprintf("%s %d", topic, hit), false
+		for _, r := range refused {
+			found = found || r == want
+		}
+		if !found || len(refused) > 2 {
+			t.Errorf("got %v refused, want %s and few besides", refused, want)
 		}
 		fault.Recovery = max(fault.Recovery, time.Since(began))
 		if found, _ := copied.DamagedMessages(); found == 0 {
@@ -116,40 +128,65 @@ func TestFaultDamagedBatch(t *testing.T) {
 	fault.Record(t)
 }
 
-// readAll reads a topic to its end, skipping what is refused, and returns the
-// offsets that were.
-func (w *world) readAll(topic string, want [][]byte, fault *tally.Fault) (refused []int64) {
+// readAll reads all topics to their end, in requests that name all of them. It skips
+// what is refused, and returns the topics and offsets that were.
+func (w *world) readAll(end int64, fault *tally.Fault) (refused []string) {
 	w.Helper()
 	r := w.wire(w.token)
-	for at := int64(0); at < int64(len(want)); {
-		answer := ask[*kmsg.FetchResponse](r, fetchFrom(0, -1, map[string][]int64{topic: {at}}))
-		part := &answer.Topics[0].Partitions[0]
-		if part.ErrorCode != 0 {
-			if part.ErrorCode != 2 {
-				w.Fatalf("offset %d: got code %d, want 2", at, part.ErrorCode)
+	at := map[string]int64{}
+	for {
+		from := map[string][]int64{}
+		for _, topic := range faultTopics {
+			if at[topic] < end {
+				from[topic] = []int64{at[topic]}
 			}
-			refused = append(refused, at)
-			at++
-			continue
 		}
-		next := at
-		for rest := part.RecordBatches; len(rest) >= 61; {
-			size := 12 + int(binary.BigEndian.Uint32(rest[8:]))
-			first, last := int64(binary.BigEndian.Uint64(rest)), int64(binary.BigEndian.Uint32(rest[23:]))
-			for i := first; i <= first+last; i++ {
-				fault.Checked++
-				if !bytes.Contains(rest[:size], want[i]) {
-					fault.Wrong++
-				}
+		if len(from) == 0 {
+			return refused
+		}
+		request := fetchFrom(0, -1, from)
+		for i := range request.Topics { // several topics have room in an answer
+			request.Topics[i].Partitions[0].PartitionMaxBytes = 256 << 10
+		}
+		answer, progress := ask[*kmsg.FetchResponse](r, request), false
+		for i := range answer.Topics {
+			topic, part := answer.Topics[i].Topic, &answer.Topics[i].Partitions[0]
+			before := at[topic]
+			switch part.ErrorCode {
+			case 0:
+				at[topic] = readBatches(part.RecordBatches, topic, before, fault)
+			case 2:
+				refused = append(refused, fmt.Sprintf("%s %d", topic, before))
+				at[topic]++
+			default:
+				w.Fatalf("%s, offset %d: got code %d, want 2", topic, before, part.ErrorCode)
 			}
-			next, rest = first+last+1, rest[size:]
+			progress = progress || at[topic] > before
 		}
-		if next == at {
-			w.Fatalf("offset %d: got nothing and no error", at)
+		if !progress {
+			w.Fatalf("offsets %v: got nothing and no error", from)
 		}
-		at = next
 	}
-	return refused
+}
+
+// readBatches checks batches of one record each, and returns the offset behind them.
+func readBatches(rest []byte, topic string, next int64, fault *tally.Fault) int64 {
+	for len(rest) >= 61 {
+		size := 12 + int(binary.BigEndian.Uint32(rest[8:]))
+		next = int64(binary.BigEndian.Uint64(rest))
+		fault.Checked++
+		begin := max(0, bytes.Index(rest[:size], []byte("stamp\t")))
+		value := rest[begin : size-1] // the last byte is the number of headers
+		got, err := stamp.Check(value, topic, 0)
+		switch {
+		case errors.Is(err, stamp.ErrForeign):
+			fault.Foreign++
+		case err != nil || int64(got.Number) != next:
+			fault.Wrong++
+		}
+		next, rest = next+1, rest[size:]
+	}
+	return next
 }
 
 // TestFaultDiskFullStream fills the disk under producers: they are told, commits
@@ -166,18 +203,30 @@ func TestFaultDiskFullStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := worldOn(t, eng)
-	w.partitioned("orders", 1)
-	w.send("orders", 0, "before")
+	for _, topic := range faultTopics {
+		w.partitioned(topic, 1)
+	}
 	fault := tally.Fault{Name: "disk full under Kafka clients", Injected: 1}
-	producer, admin := w.client(kgo.DefaultProduceTopic("orders"), kgo.RecordRetries(0)), kadm.NewClient(w.client())
-	acked := 1
+	producer, admin := w.client(kgo.RecordRetries(0)), kadm.NewClient(w.client())
+	sent, acked := 0, map[string]bool{}
+	send := func(size int) error {
+		topic := faultTopics[sent%len(faultTopics)]
+		value := faultValue(topic, sent, size)
+		sent++
+		err := producer.ProduceSync(short(t), &kgo.Record{Topic: topic, Value: value}).FirstErr()
+		if err == nil {
+			acked[string(value)] = true
+		}
+		return err
+	}
+	for range 10 * len(faultTopics) { // more than 64 KiB: the server answers a Fetch with several parts
+		w.ok(send(70 << 10))
+	}
 	until := func(want bool) {
 		t.Helper()
 		for started := time.Now(); time.Since(started) < 15*time.Second; {
-			err := producer.ProduceSync(short(t), &kgo.Record{Value: []byte("x")}).FirstErr()
-			if err == nil {
-				acked++
-			} else if !strings.Contains(err.Error(), "KAFKA_STORAGE_ERROR") {
+			err := send(100)
+			if err != nil && !strings.Contains(err.Error(), "KAFKA_STORAGE_ERROR") {
 				fault.Wrong++
 				t.Errorf("on a full disk: got %v, want KAFKA_STORAGE_ERROR", err)
 				return
@@ -201,11 +250,17 @@ func TestFaultDiskFullStream(t *testing.T) {
 	began := time.Now()
 	until(true)
 	fault.Recovery = time.Since(began)
-	reader := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	fault.Checked = acked
-	if got := poll(t, reader, acked); len(got) != acked {
-		fault.Lost = acked - len(got)
+	reader := w.client(kgo.ConsumeTopics(faultTopics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(250<<10))
+	fault.Checked = len(acked)
+	var count stamp.Count
+	for _, record := range poll(t, reader, len(acked)) {
+		_, err := stamp.Check(record.Value, record.Topic, record.Partition)
+		count.Add(err)
+		delete(acked, string(record.Value))
 	}
+	fault.Lost, fault.Foreign = len(acked), count.Foreign
+	fault.Wrong += count.Damaged
 	fault.Record(t)
 }
 

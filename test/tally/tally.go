@@ -34,19 +34,21 @@ type Fault struct {
 	Injected int           // how often
 	Checked  int           // acknowledged operations whose effect was looked for afterwards
 	Lost     int           // of these, not found
+	Foreign  int           // messages that were delivered under the name of another topic or partition
 	Wrong    int           // answers that were neither right nor an honest error
 	Recovery time.Duration // the longest time from the end of the fault to the first right answer
 }
 
-// Record writes a fault down. The test fails if anything was lost or wrong, or
-// if nothing was injected or checked.
+// Record writes a fault down. The test fails if anything was lost, foreign or wrong,
+// or if nothing was injected or checked.
 func (f Fault) Record(t testing.TB) {
 	t.Helper()
-	t.Logf("tally fault | %s | %d | %d | %d | %d | %s", f.Name, f.Injected, f.Checked, f.Lost, f.Wrong, f.Recovery.Round(time.Millisecond))
+	t.Logf("tally fault | %s | %d | %d | %d | %d | %d | %s",
+		f.Name, f.Injected, f.Checked, f.Lost, f.Foreign, f.Wrong, f.Recovery.Round(time.Millisecond))
 	if f.Injected == 0 || f.Checked == 0 {
 		t.Errorf("%s: got %d injected and %d checked, want at least one of each", f.Name, f.Injected, f.Checked)
 	}
-	if f.Lost > 0 || f.Wrong > 0 {
-		t.Errorf("%s: got %d lost and %d wrong, want none", f.Name, f.Lost, f.Wrong)
+	if f.Lost > 0 || f.Foreign > 0 || f.Wrong > 0 {
+		t.Errorf("%s: got %d lost, %d foreign and %d wrong, want none", f.Name, f.Lost, f.Foreign, f.Wrong)
 	}
 }

@@ -45,6 +45,18 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.Handler.ServeHTTP(httptest.NewRecorder(), again)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		l.Handler.ServeHTTP(w, r)
+	case produces && n%40 == 20: // stores a message in another topic
+		other := strings.NewReplacer("/load-0/", "/load-1/", "/load-1/", "/load-0/")
+		r.URL.Path = other.Replace(r.URL.Path)
+		l.Handler.ServeHTTP(w, r)
+	case produces && n%40 == 10: // changes a message
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		body[len(body)-20] ^= 1
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		l.Handler.ServeHTTP(w, r)
 	case r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/shared/messages") && now: // forgets an acknowledgement
 		w.WriteHeader(http.StatusNoContent)
 	case strings.Contains(r.URL.Path, "/subjects/") && n%2 == 0: // gives an id twice
@@ -90,6 +102,7 @@ func TestLiesAreFound(t *testing.T) {
 	}
 	for _, rule := range []string{
 		"every acknowledged message is delivered", "a message is stored once", "what is acknowledged is not delivered again",
+		"a message is delivered under its own topic and partition", "content damaged",
 		"an id is one schema's", "no key works after its revocation has returned", "some order of the calls explains all answers about a name",
 	} {
 		if !slices.ContainsFunc(result.Violations, func(v history.Violation) bool { return v.Rule == rule }) {

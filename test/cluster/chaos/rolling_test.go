@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"freshet/client"
+	"freshet/test/stamp"
 )
 
 // retrier makes calls at a member by chance, and once more at another one when the
@@ -23,6 +24,7 @@ type retrier struct {
 	clients        []*client.Client
 	calls, retried atomic.Int64
 	failed         atomic.Int64
+	foreign        atomic.Int64 // messages that were delivered under the name of another topic, or damaged
 
 	mu      sync.Mutex
 	refused map[string]int // what first calls were told, for whoever reads the test's output
@@ -69,6 +71,14 @@ func (r *retrier) do(ctx context.Context, what string, call func(*client.Client)
 	return again == nil
 }
 
+// inspect counts a delivered message that is damaged or of another topic.
+func (r *retrier) inspect(value []byte, topic string) {
+	if _, err := stamp.Check(value, topic, stamp.AnyPartition); err != nil {
+		r.foreign.Add(1)
+		r.t.Log(err)
+	}
+}
+
 // TestGroupRolling: members are restarted in order, one after another, under load:
 // a client that repeats a call once sees none fail.
 func TestGroupRolling(t *testing.T) {
@@ -97,7 +107,8 @@ func TestGroupRolling(t *testing.T) {
 		load.Go(func() {
 			for n := 0; pause(loading, 20*time.Millisecond); n++ {
 				r.do(loading, "produce to "+name, func(c *client.Client) error {
-					_, err := c.Topic(name).Produce(loading, client.Message{Value: []byte("x"), IdempotencyKey: fmt.Sprint(n)})
+					value := stamp.Make(name, "rolling", n, 200)
+					_, err := c.Topic(name).Produce(loading, client.Message{Value: value, IdempotencyKey: fmt.Sprint(n)})
 					return err
 				})
 			}
@@ -112,6 +123,7 @@ func TestGroupRolling(t *testing.T) {
 				ids := make([]string, len(received))
 				for i := range received {
 					ids[i] = received[i].ID
+					r.inspect(received[i].Value, name)
 				}
 				if len(ids) > 0 {
 					r.do(loading, "acknowledge to "+name, func(c *client.Client) error {
@@ -133,11 +145,15 @@ func TestGroupRolling(t *testing.T) {
 	pause(ctx, 2*time.Second)
 	stop()
 	load.Wait()
-	t.Logf("rolling restart of %d members: %d calls, %d repeated once, %d failed", len(g.Members), r.calls.Load(), r.retried.Load(), r.failed.Load())
+	t.Logf("rolling restart of %d members: %d calls, %d repeated once, %d failed; %d messages foreign or damaged",
+		len(g.Members), r.calls.Load(), r.retried.Load(), r.failed.Load(), r.foreign.Load())
 	for _, why := range slices.Sorted(maps.Keys(r.refused)) {
 		t.Logf("repeated %d times: %s", r.refused[why], why)
 	}
 	if n := r.failed.Load(); n > 0 || r.calls.Load() == 0 {
 		t.Errorf("failed after one repetition: got %d of %d calls, want none", n, r.calls.Load())
+	}
+	if n := r.foreign.Load(); n > 0 {
+		t.Errorf("messages that are foreign or damaged: got %d, want none", n)
 	}
 }

@@ -82,6 +82,7 @@ func (s *screen) table(width int) string {
 	}
 	b.WriteString("\n" + strings.Join(s.seen.shards, "\n") + "\n\n")
 	fmt.Fprintf(&b, "Clients: produced %.0f/s, consumed %.0f/s, failed calls %.0f/s\n", s.seen.produced, s.seen.consumed, s.seen.failed)
-	fmt.Fprintf(&b, "         acknowledged and not consumed yet %d, delivered again %d\n", s.work.backlog(), s.work.again.Load())
+	fmt.Fprintf(&b, "         acknowledged and not consumed yet %d, delivered again %d, foreign %d\n",
+		s.work.backlog(), s.work.again.Load(), s.work.foreign.Load())
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 
 	"freshet/client"
 	"freshet/test/cluster/chaos"
+	"freshet/test/stamp"
 )
 
 // maxSeen bounds how many messages are known to have been consumed.
@@ -26,6 +27,7 @@ type work struct {
 	running sync.WaitGroup
 
 	produced, consumed, failed, again atomic.Int64
+	foreign                           atomic.Int64 // delivered under the name of another topic, or damaged
 
 	mu      sync.Mutex
 	waiting map[string]bool // acknowledged to a producer, not consumed yet
@@ -72,8 +74,9 @@ func (w *work) wait() { w.running.Wait() }
 func (w *work) produce(ctx context.Context, topic string) {
 	for n := 0; ctx.Err() == nil; n++ {
 		key := fmt.Sprint(topic, "/", n)
+		value := stamp.Make(topic, "demo", n, 100)
 		for ctx.Err() == nil {
-			_, err := w.any().Topic(topic).Produce(ctx, client.Message{Value: []byte(key), IdempotencyKey: key})
+			_, err := w.any().Topic(topic).Produce(ctx, client.Message{Value: value, IdempotencyKey: key})
 			if err == nil {
 				w.acknowledged(key)
 				break
@@ -94,7 +97,11 @@ func (w *work) consume(ctx context.Context, topic string) {
 		ids := make([]string, len(received))
 		for i := range received {
 			ids[i] = received[i].ID
-			w.came(string(received[i].Value))
+			if got, err := stamp.Check(received[i].Value, topic, stamp.AnyPartition); err != nil {
+				w.foreign.Add(1)
+			} else {
+				w.came(fmt.Sprint(topic, "/", got.Number))
+			}
 		}
 		if len(ids) == 0 {
 			continue

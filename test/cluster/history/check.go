@@ -35,7 +35,9 @@ func Check(ops []Op, expect Expect) *Report {
 		}
 		switch o.Kind {
 		case Produce, Receive, Ack:
-			messages[o.Thing] = append(messages[o.Thing], o)
+			if own(r, o) {
+				messages[o.Thing] = append(messages[o.Thing], o)
+			}
 		case Create, Delete, Look:
 			named = append(named, o)
 		case Register, Read:

@@ -40,6 +40,10 @@ func good() []history.Op {
 		op(history.Receive, history.OK, 20*s, 21*s, delivery("a", "1:0:0:0")), // again
 		op(history.Ack, history.OK, 22*s, 23*s, delivery("a", "1:0:0:0")),
 		op(history.Receive, history.OK, 24*s, 25*s, delivery("c", "1:3:0:0")),
+		op(history.Produce, history.OK, 26*s, 27*s, message("d", "1:4:2:0")), // to a partition that its producer chose
+		op(history.Receive, history.OK, 28*s, 29*s, history.Op{
+			Thing: "t", Subscription: "one", Value: "d", ID: "1:4:2:0", Origin: "t/2",
+		}),
 
 		op(history.Create, history.Unknown, 1*s, 2*s, name),
 		op(history.Look, history.Refused, 3*s, 4*s, name),
@@ -87,8 +91,11 @@ func TestGoodHistory(t *testing.T) {
 		t.Errorf("operations: got %d, want %d", got, want)
 	}
 	var text bytes.Buffer
-	if err := report.Print(&text); err != nil || !strings.Contains(text.String(), "lost                    0\n") {
-		t.Errorf("report: got %s, %v; want lost 0", &text, err)
+	err := report.Print(&text)
+	for _, want := range []string{"lost                    0\n", "foreign                 0\n"} {
+		if err != nil || !strings.Contains(text.String(), want) {
+			t.Errorf("report: got %s, %v; want %s", &text, err, want)
+		}
 	}
 }
 
@@ -102,6 +109,25 @@ func TestLate(t *testing.T) {
 	report := history.Check([]history.Op{produced(0, s, "1:0:0:0"), produced(2*s, 9*s, "1:1:0:0"), produced(10*s, 11*s, "1:2:0:0")}, history.Expect{})
 	if len(report.Gaps) != 1 || report.Gaps[0].String() != "8s t, from 1.00s on" {
 		t.Errorf("gaps: got %v, want one of 8s of t", report.Gaps)
+	}
+}
+
+const ownPlace = "a message is delivered under its own topic and partition"
+
+// TestForeignCountsOnce: a foreign message in the place of another is one foreign and
+// one lost message, and nothing else. The report counts it.
+func TestForeignCountsOnce(t *testing.T) {
+	t.Parallel()
+	ops := good()
+	i := slices.IndexFunc(ops, func(o history.Op) bool { return o.Kind == history.Receive && o.Value == "c" })
+	ops[i].Value, ops[i].Origin = "x", "other"
+	report := history.Check(ops, expect)
+	if report.Count(history.Foreign) != 1 || report.Count(history.Lost) != 1 || len(report.Violations) != 2 {
+		t.Errorf("got %v, want one foreign and one lost", report.Violations)
+	}
+	var text bytes.Buffer
+	if err := report.Print(&text); err != nil || !strings.Contains(text.String(), "foreign                 1\n") {
+		t.Errorf("report: got %s, %v; want foreign 1", &text, err)
 	}
 }
 
@@ -135,6 +161,24 @@ func TestDoctored(t *testing.T) {
 			return o
 		}},
 		"one attempt stored twice": {history.Duplicated, "a message is stored once", add(received("b", "1:5:0:0", 40*s))},
+		"delivered under another topic": {history.Foreign, ownPlace, func(o ops) ops {
+			o[find(o, history.Receive, value("c"))].Origin = "other"
+			return o
+		}},
+		"delivered under another partition": {history.Foreign, ownPlace, func(o ops) ops {
+			o[find(o, history.Receive, value("d"))].Origin = "t/1"
+			return o
+		}},
+		"foreign in the place of another": {history.Lost, "every acknowledged message is delivered", func(o ops) ops {
+			i := find(o, history.Receive, value("c"))
+			o[i].Value, o[i].Origin = "of another topic", "other/0"
+			return o
+		}},
+		"content damaged": {history.Wrong, "content damaged", func(o ops) ops {
+			i := find(o, history.Receive, value("c"))
+			o[i].Value, o[i].Damaged = "", true
+			return o
+		}},
 		"message that nobody sent": {history.Wrong, "no message that nobody sent", add(received("z", "1:6:0:0", 40*s))},
 		"message from the future": {history.Wrong, "no message before it was sent", func(o ops) ops {
 			return append(o, received("a", "1:0:0:0", -s))

@@ -79,7 +79,13 @@ type Op struct {
 	Value        string `json:"value,omitempty"`
 	ID           string `json:"id,omitempty"`
 	Max          int    `json:"max,omitempty"`
-	Note         string `json:"note,omitempty"`
+	// Origin is where the content of a received message says that it was produced to:
+	// a topic, or a topic, a slash and a partition. It is empty if the content does not
+	// say so.
+	Origin string `json:"origin,omitempty"`
+	// Damaged is set on a received message whose checksum is wrong.
+	Damaged bool   `json:"damaged,omitempty"`
+	Note    string `json:"note,omitempty"`
 }
 
 // String is the operation for people.
@@ -89,6 +95,9 @@ func (o *Op) String() string {
 		if part != "" {
 			text += " " + part
 		}
+	}
+	if o.Origin != "" {
+		text += " of " + o.Origin
 	}
 	if o.Member != "" {
 		text += " at " + o.Member

@@ -4,10 +4,31 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"freshet/internal/names"
 )
+
+// own reports whether an operation is about a message of its topic. A delivered message
+// that is damaged, or that its producer sent to another topic or partition, is not.
+func own(r *Report, o *Op) bool {
+	if o.Kind != Receive || o.Outcome != OK {
+		return true
+	}
+	if o.Damaged {
+		r.add(Wrong, "content damaged", "%s", o)
+		return false
+	}
+	topic, chosen, hasPartition := strings.Cut(o.Origin, "/")
+	place, err := names.ParseMessageID(o.ID)
+	if topic != "" && topic != o.Thing || err == nil && hasPartition && chosen != strconv.Itoa(int(place.Partition)) {
+		r.add(Foreign, "a message is delivered under its own topic and partition", "%s", o)
+		return false
+	}
+	return true
+}
 
 // topic is what clients did with one topic, and what follows from it.
 type topic struct {

@@ -16,6 +16,7 @@ type Class string
 const (
 	Lost       Class = "lost"
 	Duplicated Class = "duplicated"
+	Foreign    Class = "foreign"
 	Wrong      Class = "wrong"
 )
 
@@ -96,7 +97,9 @@ func (r *Report) Print(w io.Writer) error {
 		by := r.Operations[kind]
 		fmt.Fprintf(&b, "  %-22s%d done, %d refused, %d unknown\n", kind, by[OK], by[Refused], by[Unknown])
 	}
-	fmt.Fprintf(&b, "lost                    %d\nduplicated              %d\nwrong                   %d\n", r.Count(Lost), r.Count(Duplicated), r.Count(Wrong))
+	for _, class := range []Class{Lost, Duplicated, Foreign, Wrong} {
+		fmt.Fprintf(&b, "%-24s%d\n", class, r.Count(class))
+	}
 	fmt.Fprintf(&b, "delivered again         %d (allowed)\n", r.Redelivered)
 	longest := "0s"
 	if len(r.Gaps) > 0 {

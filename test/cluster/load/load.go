@@ -1,10 +1,14 @@
 // Package load has clients use a running system in every way at once, and writes
 // down what they were told (package history): producers with and without
 // idempotency keys, consumers that share a subscription and consumers that are
-// alone on theirs, a producer and a reader of the stream protocol, and people who
-// make and remove topics, accounts, schemas and keys. Each call goes to a member
-// that is chosen by chance, and is made once: what a client library would repeat is
-// seen here as it is.
+// alone on theirs, producers, readers and a consumer group of the stream protocol, and
+// people who make and remove topics, accounts, schemas and keys. Each call goes to a
+// member that is chosen by chance, and is made once: what a client library would repeat
+// is seen here as it is.
+//
+// Every message carries a stamp (package stamp): its topic, its producer, a number and a
+// checksum. Readers of the stream protocol consume all of its topics at once, and some
+// of the records are so large that one answer to a Fetch consists of several parts.
 //
 // The lock of a Load guards what was acknowledged and what was seen; it is never
 // held during a call.
@@ -52,7 +56,7 @@ type Load struct {
 	recorder *history.Recorder
 	members  []*member
 	topics   []string
-	streams  []string // topics of the stream protocol
+	streams  []stream
 
 	writing, reading sync.WaitGroup
 	stopWriting      context.CancelFunc
@@ -65,6 +69,12 @@ type Load struct {
 	ids   map[string]string // of schemas
 }
 
+// stream is a topic of the stream protocol.
+type stream struct {
+	topic      string
+	partitions int
+}
+
 // place is a message on a subscription.
 type place struct{ topic, subscription, value string }
 
@@ -75,12 +85,26 @@ type member struct {
 	resources *resources.Client
 }
 
-// Subscriptions of every topic, and the one reader of a stream.
+// Subscriptions of every topic.
 const (
 	shared = "shared"
 	alone  = "alone"
-	reader = "reader"
 )
+
+// Readers of the stream protocol. Each of them consumes all topics of the stream
+// protocol.
+const (
+	reader = "reader" // fetches as much as it gets
+	slow   = "slow"   // fetches little at a time, so that partitions wait for their turn
+	team   = "team"   // a consumer group that commits
+)
+
+// streamPartitions has the number of partitions of each topic of the stream protocol.
+var streamPartitions = []int{1, 2, 3, 4, 1, 2, 3, 4}
+
+// streamRetention bounds the disk space that a long run needs. Readers are never as far
+// behind as that.
+const streamRetention = 5 * time.Minute
 
 // New makes the topics and subscriptions that the load needs. All members have to
 // be there.
@@ -123,12 +147,17 @@ func (l *Load) setUp(ctx context.Context) error {
 		l.topics = append(l.topics, name)
 	}
 	if l.members[0].Stream != "" {
-		for i := range 2 {
+		for i, partitions := range streamPartitions {
 			name := fmt.Sprintf("stream-%d", i)
-			if err := c.Topic(name).Create(ctx, client.TopicOptions{Partitions: 2}); err != nil {
+			properties := map[string]string{"retention.ms": fmt.Sprint(streamRetention.Milliseconds())}
+			options := client.TopicOptions{Partitions: partitions, Properties: properties}
+			if err := c.Topic(name).Create(ctx, options); err != nil {
 				return fmt.Errorf("making topic %s: %w", name, err)
 			}
-			l.streams = append(l.streams, name)
+			l.streams = append(l.streams, stream{name, partitions})
+		}
+		if err := l.backlog(ctx); err != nil {
+			return err
 		}
 	}
 	account := map[string]any{"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "ServiceAccount", "metadata": map[string]any{"name": robot}}
@@ -144,8 +173,9 @@ func (l *Load) Expect() history.Expect {
 	for _, topic := range l.topics {
 		e.Complete[topic], e.Single[topic] = []string{shared, alone}, []string{alone}
 	}
-	for _, topic := range l.streams {
-		e.Complete[ofStream(topic)], e.Single[ofStream(topic)] = []string{reader}, []string{reader}
+	for _, s := range l.streams {
+		e.Complete[ofStream(s.topic)] = []string{reader, slow, team}
+		e.Single[ofStream(s.topic)] = []string{reader, slow}
 	}
 	return e
 }
@@ -169,13 +199,18 @@ func (l *Load) Start(ctx context.Context) {
 			run(reading, &l.reading, fmt.Sprintf("%s shared %d", topic, i), func(w *worker, ctx context.Context) { w.consume(ctx, topic, shared) })
 		}
 	}
-	for _, topic := range l.streams {
-		run(writing, &l.writing, topic+" producer", func(w *worker, ctx context.Context) { w.produceStream(ctx, reading, topic) })
-		run(reading, &l.reading, topic+" reader", func(w *worker, ctx context.Context) { w.readStream(ctx, topic) })
+	for _, s := range l.streams {
+		run(writing, &l.writing, s.topic+" producer", func(w *worker, ctx context.Context) { w.produceStream(ctx, reading, s) })
 	}
-	for i := range 4 * min(len(l.streams), 1) {
-		group := fmt.Sprintf("group-%d", i)
-		run(writing, &l.writing, group, func(w *worker, ctx context.Context) { w.commit(ctx, group, l.streams[0]) })
+	if len(l.streams) > 0 {
+		run(reading, &l.reading, reader, (*worker).readAtOnce)
+		run(reading, &l.reading, slow, (*worker).readSlowly)
+		run(reading, &l.reading, team+" 0", (*worker).readInTeam)
+		run(reading, &l.reading, team+" 1", (*worker).readInTeam)
+		for i := range 4 {
+			group := fmt.Sprintf("group-%d", i)
+			run(writing, &l.writing, group, func(w *worker, ctx context.Context) { w.commit(ctx, group, l.streams[0].topic) })
+		}
 	}
 	for i := range 3 {
 		run(writing, &l.writing, fmt.Sprintf("topics %d", i), (*worker).nameTopics)

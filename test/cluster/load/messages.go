@@ -2,12 +2,15 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"freshet/client"
 	"freshet/test/cluster/history"
+	"freshet/test/stamp"
 )
 
 // Bounds of one call to consume, and of the lease that it gives.
@@ -21,18 +24,22 @@ const (
 // each is sent once; with one it is sent until that succeeds, at whichever member.
 func (w *worker) produce(ctx context.Context, topic string, idempotent bool) {
 	for w.pause(ctx) {
-		value := fmt.Sprintf("%s/%d", w.name, w.next)
+		value, identity := w.content(topic, stamp.AnyPartition, w.messageSize())
+		message := client.Message{Key: w.name, Value: value}
+		if idempotent {
+			message.IdempotencyKey = identity
+		}
 		for {
 			m := w.any()
 			start := w.recorder.Now()
-			id, err := produceOnce(ctx, m.client, topic, w.name, value, idempotent)
+			id, err := produceOnce(ctx, m.client, topic, message)
 			if err != nil && ctx.Err() != nil {
 				err = fmt.Errorf("%w: %w", client.ErrUnavailable, err)
 			}
 			op := w.op(m, history.Produce, topic, err)
-			op.Value, op.ID = value, id
+			op.Value, op.ID = identity, id
 			if err == nil {
-				w.expect(topic, value, shared, alone)
+				w.expect(topic, identity, shared, alone)
 			}
 			w.recorder.Add(start, op)
 			if err == nil || !idempotent || !w.pause(ctx) {
@@ -42,14 +49,49 @@ func (w *worker) produce(ctx context.Context, topic string, idempotent bool) {
 	}
 }
 
-func produceOnce(ctx context.Context, c *client.Client, topic, key, value string, idempotent bool) (string, error) {
-	if idempotent {
-		produced, err := c.Topic(topic).Produce(ctx, client.Message{Key: key, Value: []byte(value), IdempotencyKey: value})
+// content makes the worker's next message: its bytes, and the identity by which the
+// history knows it.
+func (w *worker) content(topic string, partition int32, size int) (value []byte, identity string) {
+	value = stamp.Stamp{Topic: topic, Partition: partition, Writer: w.name, Number: w.next}.Value(size)
+	made, err := stamp.Parse(value)
+	if err != nil {
+		panic(err) // the name of a topic or worker that cannot be
+	}
+	return value, made.ID()
+}
+
+// messageSize is usually some hundred bytes, and some KiB now and then.
+func (w *worker) messageSize() int {
+	if w.next%20 == 0 {
+		return 2<<10 + w.rand.IntN(14<<10)
+	}
+	return 100 + w.rand.IntN(200)
+}
+
+// delivered checks the stamp of a message that came on a subscription, and completes
+// its operation. The name gives an origin the form of the history's topics.
+func (w *worker) delivered(op *history.Op, value []byte, topic string, partition int32, name func(string) string) {
+	got, err := stamp.Check(value, topic, partition)
+	if errors.Is(err, stamp.ErrDamaged) {
+		op.Damaged, op.Note = true, err.Error()
+		return
+	}
+	op.Value, op.Origin = got.ID(), name(got.Origin())
+	if err == nil {
+		w.saw(op.Thing, op.Subscription, op.Value)
+	}
+}
+
+// produceOnce sends a message, without an idempotency key unless it has one: the client
+// library would add one.
+func produceOnce(ctx context.Context, c *client.Client, topic string, message client.Message) (string, error) {
+	if message.IdempotencyKey != "" {
+		produced, err := c.Topic(topic).Produce(ctx, message)
 		return produced.StringID, err
 	}
 	response, err := c.Do(ctx, &client.Request{
-		Method: http.MethodPost, Path: "/admin/rest/topics/v1/public/default/" + topic + "/message", Body: []byte(value),
-		Header: http.Header{"Content-Type": {"application/octet-stream"}, "X-Msg-Partition-Key": {key}},
+		Method: http.MethodPost, Path: "/admin/rest/topics/v1/public/default/" + topic + "/message", Body: message.Value,
+		Header: http.Header{"Content-Type": {"application/octet-stream"}, "X-Msg-Partition-Key": {message.Key}},
 	})
 	if err != nil {
 		return "", err
@@ -78,8 +120,8 @@ func (w *worker) consume(ctx context.Context, topic, subscription string) {
 		ops := make([]history.Op, len(received))
 		for i := range received {
 			ops[i] = w.op(m, history.Receive, topic, nil)
-			ops[i].Subscription, ops[i].ID, ops[i].Value = subscription, received[i].StringID, string(received[i].Value)
-			w.saw(topic, subscription, ops[i].Value)
+			ops[i].Subscription, ops[i].ID = subscription, received[i].StringID
+			w.delivered(&ops[i], received[i].Value, topic, stamp.AnyPartition, strings.Clone)
 		}
 		w.recorder.Add(start, ops...)
 		w.acknowledge(ctx, topic, subscription, received)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -29,44 +30,129 @@ func (w *worker) stream(opts ...kgo.Opt) (*kgo.Client, error) {
 	}, opts...)...)
 }
 
-// produceStream sends records by an idempotent producer that waits for all copies
-// (the library's default) and repeats by itself: a record is in the topic once. The
-// last record may take until lasting ends.
-func (w *worker) produceStream(ctx, lasting context.Context, topic string) {
-	c, err := w.stream(kgo.DefaultProduceTopic(topic))
+// streamPause is how many pauses a producer of the stream protocol makes between two
+// records. There are many of these producers.
+const streamPause = 4
+
+// produceStream sends records, each to a partition of its choice, by an idempotent
+// producer that waits for all copies (the library's default) and repeats by itself: a
+// record is in the topic once. The last record may take until lasting ends.
+func (w *worker) produceStream(ctx, lasting context.Context, to stream) {
+	c, err := w.producer()
 	if err != nil {
 		panic(err) // options that cannot be
 	}
 	defer c.Close()
-	for w.pause(ctx) {
-		record := &kgo.Record{Key: []byte(w.name), Value: fmt.Appendf(nil, "%s/%d", w.name, w.next)}
-		start := w.recorder.Now()
-		err := c.ProduceSync(lasting, record).FirstErr()
-		op := history.Op{Kind: history.Produce, Client: w.name, Thing: ofStream(topic), Outcome: history.OK, Value: string(record.Value)}
-		if err != nil {
-			op.Outcome, op.Note = history.Unknown, err.Error()
-		} else {
-			op.ID = offsetID(record)
-			w.expect(ofStream(topic), op.Value, reader)
-		}
-		w.recorder.Add(start, op)
+	for w.pauseFor(ctx, streamPause*w.o.Pause) {
+		_ = w.send(lasting, c, to.topic, int32(w.rand.IntN(to.partitions)), w.recordSize()) // the history has the error
 	}
 }
 
-// readStream reads every partition from its beginning.
-func (w *worker) readStream(ctx context.Context, topic string) {
-	c, err := w.stream(kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+func (w *worker) producer() (*kgo.Client, error) {
+	return w.stream(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+}
+
+// send produces the worker's next record.
+func (w *worker) send(ctx context.Context, c *kgo.Client, topic string, partition int32, size int) error {
+	value, identity := w.content(topic, partition, size)
+	record := &kgo.Record{Topic: topic, Partition: partition, Key: []byte(w.name), Value: value}
+	start := w.recorder.Now()
+	err := c.ProduceSync(ctx, record).FirstErr()
+	op := history.Op{
+		Kind: history.Produce, Client: w.name, Thing: ofStream(topic), Outcome: history.OK, Value: identity,
+	}
+	if err != nil {
+		op.Outcome, op.Note = history.Unknown, err.Error()
+	} else {
+		op.ID = offsetID(record)
+		w.expect(ofStream(topic), op.Value, reader, slow, team)
+	}
+	w.recorder.Add(start, op)
+	return err
+}
+
+// backlog stores large records in every partition before the first reader comes, so that
+// the readers' first fetches get much from many partitions.
+func (l *Load) backlog(ctx context.Context) error {
+	w := &worker{Load: l, name: "backlog", rand: rand.New(rand.NewPCG(l.o.Seed, 0))}
+	c, err := w.producer()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for range 2 {
+		for _, s := range l.streams {
+			for partition := range s.partitions {
+				w.next++
+				if err := w.send(ctx, c, s.topic, int32(partition), w.largeSize()); err != nil {
+					return fmt.Errorf("producing to topic %s: %w", s.topic, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// recordSize is usually some hundred bytes. Every tenth record is larger than 64 KiB, so
+// that the server answers a Fetch with several parts.
+func (w *worker) recordSize() int {
+	if w.next%10 == 0 {
+		return w.largeSize()
+	}
+	return 100 + w.rand.IntN(900)
+}
+
+func (w *worker) largeSize() int { return 65<<10 + w.rand.IntN(235<<10) }
+
+// slowPoll is the time between two polls of the slow reader.
+const slowPoll = 300 * time.Millisecond
+
+// slowFetches limit the fetches of the slow reader: partitions get their turn one after
+// another, and a topic's partitions are soon apart from each other in the fetch session.
+// The limits let several large records into one answer.
+var slowFetches = []kgo.Opt{kgo.FetchMaxBytes(1 << 20), kgo.FetchMaxPartitionBytes(350 << 10)}
+
+// teamMember makes a client a member of a consumer group that commits once a second. It
+// waits for large answers, which have records of many partitions.
+var teamMember = []kgo.Opt{
+	kgo.ConsumerGroup(team), kgo.AutoCommitInterval(time.Second),
+	kgo.FetchMinBytes(500 << 10), kgo.FetchMaxWait(time.Second),
+}
+
+func (w *worker) readAtOnce(ctx context.Context) { w.readStreams(ctx, reader, 0) }
+
+func (w *worker) readSlowly(ctx context.Context) { w.readStreams(ctx, slow, slowPoll, slowFetches...) }
+
+func (w *worker) readInTeam(ctx context.Context) { w.readStreams(ctx, team, 0, teamMember...) }
+
+// readStreams consumes all topics of the stream protocol, from the beginning of each
+// partition. It waits between two polls.
+func (w *worker) readStreams(ctx context.Context, subscription string, wait time.Duration, opts ...kgo.Opt) {
+	topics := make([]string, len(w.streams))
+	for i, s := range w.streams {
+		topics[i] = s.topic
+	}
+	opts = append([]kgo.Opt{kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}, opts...)
+	c, err := w.stream(opts...)
 	if err != nil {
 		panic(err) // options that cannot be
 	}
 	defer c.Close()
 	for ctx.Err() == nil {
 		start := w.recorder.Now()
+		var ops []history.Op
 		c.PollFetches(ctx).EachRecord(func(record *kgo.Record) {
-			op := history.Op{Kind: history.Receive, Client: w.name, Thing: ofStream(topic), Outcome: history.OK, Subscription: reader, ID: offsetID(record), Value: string(record.Value)}
-			w.saw(ofStream(topic), reader, op.Value)
-			w.recorder.Add(start, op)
+			op := history.Op{
+				Kind: history.Receive, Client: w.name, Thing: ofStream(record.Topic), Outcome: history.OK,
+				Subscription: subscription, ID: offsetID(record),
+			}
+			w.delivered(&op, record.Value, record.Topic, record.Partition, ofStream)
+			ops = append(ops, op)
 		})
+		w.recorder.Add(start, ops...)
+		if wait > 0 {
+			w.pauseFor(ctx, wait)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"freshet/internal/natsserver"
 	"freshet/test/cluster/chaos"
 	"freshet/test/freeport"
+	"freshet/test/stamp"
 	"freshet/test/tally"
 )
 
@@ -120,7 +121,8 @@ func TestFaultExternal(t *testing.T) {
 	a, c := g.Members[0], g.Members[2]
 	run(t, a, "topic", "create", "orders")
 	run(t, a, "subscription", "create", "orders", "s")
-	run(t, a, "produce", "orders", "one")
+	one, two := string(stamp.Make("orders", "a", 1, 0)), string(stamp.Make("orders", "c", 2, 0))
+	run(t, a, "produce", "orders", one)
 
 	// It is said that writes are not synced.
 	await(t, "the condition", 30*time.Second, func() bool {
@@ -139,10 +141,12 @@ func TestFaultExternal(t *testing.T) {
 	began := time.Now()
 	servers[0].Shutdown()
 	servers[0].WaitForShutdown()
-	await(t, "messages with one NATS server less", time.Minute, func() bool { return try(t, c, "produce", "orders", "two") == nil })
+	await(t, "messages with one NATS server less", time.Minute, func() bool {
+		return try(t, c, "produce", "orders", two) == nil
+	})
 	took := time.Since(began)
 	got := run(t, c, "consume", "orders", "-s", "s", "--count", "2")
-	for _, want := range []string{"one", "two"} {
+	for _, want := range []string{one, two} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got messages %q, want %q among them", got, want)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"freshet/client"
 	"freshet/internal/identity"
+	"freshet/test/stamp"
 )
 
 const (
@@ -26,11 +27,16 @@ const (
 	perTopic     = 30
 	halfAcked    = 11
 	subscription = "half"
-	streamed     = "log"
 	perStream    = 60
 	readers      = "readers"
 	cloud        = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/"
 )
+
+// streamed are the topics of the stream protocol and their numbers of partitions. The
+// consumer group has positions in the first of them.
+var streamed = map[string]int{committed: 3, "log-1": 1, "log-2": 4, "log-3": 2}
+
+const committed = "log-0"
 
 // world is what clients of a server were told, and expect of whatever takes its place.
 type world struct {
@@ -43,7 +49,7 @@ type world struct {
 	version      string                       // resourceVersion of the account
 	left         map[string]map[string]string // by topic: ids and values that the subscription has to deliver
 	produced     map[string]string            // by topic: the id of what was produced with an idempotency key
-	records      map[string]string            // of the stream protocol: values by partition and offset
+	records      map[string]string            // of the stream protocol: values by topic, partition and offset
 	offsets      map[int32]int64              // that the consumer group has committed
 	schemas      map[int]int                  // ids by version
 }
@@ -135,10 +141,12 @@ func (w *world) fill(at place) {
 		w.ok(sub.Create(ctx, client.SubscriptionOptions{}))
 		w.left[name] = map[string]string{}
 		for n := range perTopic {
-			value := fmt.Sprintf("%s/%d", name, n)
-			produced, err := topic.Produce(ctx, client.Message{Key: fmt.Sprint(n % 5), Value: []byte(value), IdempotencyKey: value})
+			value := stamp.Make(name, "fill", n, 200)
+			produced, err := topic.Produce(ctx, client.Message{
+				Key: fmt.Sprint(n % 5), Value: value, IdempotencyKey: fmt.Sprintf("%s/%d", name, n),
+			})
 			w.ok(err)
-			w.left[name][produced.StringID] = value
+			w.left[name][produced.StringID] = string(value)
 			w.produced[name] = produced.StringID
 		}
 		w.consume(c, name, halfAcked)
@@ -173,21 +181,32 @@ func (w *world) fillResources(at place) {
 func (w *world) fillStream(at place) {
 	w.t.Helper()
 	ctx, c := w.t.Context(), w.client(at)
-	w.ok(c.Topic(streamed).Create(ctx, client.TopicOptions{Partitions: 3}))
-	k := w.kafka(at, kgo.DefaultProduceTopic(streamed), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	k := w.kafka(at, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	defer k.Close()
 	w.records = map[string]string{}
-	for n := range perStream {
-		record := &kgo.Record{Partition: int32(n % 3), Value: fmt.Appendf(nil, "record %d", n)}
-		w.ok(k.ProduceSync(ctx, record).FirstErr())
-		w.records[fmt.Sprintf("%d:%d", record.Partition, record.Offset)] = string(record.Value)
+	for topic, partitions := range streamed {
+		w.ok(c.Topic(topic).Create(ctx, client.TopicOptions{Partitions: partitions}))
+		for n := range perStream {
+			size := 100
+			if n%9 == 0 { // larger than 64 KiB: the server answers a Fetch with several parts
+				size = 65<<10 + n<<10
+			}
+			message := stamp.Stamp{Topic: topic, Partition: int32(n % partitions), Writer: "fill", Number: n}
+			record := &kgo.Record{Topic: topic, Partition: message.Partition, Value: message.Value(size)}
+			w.ok(k.ProduceSync(ctx, record).FirstErr())
+			w.records[recordPlace(record)] = string(record.Value)
+		}
 	}
 	w.offsets = map[int32]int64{0: 5, 1: 7, 2: 3}
 	var commit kadm.Offsets
 	for partition, offset := range w.offsets {
-		commit.Add(kadm.Offset{Topic: streamed, Partition: partition, At: offset})
+		commit.Add(kadm.Offset{Topic: committed, Partition: partition, At: offset})
 	}
 	w.ok(kadm.NewClient(k).CommitAllOffsets(ctx, readers, commit))
+}
+
+func recordPlace(r *kgo.Record) string {
+	return fmt.Sprintf("%s:%d:%d", r.Topic, r.Partition, r.Offset)
 }
 
 // consume takes the next messages of a topic's subscription and acknowledges them. Each
@@ -204,7 +223,8 @@ func (w *world) consume(c *client.Client, topic string, n int) {
 		var ids []string
 		for _, r := range received {
 			if want, ok := w.left[topic][r.StringID]; !ok || want != string(r.Value) {
-				w.t.Errorf("%s: got message %s %q, want one of %v", topic, r.StringID, r.Value, w.left[topic])
+				_, err := stamp.Check(r.Value, topic, stamp.AnyPartition)
+				w.t.Errorf("%s: got message %s %.60q (%v), want %.60q", topic, r.StringID, r.Value, err, want)
 			}
 			delete(w.left[topic], r.StringID)
 			ids = append(ids, r.ID)
@@ -245,8 +265,11 @@ func (w *world) check(at place, some int) {
 			w.t.Errorf("%s: got %d messages to deliver, want %d", topic, stats.Backlog, len(w.left[topic]))
 		}
 		w.consume(c, topic, some)
-		value := fmt.Sprintf("%s/%d", topic, perTopic-1)
-		again, err := c.Topic(topic).Produce(w.t.Context(), client.Message{Key: fmt.Sprint((perTopic - 1) % 5), Value: []byte(value), IdempotencyKey: value})
+		last := perTopic - 1
+		again, err := c.Topic(topic).Produce(w.t.Context(), client.Message{
+			Key: fmt.Sprint(last % 5), Value: stamp.Make(topic, "fill", last, 200),
+			IdempotencyKey: fmt.Sprintf("%s/%d", topic, last),
+		})
 		if err != nil || again.StringID != w.produced[topic] {
 			w.t.Errorf("%s: produced again: got %s %v, want %s as before", topic, again.StringID, err, w.produced[topic])
 		}
@@ -271,13 +294,21 @@ func (w *world) checkStream(at place) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	k := w.kafka(at, kgo.ConsumeTopics(streamed), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	topics := slices.Collect(maps.Keys(streamed))
+	k := w.kafka(at, kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(250<<10))
 	defer k.Close()
 	got := map[string]string{}
+	var count stamp.Count
 	for len(got) < len(w.records) && ctx.Err() == nil {
 		k.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
-			got[fmt.Sprintf("%d:%d", r.Partition, r.Offset)] = string(r.Value)
+			_, err := stamp.Check(r.Value, r.Topic, r.Partition)
+			count.Add(err)
+			got[recordPlace(r)] = string(r.Value)
 		})
+	}
+	if count != (stamp.Count{}) {
+		w.t.Errorf("Kafka records: got %d foreign and %d damaged, want none", count.Foreign, count.Damaged)
 	}
 	if !maps.Equal(got, w.records) {
 		w.t.Errorf("records of the stream protocol: got %d, want %d as they were", len(got), len(w.records))
@@ -285,7 +316,7 @@ func (w *world) checkStream(at place) {
 	found, err := kadm.NewClient(k).FetchOffsets(ctx, readers)
 	w.ok(err)
 	for partition, want := range w.offsets {
-		if o, ok := found.Lookup(streamed, partition); !ok || o.At != want {
+		if o, ok := found.Lookup(committed, partition); !ok || o.At != want {
 			w.t.Errorf("consumer group at partition %d: got %v, want %d", partition, o.At, want)
 		}
 	}

@@ -68,9 +68,10 @@ func (w *cutting) restart(t *testing.T, work *load) {
 	began := time.Now()
 	w.server = start(t, testserver.Options{DataDir: w.server.DataDir})
 	w.fault.Recovery = max(w.fault.Recovery, time.Since(began))
-	lost, wrong := check(t, w.server, known, known)
+	lost, foreign, wrong := check(t, w.server, known, known)
 	w.fault.Checked += known.count()
 	w.fault.Lost += lost
+	w.fault.Foreign += foreign
 	w.fault.Wrong += wrong
 	if left, err := os.Stat(filepath.Join(w.server.DataDir, "backup-staging")); err == nil {
 		w.fault.Wrong++

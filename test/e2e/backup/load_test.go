@@ -3,18 +3,21 @@ package backup
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"sync"
 	"testing"
 
+	"freshet/test/stamp"
 	"freshet/test/testserver"
 )
 
 const (
-	topic   = "/admin/rest/topics/v1/public/default/load"
-	objects = "/apis/cloud.vendor.io/v1alpha1/namespaces/default"
+	topicName = "load"
+	topic     = "/admin/rest/topics/v1/public/default/" + topicName
+	objects   = "/apis/cloud.vendor.io/v1alpha1/namespaces/default"
 )
 
 // facts are what the server has acknowledged.
@@ -107,8 +110,9 @@ func (l *load) produce(ctx context.Context, n string) bool {
 	default:
 		return false
 	}
-	if status, _, _ := l.call(ctx, http.MethodPost, topic+"/message", n); status == http.StatusCreated {
-		l.note(func(f *facts) { f.sent[n] = true })
+	payload := string(stamp.Make(topicName, n, len(l.room), 100))
+	if status, _, _ := l.call(ctx, http.MethodPost, topic+"/message", payload); status == http.StatusCreated {
+		l.note(func(f *facts) { f.sent[payload] = true })
 	}
 	return true
 }
@@ -145,8 +149,9 @@ func (l *load) create(ctx context.Context, n string) bool {
 }
 
 // check looks for everything that was acknowledged before on a server, and for
-// acknowledged messages that come again. ever is what was done until later.
-func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, wrong int) {
+// acknowledged messages that come again. ever is what was done until later. Messages of
+// another topic are foreign, damaged ones are wrong.
+func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, foreign, wrong int) {
 	t.Helper()
 	complain := func(count *int, format string, args ...any) {
 		if *count++; *count <= 5 {
@@ -154,17 +159,27 @@ func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, 
 		}
 	}
 	witness, worker := drain(t, server, "witness"), drain(t, server, "worker")
+	for _, got := range []map[string]bool{witness, worker} {
+		for payload := range got {
+			switch _, err := stamp.Check([]byte(payload), topicName, stamp.AnyPartition); {
+			case errors.Is(err, stamp.ErrForeign):
+				complain(&foreign, "%v", err)
+			case err != nil:
+				complain(&wrong, "%v", err)
+			}
+		}
+	}
 	for payload := range before.sent {
 		if !witness[payload] {
-			complain(&lost, "message %s was acknowledged before, and is not there", payload)
+			complain(&lost, "message %.60q was acknowledged before, and is not there", payload)
 		}
 		if !worker[payload] && !ever.tried[payload] {
-			complain(&lost, "message %s was not consumed, and is not delivered", payload)
+			complain(&lost, "message %.60q was not consumed, and is not delivered", payload)
 		}
 	}
 	for payload := range before.acked {
 		if worker[payload] {
-			complain(&wrong, "message %s was consumed before, and is delivered again", payload)
+			complain(&wrong, "message %.60q was consumed before, and is delivered again", payload)
 		}
 	}
 	for subject, id := range before.schemas {
@@ -196,7 +211,7 @@ func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, 
 			complain(&lost, "account %s was created before, and is not there", name)
 		}
 	}
-	return lost, wrong
+	return lost, foreign, wrong
 }
 
 // drain consumes everything that a subscription has.

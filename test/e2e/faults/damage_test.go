@@ -93,6 +93,9 @@ func judge(t *testing.T, s *testserver.Server, what string, fault *tally.Fault) 
 		status, text := call(t, s, http.MethodGet, path, "")
 		switch {
 		case status == http.StatusOK && strings.Contains(text, want):
+		case status == http.StatusOK && foreign(text, kept):
+			fault.Foreign++
+			t.Logf("%s: %s: got a message of another topic, want its own: %.60q", what, path, text)
 		case status == http.StatusServiceUnavailable && strings.Contains(text, "damaged"):
 		case status == http.StatusNotFound || status == http.StatusNoContent:
 			fault.Lost++

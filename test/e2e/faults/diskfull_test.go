@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/test/stamp"
 	"freshet/test/tally"
 	"freshet/test/testserver"
 )
@@ -173,14 +174,24 @@ func command(t *testing.T, name string, args ...string) error {
 	return nil
 }
 
+// bigTopic is the topic that fills the disk. Its messages begin with a stamp of
+// stampSize bytes.
+const (
+	bigTopic  = "big"
+	stampSize = 100
+)
+
+// bigRest is what follows the stamp. It compresses well, unlike the filler of a stamp.
+var bigRest = strings.Repeat("y", 900<<10)
+
 // fillFromInside produces until messages are refused, which leaves something.
 func fillFromInside(t *testing.T, s *testserver.Server, mount string, size int) {
 	t.Helper()
-	big := `"` + strings.Repeat("y", 900<<10) + `"`
 	must(t, s, http.MethodPut, "/admin/v2/persistent/public/default/big", "")
 	must(t, s, http.MethodPut, "/admin/v2/persistent/public/default/big/subscription/reader", "")
 	status, text := http.StatusCreated, ""
-	for range 4 * size / (900 << 10) { // they become smaller when they are compacted
+	for i := range 4 * size / (900 << 10) { // they become smaller when they are compacted
+		big := string(stamp.Make(bigTopic, "filler", i, stampSize)) + bigRest
 		if status, text = call(t, s, http.MethodPost, "/admin/rest/topics/v1/public/default/big/message", big); status/100 != 2 {
 			break
 		}
@@ -244,7 +255,10 @@ func usable(t *testing.T, s *testserver.Server, fault *tally.Fault) {
 	for i := range messages {
 		fault.Checked++
 		status, text := call(t, s, http.MethodGet, peek+strconv.Itoa(i+1), "")
-		if status != http.StatusOK || !strings.Contains(text, payload(i)) {
+		if foreign(text, kept) {
+			fault.Foreign++
+		}
+		if status != http.StatusOK || text != payload(i) {
 			fault.Lost++
 			t.Logf("message %d on a full disk: got %d %.200s, want it", i, status, text)
 		}
@@ -258,6 +272,15 @@ func usable(t *testing.T, s *testserver.Server, fault *tally.Fault) {
 	if status/100 != 2 {
 		fault.Wrong++
 		t.Logf("consume on a full disk: got %d %.200s, want a message", status, text)
+	}
+	if status == http.StatusOK {
+		head, rest := text[:min(len(text), stampSize)], text[min(len(text), stampSize):]
+		if foreign(head, bigTopic) {
+			fault.Foreign++
+		} else if _, err := stamp.Parse([]byte(head)); err != nil || rest != bigRest {
+			fault.Wrong++
+			t.Logf("consume on a full disk: got %d bytes that begin with %.60q, want a message of %s", len(text), text, bigTopic)
+		}
 	}
 }
 

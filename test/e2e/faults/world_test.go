@@ -4,7 +4,7 @@ package faults
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -12,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"freshet/test/stamp"
 	"freshet/test/testserver"
 )
 
 const (
-	topic    = "/admin/rest/topics/v1/public/default/kept"
-	peek     = "/admin/v2/persistent/public/default/kept/subscription/reader/position/"
+	kept     = "kept"
+	topic    = "/admin/rest/topics/v1/public/default/" + kept
+	peek     = "/admin/v2/persistent/public/default/" + kept + "/subscription/reader/position/"
 	messages = 20
 )
 
@@ -62,6 +64,9 @@ func call(t *testing.T, s *testserver.Server, method, path, body string) (int, s
 	request.Header.Set("Authorization", "Bearer "+s.Token)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
+		if _, err := stamp.Parse([]byte(body)); err == nil {
+			request.Header.Set("Content-Type", "application/octet-stream")
+		}
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -85,8 +90,13 @@ func must(t *testing.T, s *testserver.Server, method, path, body string) string 
 	return text
 }
 
-func payload(i int) string {
-	return fmt.Sprintf(`"message %d %s"`, i, strings.Repeat("x", 500))
+// payload is the content of a message of topic kept.
+func payload(i int) string { return string(stamp.Make(kept, "fill", i, 500)) }
+
+// foreign reports whether a delivered message of a topic is one of another topic.
+func foreign(text, topic string) bool {
+	_, err := stamp.Check([]byte(text), topic, stamp.AnyPartition)
+	return errors.Is(err, stamp.ErrForeign)
 }
 
 // fill makes a topic with messages, a subscription, a schema and an account.

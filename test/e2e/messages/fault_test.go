@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,22 +11,29 @@ import (
 	"testing"
 	"time"
 
+	"freshet/test/stamp"
 	"freshet/test/tally"
 	"freshet/test/testserver"
 )
 
 const (
-	mixedTopic = "/admin/rest/topics/v1/public/default/mixed"
-	accounts   = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts"
-	asJSON     = "application/json"
-	asBytes    = "application/octet-stream"
+	mixedTopics = 3
+	accounts    = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts"
+	asJSON      = "application/json"
+	asBytes     = "application/octet-stream"
 )
+
+// mixedTopic names one of the topics, mixedPath is its path.
+func mixedTopic(n int) string { return fmt.Sprintf("mixed-%d", n%mixedTopics) }
+
+func mixedPath(topic string) string { return "/admin/rest/topics/v1/public/default/" + topic }
 
 // mixed is a load of every kind of write, and what was acknowledged of it.
 type mixed struct {
 	*world
-	done  atomic.Int64 // operations acknowledged
-	wrong atomic.Int64 // answers that were neither right nor an honest error
+	done    atomic.Int64 // operations acknowledged
+	foreign atomic.Int64 // messages that were delivered under the name of another topic
+	wrong   atomic.Int64 // answers that were neither right nor an honest error
 
 	mu       sync.Mutex
 	produced map[string]bool   // payloads answered 201
@@ -52,16 +60,20 @@ func TestFaultKill(t *testing.T) {
 	}
 	m.start(ctx, testserver.Options{})
 	defer func() { m.server.Load().Kill() }()
-	for _, subscription := range []string{"worker", "all"} {
-		m.must(ctx, http.MethodPut, "/admin/v2/persistent/public/default/mixed/subscription/"+subscription, nil)
+	for i := range mixedTopics {
+		for _, subscription := range []string{"worker", "all"} {
+			path := "/admin/v2/persistent/public/default/" + mixedTopic(i) + "/subscription/" + subscription
+			m.must(ctx, http.MethodPut, path, nil)
+		}
 	}
 	loading, stop := context.WithCancel(ctx)
 	var load sync.WaitGroup
 	for worker := range 8 {
-		for _, kind := range []func(ctx context.Context, name string) bool{m.produce, m.settle, m.register, m.create} {
+		kinds := []func(ctx context.Context, worker, i int) bool{m.produce, m.settle, m.register, m.create}
+		for _, kind := range kinds {
 			load.Go(func() {
 				for i := 0; loading.Err() == nil; i++ {
-					if !kind(ctx, fmt.Sprintf("w%d-%d", worker, i)) {
+					if !kind(ctx, worker, i) {
 						pause(loading)
 					}
 				}
@@ -87,7 +99,7 @@ func TestFaultKill(t *testing.T) {
 	lost, checked := m.lost(ctx)
 	tally.Fault{
 		Name: "kill -9 under produces, acks, schemas and creates", Injected: kills + 1, Checked: checked,
-		Lost: lost, Wrong: int(m.wrong.Load()), Recovery: recovery,
+		Lost: lost, Foreign: int(m.foreign.Load()), Wrong: int(m.wrong.Load()), Recovery: recovery,
 	}.Record(t)
 	t.Logf("acknowledged: %d produces, %d acks, %d schemas, %d creates", len(m.produced), len(m.acked), len(m.schemas), len(m.created))
 }
@@ -133,23 +145,49 @@ func note[V any](m *mixed, in map[string]V, key string, value V) bool {
 	return true
 }
 
-func (m *mixed) produce(ctx context.Context, name string) bool {
-	status, _, _ := m.attempt(ctx, http.MethodPost, mixedTopic+"/message", name, asBytes, http.StatusCreated)
-	return status != 0 && note(m, m.produced, name, true)
+// name is different for each worker and call.
+func name(worker, i int) string { return fmt.Sprintf("w%d-%d", worker, i) }
+
+// produce sends a message that names its topic. Some messages have several KiB.
+func (m *mixed) produce(ctx context.Context, worker, i int) bool {
+	topic, size := mixedTopic(worker+i), 100
+	if i%20 == 0 {
+		size = 8 << 10
+	}
+	payload := string(stamp.Make(topic, fmt.Sprint("w", worker), i, size))
+	status, _, _ := m.attempt(ctx, http.MethodPost, mixedPath(topic)+"/message", payload, asBytes, http.StatusCreated)
+	return status != 0 && note(m, m.produced, payload, true)
 }
 
 // settle consumes a message and acknowledges it.
-func (m *mixed) settle(ctx context.Context, _ string) bool {
-	status, payload, header := m.attempt(ctx, http.MethodPost, mixedTopic+"/worker/message",
+func (m *mixed) settle(ctx context.Context, worker, i int) bool {
+	topic := mixedTopic(worker + i)
+	status, payload, header := m.attempt(ctx, http.MethodPost, mixedPath(topic)+"/worker/message",
 		`{"timeoutMillis":100,"ackTimeoutMillis":1000}`, asJSON, http.StatusOK, http.StatusNoContent)
 	if status != http.StatusOK {
 		return false
 	}
-	status, _, _ = m.attempt(ctx, http.MethodPut, mixedTopic+"/worker/message", header.Get("X-Msg-Message-Id"), asJSON, http.StatusNoContent)
+	m.inspect(payload, topic)
+	id := header.Get("X-Msg-Message-Id")
+	status, _, _ = m.attempt(ctx, http.MethodPut, mixedPath(topic)+"/worker/message", id, asJSON, http.StatusNoContent)
 	return status != 0 && note(m, m.acked, string(payload), true)
 }
 
-func (m *mixed) register(ctx context.Context, name string) bool {
+// inspect counts a message that is damaged or of another topic.
+func (m *mixed) inspect(payload []byte, topic string) {
+	_, err := stamp.Check(payload, topic, stamp.AnyPartition)
+	switch {
+	case errors.Is(err, stamp.ErrForeign):
+		m.foreign.Add(1)
+		m.t.Log(err)
+	case err != nil:
+		m.wrong.Add(1)
+		m.t.Log(err)
+	}
+}
+
+func (m *mixed) register(ctx context.Context, worker, i int) bool {
+	name := name(worker, i)
 	text := fmt.Sprintf(`{"type":"enum","name":"E","symbols":["S%x"]}`, name)
 	body, err := json.Marshal(map[string]string{"schema": text})
 	if err != nil {
@@ -163,7 +201,8 @@ func (m *mixed) register(ctx context.Context, name string) bool {
 	return status != 0 && json.Unmarshal(answer, &made) == nil && note(m, m.schemas, text, made.ID)
 }
 
-func (m *mixed) create(ctx context.Context, name string) bool {
+func (m *mixed) create(ctx context.Context, worker, i int) bool {
+	name := name(worker, i)
 	body := fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":%q}}`, name)
 	// 409 is the answer when an attempt before was cut off and had succeeded.
 	status, answer, _ := m.attempt(ctx, http.MethodPost, accounts, body, asJSON, http.StatusCreated, http.StatusConflict)
@@ -182,13 +221,13 @@ func (m *mixed) lost(ctx context.Context) (missing, checked int) {
 	for payload := range m.produced {
 		if !found[payload] {
 			missing++
-			m.t.Logf("message %s was acknowledged and is gone", payload)
+			m.t.Logf("message %.60q was acknowledged and is gone", payload)
 		}
 	}
 	for payload := range m.acked {
 		if again[payload] {
 			missing++
-			m.t.Logf("the acknowledgement of message %s is gone", payload)
+			m.t.Logf("the acknowledgement of message %.60q is gone", payload)
 		}
 	}
 	ids := map[int32]string{}
@@ -235,20 +274,22 @@ func (m *mixed) lostObjects(ctx context.Context) (missing int) {
 	return missing
 }
 
-// remaining takes everything that a subscription still has. It waits for longer
-// than settle leases a message, so that one whose acknowledgement was lost is back.
+// remaining takes everything that the subscriptions of a name still have. It waits for
+// longer than settle leases a message, so that one whose acknowledgement was lost is back.
 func (m *mixed) remaining(ctx context.Context, subscription string) map[string]bool {
 	var mu sync.Mutex
 	found := map[string]bool{}
 	var group sync.WaitGroup
-	for range 16 {
+	for i := range 6 * mixedTopics {
+		topic := mixedTopic(i)
 		group.Go(func() {
 			for {
-				status, payload, _ := m.attempt(ctx, http.MethodPost, mixedTopic+"/"+subscription+"/message",
+				status, payload, _ := m.attempt(ctx, http.MethodPost, mixedPath(topic)+"/"+subscription+"/message",
 					`{"timeoutMillis":2500,"ackTimeoutMillis":600000}`, asJSON, http.StatusOK, http.StatusNoContent)
 				if status != http.StatusOK {
 					return
 				}
+				m.inspect(payload, topic)
 				mu.Lock()
 				found[string(payload)] = true
 				mu.Unlock()

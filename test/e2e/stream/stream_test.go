@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"freshet/test/stamp"
 	"freshet/test/tally"
 	"freshet/test/testserver"
 )
@@ -153,8 +157,21 @@ func TestStreamTLS(t *testing.T) {
 	}
 }
 
+// killTopics are the topics of TestFaultKillStream and their numbers of partitions.
+var killTopics = map[string]int{"log-0": 1, "log-1": 2, "log-2": 3, "log-3": 2, "log-4": 4}
+
+// killSize is the size of a record. Every 13th is larger than 64 KiB, so that the server
+// answers a Fetch with several parts.
+func killSize(n int) int {
+	if n%13 == 0 { // in every topic
+		return 65<<10 + n*100%(100<<10)
+	}
+	return 100
+}
+
 // TestFaultKillStream kills the server under an idempotent producer: everything
-// acknowledged is there, once and in order.
+// acknowledged is there, once, in order, and in the topic and partition that it was
+// sent to.
 func TestFaultKillStream(t *testing.T) {
 	t.Parallel()
 	kills := 3
@@ -166,22 +183,34 @@ func TestFaultKillStream(t *testing.T) {
 	address := s.Stream // clients remember it
 	args := []string{"--stream", address}
 	fault := tally.Fault{Name: "kill -9 under an idempotent producer"}
+	topics := slices.Sorted(maps.Keys(killTopics))
+	for topic, partitions := range killTopics {
+		admin := kadm.NewClient(client(t, s))
+		if _, err := admin.CreateTopic(t.Context(), int32(partitions), 1, nil, topic); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var mu sync.Mutex
-	acked := map[string]int64{}
+	acked := map[int]int64{}
 	next := 0
-	producer := client(t, s, kgo.DefaultProduceTopic("log"), kgo.AllowAutoTopicCreation(), kgo.RecordDeliveryTimeout(time.Minute), kgo.MaxBufferedRecords(200), kgo.ProducerLinger(0))
+	producer := client(t, s, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(time.Minute),
+		kgo.MaxBufferedRecords(200), kgo.ProducerLinger(0))
 	for range kills {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			for ctx.Err() == nil {
-				value := fmt.Sprint(next)
+				n := next
 				next++
-				producer.Produce(t.Context(), &kgo.Record{Value: []byte(value)}, func(r *kgo.Record, err error) {
+				topic := topics[n%len(topics)]
+				partition := int32(n / len(topics) % killTopics[topic])
+				message := stamp.Stamp{Topic: topic, Partition: partition, Writer: "producer", Number: n}
+				record := &kgo.Record{Topic: topic, Partition: partition, Value: message.Value(killSize(n))}
+				producer.Produce(t.Context(), record, func(r *kgo.Record, err error) {
 					if err == nil {
 						mu.Lock()
-						acked[value] = r.Offset
+						acked[n] = r.Offset
 						mu.Unlock()
 					}
 				})
@@ -203,37 +232,47 @@ func TestFaultKillStream(t *testing.T) {
 		fault.Recovery = max(fault.Recovery, time.Since(began))
 	}
 	defer stop(t, s)
-	ctx := within(t, time.Minute)
-	consumer, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.SASL(plain.Auth{User: "user", Pass: s.Token}.AsMechanism()), kgo.ConsumeTopics("log"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer consumer.Close()
-	seen := map[string]int64{}
-	last := -1
-	for len(seen) < next {
-		fetches := consumer.PollFetches(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			var n int
-			if _, err := fmt.Sscan(string(r.Value), &n); err != nil || n <= last {
-				fault.Wrong++
-			}
-			last = max(last, n)
-			seen[string(r.Value)] = r.Offset
-		})
-	}
-	for value, offset := range acked {
+	consumer := client(t, s, kgo.SeedBrokers(address), kgo.ConsumeTopics(topics...),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(250<<10))
+	seen := readAll(t, consumer, next, &fault)
+	for n, offset := range acked {
 		fault.Checked++
-		if got, ok := seen[value]; !ok {
+		if got, ok := seen[n]; !ok {
 			fault.Lost++
 		} else if got != offset {
 			fault.Wrong++
 		}
 	}
 	fault.Record(t)
+}
+
+// readAll consumes until it has so many records or 20 s without a record have passed. It
+// counts foreign and damaged records, and those that are twice in their partition or out
+// of order. It returns offsets by the number of the record.
+func readAll(t *testing.T, consumer *kgo.Client, want int, fault *tally.Fault) map[int]int64 {
+	t.Helper()
+	seen := map[int]int64{}
+	last := map[string]int{} // number, by topic and partition
+	for ctx := within(t, 20*time.Second); len(seen) < want && ctx.Err() == nil; {
+		fetches := consumer.PollFetches(ctx)
+		if !fetches.Empty() {
+			ctx = within(t, 20*time.Second)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			got, err := stamp.Check(r.Value, r.Topic, r.Partition)
+			if errors.Is(err, stamp.ErrForeign) {
+				fault.Foreign++
+				return
+			}
+			before, ok := last[got.Origin()]
+			if err != nil || ok && got.Number <= before {
+				fault.Wrong++
+				return
+			}
+			last[got.Origin()], seen[got.Number] = got.Number, r.Offset
+		})
+	}
+	return seen
 }
 
 // TestBannerShowsACommandThatWorks: the address in the first screen is the one that
