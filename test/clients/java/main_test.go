@@ -70,33 +70,64 @@ func start(t *testing.T) *server {
 // page is the how-to whose settings the tests use.
 const page = "../../../docs/howto/java.md"
 
-// settings writes a file of the how-to into the test's folder, with the addresses and
-// secrets of the server and more lines at its end, and returns its path.
+// access is what clients need to reach a server or an ensemble. A test leaves fields empty
+// when its settings do not contain them.
+type access struct {
+	Stream, StreamTLS             string // for an ensemble the addresses of all members, separated by commas
+	URL                           string
+	Token, ClientID, ClientSecret string
+	DataDir                       string
+	Folder                        string // the folder of the test, for files
+}
+
+// access returns how clients reach the server.
+func (s *server) access() access {
+	return access{
+		Stream: s.Stream, StreamTLS: s.StreamTLS, URL: s.URL,
+		Token: s.Token, ClientID: s.ClientID, ClientSecret: s.ClientSecret,
+		DataDir: s.DataDir, Folder: s.dir,
+	}
+}
+
+// settings writes a file of the how-to for clients of the server, as access.settings does.
 func (s *server) settings(name string, more ...string) string {
 	s.Helper()
+	return s.access().settings(s.T, name, more...)
+}
+
+// settings writes a file of the how-to into the test's folder, with the addresses and
+// secrets of the server and more lines at its end, and returns its path.
+func (a access) settings(t *testing.T, name string, more ...string) string {
+	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	_, block, found := strings.Cut(string(text), "```properties\n# "+name+"\n")
 	block, _, closed := strings.Cut(block, "```")
 	if !found || !closed {
-		s.Fatalf("%s has no file %s", page, name)
+		t.Fatalf("%s has no file %s", page, name)
 	}
 	block = strings.NewReplacer(
-		"127.0.0.1:9092", s.Stream, "127.0.0.1:9093", s.StreamTLS, "http://127.0.0.1:8080", s.URL, "127.0.0.1:8083", "127.0.0.1:0",
-		"THE-API-KEY", s.Token, "CLIENT-ID", s.ClientID, "CLIENT-SECRET", s.ClientSecret,
-		"freshet-data", s.DataDir, "connect/", s.dir+"/",
+		"127.0.0.1:9092", a.Stream, "127.0.0.1:9093", a.StreamTLS,
+		"http://127.0.0.1:8080", a.URL, "127.0.0.1:8083", "127.0.0.1:0",
+		"THE-API-KEY", a.Token, "CLIENT-ID", a.ClientID, "CLIENT-SECRET", a.ClientSecret,
+		"freshet-data", a.DataDir, "connect/", a.Folder+"/",
 	).Replace(block)
-	return s.file(name, block+strings.Join(more, "\n"))
+	return a.file(t, name, block+strings.Join(more, "\n"))
 }
 
 // file writes a file into the test's folder and returns its path.
 func (s *server) file(name, text string) string {
 	s.Helper()
-	path := filepath.Join(s.dir, name)
+	return s.access().file(s.T, name, text)
+}
+
+func (a access) file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(a.Folder, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	return path
 }

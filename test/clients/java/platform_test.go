@@ -26,6 +26,23 @@ func TestStreams(t *testing.T) {
 	report(t, out, all, err)
 }
 
+// TestStreamsJoin: Kafka Streams joins orders, customers and payments, whose values have
+// different types. The program compares every record of the results with a model.
+func TestStreamsJoin(t *testing.T) {
+	t.Parallel()
+	need(t, "platform")
+	start(t).access().join(t)
+}
+
+// join runs the program that joins several topics.
+func (a access) join(t *testing.T) {
+	t.Helper()
+	flags := []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=error"}
+	out, all, err := run(t, compile(t, "platform", "programs"), flags, nil, "Join",
+		a.settings(t, "client.properties"), a.settings(t, "streams.properties"), filepath.Join(a.Folder, "join-state"))
+	report(t, out, all, err)
+}
+
 // TestConnect: Connect in standalone mode reads a file into a topic, and the topic
 // into another file; after a restart it goes on where it was.
 func TestConnect(t *testing.T) {

@@ -9,6 +9,7 @@ public final class Main {
         Consuming.steps();
         Groups.steps();
         Topics.steps();
+        Origins.steps();
         Administration.steps();
         Security.steps();
         try {

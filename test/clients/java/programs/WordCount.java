@@ -1,4 +1,3 @@
-import java.io.FileReader;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -34,9 +33,9 @@ public final class WordCount {
     private WordCount() {}
 
     public static void main(String[] args) throws Exception {
-        Properties login = load(args[0]);
-        Properties settings = load(args[0]);
-        settings.putAll(load(args[1]));
+        Properties login = Settings.load(args[0]);
+        Properties settings = Settings.load(args[0]);
+        settings.putAll(Settings.load(args[1]));
         try (Admin admin = Admin.create(login)) {
             admin.createTopics(List.of(new NewTopic("lines", 2, (short) 1), new NewTopic("counts", 2, (short) 1))).all().get();
         }
@@ -50,23 +49,6 @@ public final class WordCount {
         System.out.println("end");
     }
 
-    private static Properties load(String file) throws Exception {
-        Properties p = new Properties();
-        try (FileReader reader = new FileReader(file)) {
-            p.load(reader);
-        }
-        return p;
-    }
-
-    private static Properties with(Properties login, Object... more) {
-        Properties p = new Properties();
-        p.putAll(login);
-        for (int i = 0; i < more.length; i += 2) {
-            p.put(more[i], more[i + 1]);
-        }
-        return p;
-    }
-
     private static void round(Properties login, Properties settings, String state, List<String> lines, Map<String, Long> want) throws Exception {
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream("lines")
@@ -75,7 +57,7 @@ public final class WordCount {
                 .count(Materialized.as("counts-store"))
                 .toStream()
                 .to("counts", Produced.with(Serdes.String(), Serdes.Long()));
-        try (KafkaStreams streams = new KafkaStreams(builder.build(), with(settings,
+        try (KafkaStreams streams = new KafkaStreams(builder.build(), Settings.with(settings,
                 "state.dir", state, "commit.interval.ms", 200, "session.timeout.ms", 6000))) {
             streams.start();
             try (KafkaProducer<String, String> producer = new KafkaProducer<>(login, new StringSerializer(), new StringSerializer())) {
@@ -93,7 +75,7 @@ public final class WordCount {
         Map<String, Long> got = new HashMap<>();
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
         try (KafkaConsumer<String, Long> consumer = new KafkaConsumer<>(
-                with(login, "group.id", "reader-" + System.nanoTime(), "auto.offset.reset", "earliest"), new StringDeserializer(), new LongDeserializer())) {
+                Settings.with(login, "group.id", "reader-" + System.nanoTime(), "auto.offset.reset", "earliest"), new StringDeserializer(), new LongDeserializer())) {
             consumer.subscribe(List.of("counts"));
             while (!got.entrySet().containsAll(want.entrySet())) {
                 if (System.nanoTime() > end) {
