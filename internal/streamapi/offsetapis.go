@@ -178,7 +178,7 @@ func (c *call) someOffsets(
 		t := kmsg.NewOffsetFetchResponseGroupTopic()
 		t.Topic, t.TopicID = asked[i].Topic, asked[i].TopicID
 		topic, err := c.topicBy(ctx, asked[i].Topic, asked[i].TopicID, describing...)
-		failed, absent := code(codeOK), false
+		failed, absent := codeOK, false
 		switch found, _ := codeOf(err); found {
 		case codeOK:
 		case codeTopicDenied, codeUnknownTopicID:

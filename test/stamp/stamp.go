@@ -64,10 +64,8 @@ func (s Stamp) Value(size int) []byte {
 	head := func(size int) string {
 		return fmt.Sprintf("%s\t%s\t%d\t%s\t%d\t%d\n", magic, s.Topic, s.Partition, s.Writer, s.Number, size)
 	}
-	for least := 0; ; size = least { // the length of the size is part of the head
-		if least = len(head(size)) + sumLength; least <= size {
-			break
-		}
+	for size < len(head(size))+sumLength {
+		size = len(head(size)) + sumLength // a larger size may take one more digit in the head
 	}
 	value := append(make([]byte, 0, size), head(size)...)
 	value = value[:size-sumLength]
@@ -78,7 +76,7 @@ func (s Stamp) Value(size int) []byte {
 // fill writes text that depends on the stamp and does not compress.
 func (s Stamp) fill(text []byte) {
 	hash := fnv.New64a()
-	fmt.Fprintf(hash, "%s\t%d\t%s\t%d", s.Topic, s.Partition, s.Writer, s.Number)
+	_, _ = fmt.Fprintf(hash, "%s\t%d\t%s\t%d", s.Topic, s.Partition, s.Writer, s.Number) // it never fails
 	state := hash.Sum64() | 1
 	for len(text) > 0 {
 		state ^= state << 13 // xorshift
