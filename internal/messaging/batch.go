@@ -12,8 +12,10 @@ import (
 
 // PlacedBatch is a batch that has its place in a partition.
 type PlacedBatch struct {
-	First      uint64 // offset of its first record
-	AppendTime int64  // timestamp of all its records, -1 when they keep their own
+	First uint64 // offset of its first record
+	// AppendTime is the timestamp of all its records; -1 when they keep their own, and for a
+	// repetition of a batch whose append time is no longer known.
+	AppendTime int64
 	ticket     engine.Ticket
 }
 

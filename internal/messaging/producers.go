@@ -39,6 +39,7 @@ type producerState struct {
 type sentBatch struct {
 	first, last int32 // sequences
 	offset      uint64
+	appendTime  int64         // as in PlacedBatch; -1 once it was read from the store
 	ticket      engine.Ticket // nil once it was read from the store
 }
 
@@ -79,7 +80,7 @@ func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*prod
 }
 
 // append checks a batch against what the producer sent before and places it. One
-// that was there already gets the place of the first.
+// that was there already gets the offset and the append time of the first.
 func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *atomic.Bool, place func(func(uint64) []engine.Side) (engine.Ticket, error)) (duplicate bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +91,7 @@ func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *at
 	last := lastSequence(head)
 	if earlier, err := old.check(head, last); err != nil || earlier != nil {
 		if earlier != nil {
-			placed.First, placed.ticket = earlier.offset, earlier.ticket
+			placed.First, placed.AppendTime, placed.ticket = earlier.offset, earlier.appendTime, earlier.ticket
 		}
 		return true, err
 	}
@@ -98,7 +99,7 @@ func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *at
 	if old != nil && old.epoch == head.ProducerEpoch {
 		next.batches = slices.Clone(old.batches[max(0, len(old.batches)-keptBatches+1):])
 	}
-	next.batches = append(next.batches, sentBatch{first: head.Sequence, last: last})
+	next.batches = append(next.batches, sentBatch{first: head.Sequence, last: last, appendTime: placed.AppendTime})
 	sent := &next.batches[len(next.batches)-1]
 	evicted := p.evict(next.at)
 	ticket, err := place(func(first uint64) []engine.Side {
@@ -210,7 +211,8 @@ func decodeProducer(side engine.Side) (int64, *producerState, error) {
 	s := &producerState{epoch: int16(binary.BigEndian.Uint16(rest)), at: int64(binary.BigEndian.Uint64(rest[2:]))}
 	for rest = rest[producerHeadLen:]; len(rest) > 0; rest = rest[producerBatchLen:] {
 		s.batches = append(s.batches, sentBatch{
-			first: int32(binary.BigEndian.Uint32(rest)), last: int32(binary.BigEndian.Uint32(rest[4:])), offset: binary.BigEndian.Uint64(rest[8:]),
+			first: int32(binary.BigEndian.Uint32(rest)), last: int32(binary.BigEndian.Uint32(rest[4:])),
+			offset: binary.BigEndian.Uint64(rest[8:]), appendTime: -1,
 		})
 	}
 	return int64(binary.BigEndian.Uint64(side.Key[len(producerSides):])), s, nil

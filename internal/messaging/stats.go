@@ -72,22 +72,29 @@ func (b *Broker) Stats(ctx context.Context, name names.Topic) (Stats, error) {
 }
 
 // Of narrows the statistics down to one partition, as far as they can be: flows
-// and leases are counted by topic.
+// and leases are counted by topic. A partition that the catalogue has and the engine
+// does not have yet holds nothing, so its statistics are empty.
 func (s *Stats) Of(partition int32) Stats {
 	out := *s
-	if int(partition) >= len(s.Partitions) {
-		return out
-	}
-	p := &s.Partitions[partition]
 	out.Topic.Partition = partition
-	out.Partitions = s.Partitions[partition : partition+1]
+	exists := int(partition) < len(s.Partitions)
+	var p engine.PartitionStats
+	if exists {
+		p = s.Partitions[partition]
+	}
+	out.Partitions = []engine.PartitionStats{p}
 	out.Subscriptions = make([]SubscriptionStats, len(s.Subscriptions))
 	for i := range s.Subscriptions {
 		sub := s.Subscriptions[i]
+		var c engine.CursorStats
 		if int(partition) < len(sub.Cursors) {
-			c := sub.Cursors[partition]
-			sub.Cursors = []engine.CursorStats{c}
-			sub.Backlog = p.Next - max(c.Floor, p.First) - c.Acked
+			c = sub.Cursors[partition]
+		}
+		sub.Cursors = []engine.CursorStats{c}
+		// The engine may have moved the cursor after it described the partition.
+		sub.Backlog = p.Next - min(p.Next, max(c.Floor, p.First)+c.Acked)
+		if !exists {
+			sub.BacklogBytes, sub.Leased, sub.Delayed = 0, 0, 0
 		}
 		out.Subscriptions[i] = sub
 	}

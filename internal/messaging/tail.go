@@ -34,7 +34,13 @@ func (b *Broker) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Ta
 	tail := &Tail{b: b, target: t}
 	parts := stats.Partitions
 	if t.partition >= 0 {
-		tail.first, parts = t.partition, parts[t.partition:t.partition+1]
+		tail.first = t.partition
+		if int(t.partition) < len(parts) {
+			parts = parts[t.partition : t.partition+1]
+		} else {
+			// The engine does not have the partition yet, so its first message will be entry 0.
+			parts = make([]engine.PartitionStats, 1)
+		}
 	}
 	for i := range parts {
 		next := parts[i].Next
@@ -74,8 +80,18 @@ func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
 			}
 		}
 	}
-	t.next[id.Partition-t.first] = id.Entry + 1
+	t.passed(id)
 	return nil
+}
+
+// passed continues behind a message. The message may be of a partition that the engine got
+// since the tail began.
+func (t *Tail) passed(id engine.MessageID) {
+	part := int(id.Partition - t.first)
+	for part >= len(t.next) {
+		t.next = append(t.next, 0)
+	}
+	t.next[part] = id.Entry + 1
 }
 
 // seek goes to the first messages published since then, and where there are none
@@ -124,11 +140,7 @@ func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error)
 	var out []Received
 	for i := range records {
 		out = append(out, t.b.received(t.target.topic, &records[i]))
-		part := int(records[i].ID.Partition - t.first)
-		for part >= len(t.next) { // it came since the tail began
-			t.next = append(t.next, 0)
-		}
-		t.next[part] = records[i].ID.Entry + 1
+		t.passed(records[i].ID)
 	}
 	return out, nil
 }

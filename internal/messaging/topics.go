@@ -166,6 +166,13 @@ func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing 
 	return t.topic, err
 }
 
+// InView returns whether the catalogue has a topic of that name as far as this member has
+// read it. Other members may have changed the catalogue since.
+func (b *Broker) InView(name names.Topic) bool {
+	_, ok := b.catalogue.View().topic(name)
+	return ok
+}
+
 // HasTopic says whether there is a topic of that name. It is false as well where
 // there is not even a namespace, and for partitions that do not exist.
 func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
@@ -329,7 +336,17 @@ func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) 
 			}
 		}
 	}
-	_, err = b.catalogue.Free(ctx, func(c *catalogue) ([][]byte, error) {
+	return b.drop(ctx, t.topic)
+}
+
+// Delete removes this incarnation of the topic with its partitions, subscriptions, schemas
+// and data, also when consumers wait on it. It returns ErrNoTopic when the incarnation is
+// gone, even if another topic has its name now.
+func (t *StreamTopic) Delete(ctx context.Context) error { return t.b.drop(ctx, t.topic) }
+
+// drop removes one incarnation of a topic.
+func (b *Broker) drop(ctx context.Context, t *topic) error {
+	_, err := b.catalogue.Free(ctx, func(c *catalogue) ([][]byte, error) {
 		if _, ok := c.byID.Get(t.id); !ok {
 			return nil, ErrNoTopic
 		}
@@ -341,7 +358,7 @@ func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) 
 	// The topic is gone for everyone once the journal says so. A failure to
 	// free its space is made up for at the next start.
 	if err := b.dropFromEngine(ctx, b.engine, t.id); err != nil {
-		return fmt.Errorf("topic %s is deleted but its data is not yet: %w", name, err)
+		return fmt.Errorf("topic %s is deleted but its data is not yet: %w", t.name, err)
 	}
 	return nil
 }

@@ -55,12 +55,7 @@ func (s *server) readingOf(c *dataplane.Cluster) func(context.Context, *groups.R
 			if live[i].Name == s.cfg.Members.Self {
 				continue
 			}
-			asked.Go(func() {
-				err := s.group.network.Post(ctx, live[i].Name, readingPath, readingQuestion{c.UID, *q}, &answers[i])
-				if err != nil {
-					s.log.Debug("a member does not tell which consumer groups read a topic", "member", live[i].Name, "error", err)
-				}
-			})
+			asked.Go(func() { answers[i] = s.readingAt(ctx, live[i].Name, &readingQuestion{c.UID, *q}) })
 		}
 		own := readingHere(coordinator, q)
 		asked.Wait()
@@ -76,6 +71,16 @@ func (s *server) readingOf(c *dataplane.Cluster) func(context.Context, *groups.R
 		slices.Sort(journals)
 		return list, len(slices.Compact(journals)) == groups.JournalCount, nil
 	}
+}
+
+// readingAt asks another member. An answer that cannot be read whole counts as none: its
+// groups may be missing, and its journals would say that none are.
+func (s *server) readingAt(ctx context.Context, member string, q *readingQuestion) (answer readingAnswer) {
+	if err := s.group.network.Post(ctx, member, readingPath, q, &answer); err != nil {
+		s.log.Debug("a member does not tell which consumer groups read a topic", "member", member, "error", err)
+		return readingAnswer{}
+	}
+	return answer
 }
 
 // readingHere is what this member coordinates, with the journals that it had all the time.

@@ -117,8 +117,9 @@ func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForL
 			}
 			if known := asked.Partitions[j].LeaderEpoch; failure == nil && known >= 0 && known <= epoch {
 				var extent engine.Extent
-				extent, failure = topic.Read(ctx, part.Partition, 0, nil)
-				part.LeaderEpoch, part.EndOffset = known, int64(extent.Next) //nolint:gosec // entries are far below
+				if extent, failure = topic.Read(ctx, part.Partition, 0, nil); failure == nil {
+					part.LeaderEpoch, part.EndOffset = known, int64(extent.Next) //nolint:gosec // entries are far below
+				}
 			}
 			if failure != nil {
 				part.ErrorCode = c.fetchCode(failure)

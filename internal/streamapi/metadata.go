@@ -3,12 +3,17 @@ package streamapi
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
+
+// topicIDsFrom is the first version of Metadata that asks for topics by id. The two before
+// it have the field, but Kafka rejects requests that set it.
+const topicIDsFrom = 12
 
 func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
 	for _, node := range c.nodes() {
@@ -27,7 +32,11 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		asked := &request.Topics[i]
 		said := deref(asked.Topic)
 		var topic *messaging.StreamTopic
+		byID := asked.TopicID != [16]byte{}
 		err := limit
+		if err == nil && byID && c.version < topicIDsFrom {
+			err = fmt.Errorf("%w: topic ids need version %d of Metadata", errInvalid, topicIDsFrom)
+		}
 		if err == nil {
 			topic, err = c.topicBy(ctx, said, asked.TopicID, describing...)
 		}
@@ -36,10 +45,13 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		}
 		row := kmsg.NewMetadataResponseTopic()
 		row.Topic, row.TopicID = asked.Topic, asked.TopicID
+		if byID && c.version >= topicIDsFrom {
+			row.Topic = nil // as in Kafka the id decides; the name may be that of another topic
+		}
 		row.AuthorizedOperations = notAsked
 		if row.ErrorCode = c.codeOf(err); err == nil {
 			c.describeTopic(ctx, request, &row, topic)
-			if said == "" { // it was asked for by its id
+			if byID {
 				row.Topic = text(c.printed(topic.Name()))
 			}
 		}

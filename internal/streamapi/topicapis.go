@@ -2,6 +2,7 @@ package streamapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -102,20 +103,32 @@ func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsReques
 		var topic *messaging.StreamTopic
 		err := limit
 		if err == nil {
-			topic, err = c.topicBy(ctx, deref(asked[i].Topic), asked[i].TopicID, permitDelete)
+			topic, err = c.deletedTopic(ctx, &asked[i])
 		}
 		if err == nil {
-			err = c.session.cluster.Broker.DeleteTopic(ctx, topic.Name(), true)
+			if row.Topic == nil { // before the topic is gone: then its name may mean another
+				row.Topic = text(c.printed(topic.Name()))
+			}
+			err = topic.Delete(ctx)
+			if errors.Is(err, messaging.ErrNoTopic) && asked[i].Topic == nil {
+				err = errTopicID // somebody else was faster
+			}
 			c.record(permitDelete, topic.Name().String(), err)
 		}
 		if err != nil {
 			row.ErrorCode, row.ErrorMessage = c.fail(err)
-		} else if row.Topic == nil {
-			row.Topic = text(c.printed(topic.Name()))
 		}
 		response.Topics = append(response.Topics, row)
 	}
 	return nil
+}
+
+// deletedTopic finds a topic to delete, by its name or by its id.
+func (c *call) deletedTopic(ctx context.Context, asked *kmsg.DeleteTopicsRequestTopic) (*messaging.StreamTopic, error) {
+	if asked.Topic != nil && asked.TopicID != [16]byte{} {
+		return nil, fmt.Errorf("%w: give a topic's name or its id, not both", errInvalid)
+	}
+	return c.topicBy(ctx, deref(asked.Topic), asked.TopicID, permitDelete)
 }
 
 // record notes an administrative call in the audit trail.

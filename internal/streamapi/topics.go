@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"freshet/internal/access"
+	"freshet/internal/errs"
 	"freshet/internal/messaging"
 	"freshet/internal/names"
 )
@@ -47,17 +48,16 @@ func (c *call) topicName(ctx context.Context, said string) (names.Topic, error) 
 		return names.Topic{}, fmt.Errorf("%w: %q; use letters, digits, dots, dashes and underscores, at most %d", messaging.ErrName, cut(said, maxTopicName), maxTopicName)
 	}
 	local := names.Topic{Namespace: c.session.namespace, Local: said}
-	parts := strings.SplitN(said, ".", 3)
-	if len(parts) < 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+	elsewhere, ok := dotted(said)
+	if !ok {
 		return local, nil
 	}
 	broker := c.session.cluster.Broker
-	if _, err := broker.StreamTopic(ctx, local); err == nil {
+	switch _, err := broker.StreamTopic(ctx, local); {
+	case err == nil:
 		return local, nil
-	}
-	elsewhere, err := names.NewTopic(parts[0], parts[1], parts[2])
-	if err != nil {
-		return local, nil //nolint:nilerr // what can be no topic elsewhere is one here
+	case errs.KindOf(err) != errs.NotFound && !errors.Is(err, messaging.ErrPartitionName):
+		return names.Topic{}, err // the topic may exist, so the other reading of the name may be wrong
 	}
 	if exists, err := broker.HasNamespace(ctx, elsewhere.Namespace); err != nil || exists {
 		return elsewhere, err
@@ -65,12 +65,32 @@ func (c *call) topicName(ctx context.Context, said string) (names.Topic, error) 
 	return local, nil
 }
 
-// printed is how a topic is called where the client did not name it.
+// dotted reads tenant.namespace.topic. ok is false for a name that cannot be read so.
+func dotted(said string) (topic names.Topic, ok bool) {
+	parts := strings.SplitN(said, ".", 3)
+	if len(parts) < 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+		return names.Topic{}, false
+	}
+	topic, err := names.NewTopic(parts[0], parts[1], parts[2])
+	return topic, err == nil
+}
+
+// printed returns the name of an existing topic where the client did not name it: bare in
+// the default namespace, tenant.namespace.topic elsewhere. Where topicName would read that
+// as another topic, or as none, printed returns the full name with slashes.
 func (c *call) printed(topic names.Topic) string {
 	if topic.Namespace == c.session.namespace {
+		if !legal(topic.Local) {
+			return topic.String()
+		}
 		return topic.Local
 	}
-	return topic.Namespace.Tenant + "." + topic.Namespace.Name + "." + topic.Local
+	said := topic.Namespace.Tenant + "." + topic.Namespace.Name + "." + topic.Local
+	local := names.Topic{Namespace: c.session.namespace, Local: said}
+	if read, ok := dotted(said); !ok || read != topic || !legal(said) || c.session.cluster.Broker.InView(local) {
+		return topic.String()
+	}
+	return said
 }
 
 // topic finds a topic that the caller has one of the permissions on. Who has none

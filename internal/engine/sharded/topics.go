@@ -36,14 +36,15 @@ func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (stats en
 func (e *Engine) ListTopics(ctx context.Context, after engine.TopicID, limit int) ([]engine.TopicID, error) {
 	var all []engine.TopicID
 	for shard := range e.shards {
-		err := e.call(ctx, shard, always, func(at place) error {
-			ids, err := at.ListTopics(ctx, after, limit)
-			all = append(all, ids...)
+		var ids []engine.TopicID // of the last attempt: an earlier one may have returned a part of them
+		err := e.call(ctx, shard, always, func(at place) (err error) {
+			ids, err = at.ListTopics(ctx, after, limit)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
+		all = append(all, ids...)
 	}
 	slices.Sort(all)
 	return all[:min(len(all), max(limit, 0))], nil

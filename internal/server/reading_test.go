@@ -1,0 +1,77 @@
+package server
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"freshet/internal/members"
+	"freshet/internal/members/bundle"
+)
+
+// TestReadingOfHalfAnAnswer: of an answer that cannot be read whole nothing is used. Its
+// journals would say that no group is missing.
+func TestReadingOfHalfAnAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body             string
+		journals, groups int
+	}{
+		"whole": {`{"journals":[1,2],"groups":{"g":{"state":"Stable","lag":3}}}`, 2, 1},
+		"half":  {`{"journals":[1,2],"groups":{"g":{"state":"Stable","lag":"three"}}}`, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, c.body)
+			})
+			s := &server{log: slog.New(slog.DiscardHandler), group: &group{network: otherMember(t, handler)}}
+			got := s.readingAt(t.Context(), "b", &readingQuestion{})
+			if len(got.Journals) != c.journals || len(got.Groups) != c.groups {
+				t.Errorf("got %+v, want %d journals and %d groups", got, c.journals, c.groups)
+			}
+		})
+	}
+}
+
+// otherMember serves as member b and returns the network of member a.
+func otherMember(t *testing.T, handler http.Handler) *members.Network {
+	t.Helper()
+	other := httptest.NewUnstartedServer(handler)
+	address := other.Listener.Addr().String()
+	made, err := bundle.New("https://freshet.example.com", []bundle.Member{
+		{Name: "a", Internal: "127.0.0.1:1", Etcd: address, Log: address},
+		{Name: "b", Internal: address, Etcd: address, Log: address},
+	}, []byte("keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	credentials := func(name string) *bundle.Credentials {
+		dir := t.TempDir()
+		places := bundle.Places{
+			DataDir: dir, Bundle: filepath.Join(dir, "members"), EncryptionKeys: filepath.Join(dir, "encryption.key"),
+		}
+		part, err := made.Bundle(name, false)
+		if err == nil {
+			err = part.Install(places)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, err := bundle.Open(places.Bundle, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return opened
+	}
+	other.TLS = members.ServerTLS(credentials("b"), []string{"a", "b"})
+	other.EnableHTTP2 = true
+	other.StartTLS()
+	t.Cleanup(other.Close)
+	network := members.NewNetwork(credentials("a"), map[string]string{"b": address})
+	t.Cleanup(network.Close)
+	return network
+}
