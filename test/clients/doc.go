@@ -4,7 +4,9 @@
 // clients. Resources: the official Kubernetes clients of Python and JavaScript. The
 // stream protocol: franz-go, Sarama, segmentio/kafka-go and librdkafka through its Go
 // module, its Python wheel and kcat; kafka-python, aiokafka and KafkaJS; all of them
-// against one real server (TestStreamClients).
+// against one real server (TestStreamClients). Each of them also reads many topics with one
+// consumer, and package origins checks that every record is of the partition that the client
+// reports.
 //
 // FRESHET_URL and FRESHET_TOKEN point those of the registry at a server; without
 // these they run against a registry in this process. Those that need a C compiler,

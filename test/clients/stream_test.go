@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"freshet/test/origins"
 	"freshet/test/testserver"
 )
 
@@ -17,11 +18,14 @@ type streaming struct {
 	*testserver.Server
 	folder string
 	avro   string // a topic that holds values with schemas
+
+	origins *origins.Set // topics that every client reads with one consumer
+	output  string       // the folder to which clients write what they read of them
 }
 
 // environment is what scripts and modules need to know of the server.
 func (s *streaming) environment() []string {
-	return append(os.Environ(),
+	return append(append(os.Environ(), s.origins.Environment(s.output)...),
 		"FRESHET_URL="+s.URL, "FRESHET_TOKEN="+s.Token, "FRESHET_STREAM="+s.Stream, "FRESHET_STREAM_TLS="+s.StreamTLS,
 		"FRESHET_CA="+filepath.Join(s.DataDir, "tls", "ca.crt"), "FRESHET_DATA="+s.DataDir, "FRESHET_AVRO_TOPIC="+s.avro,
 		"FRESHET_CLIENT_ID="+s.ClientID, "FRESHET_CLIENT_SECRET="+s.ClientSecret,
@@ -62,12 +66,15 @@ func TestStreamClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &streaming{Server: server, folder: folder, avro: "clients-avro"}
+	s := &streaming{Server: server, folder: folder, avro: "clients-avro", output: t.TempDir()}
 	t.Cleanup(s.Kill)
 	s.writeAvro(t)
+	if s.origins, err = origins.Fill(t.Context(), []string{s.Stream}, s.Token, "origins"); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]func(*testing.T, *streaming){
-		"franz": testFranz, "sarama": module("kafka-sarama"), "segmentio": module("kafka-segmentio"),
-		"confluent": testConfluent, "node": testNode,
+		"franz": testFranz, "sarama": module(&origins.Sarama), "segmentio": module(&origins.Segmentio),
+		"confluent": module(&origins.Confluent, "-run=TestStream"), "node": testNode,
 		// One after the other: the how-to that both paste goes on where kcat has begun.
 		"programs": func(t *testing.T, s *streaming) {
 			t.Helper()
@@ -82,26 +89,36 @@ func TestStreamClients(t *testing.T) {
 	}
 }
 
-// module runs the tests of a module.
-func module(folder string) func(*testing.T, *streaming) {
+// module runs the tests of a module, which read the topics of package origins among others.
+func module(p *origins.Program, flags ...string) func(*testing.T, *streaming) {
 	return func(t *testing.T, s *streaming) {
 		t.Helper()
-		need(t, "go")
-		s.must(t, folder, []string{"CGO_ENABLED=0"}, "go", "test", "-count=1", "-timeout=5m", "./...")
+		need(t, p.Needs...)
+		args := append([]string{"test", "-count=1", "-timeout=5m", "./..."}, flags...)
+		out, err := s.run(t, p.Folder, p.Env, "go", args...)
+		if err != nil {
+			t.Errorf("go %v: %v\n%s", args, err, out)
+		}
+		if err := p.Check(s.origins, s.output); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
-func testConfluent(t *testing.T, s *streaming) {
+// readOrigins runs a client that reads the topics of package origins.
+func (s *streaming) readOrigins(t *testing.T, p *origins.Program, folder string) {
 	t.Helper()
-	need(t, "go", "gcc")
-	s.must(t, "confluent", []string{"CGO_ENABLED=1"}, "go", "test", "-count=1", "-timeout=5m", "-run=TestStream", "./...")
+	if err := p.Run(t.Context(), s.origins, folder, s.output); err != nil {
+		t.Error(err)
+	}
 }
 
 // testKcat pastes the line of the first screen and then does what the program is
 // used for.
 func testKcat(t *testing.T, s *streaming) {
 	t.Helper()
-	need(t, "bash", "kcat")
+	need(t, origins.Kcat.Needs...)
+	s.readOrigins(t, &origins.Kcat, s.folder)
 	screen, err := os.ReadFile(s.LogFile())
 	if err != nil {
 		t.Fatal(err)
@@ -156,20 +173,21 @@ func testKcat(t *testing.T, s *streaming) {
 	}
 }
 
+// install copies the folder of a client and fetches the client's libraries there.
+func (s *streaming) install(t *testing.T, p *origins.Program) string {
+	t.Helper()
+	need(t, p.Needs...)
+	folder, err := p.Copy(t.Context(), ".", filepath.Join(s.folder, p.Name))
+	if err != nil {
+		t.Skipf("NOT TESTED: the libraries of %s cannot be fetched (Python needs Debian's python3-venv): %v", p.Name, err)
+	}
+	return folder
+}
+
 func testPython(t *testing.T, s *streaming) {
 	t.Helper()
-	need(t, "python3")
-	folder := filepath.Join(s.folder, "python")
-	if err := os.CopyFS(folder, os.DirFS("kafka-python")); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := s.run(t, folder, nil, "python3", "-m", "venv", "venv"); err != nil {
-		t.Skipf("NOT TESTED: python3 cannot make an environment (Debian: python3-venv): %v\n%s", err, out)
-	}
+	folder := s.install(t, &origins.Python)
 	python := filepath.Join(folder, "venv", "bin", "python")
-	if out, err := s.run(t, folder, nil, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"); err != nil {
-		t.Skipf("NOT TESTED: pip cannot fetch the clients: %v\n%s", err, out)
-	}
 	var running sync.WaitGroup
 	for _, script := range []string{"confluent_client.py", "kafka_python_client.py", "aiokafka_client.py"} {
 		running.Go(func() {
@@ -178,6 +196,7 @@ func testPython(t *testing.T, s *streaming) {
 			}
 		})
 	}
+	running.Go(func() { s.readOrigins(t, &origins.Python, folder) })
 	running.Wait()
 	s.follow(t, "Python", "python", func(folder, file string) string { return s.must(t, folder, nil, python, file) },
 		`b'customer-7' b'{"order": `, "[('source', b'shop')]", "{'id': 7, 'note': 'paid'}")
@@ -185,14 +204,8 @@ func testPython(t *testing.T, s *streaming) {
 
 func testNode(t *testing.T, s *streaming) {
 	t.Helper()
-	need(t, "node", "npm")
-	folder := filepath.Join(s.folder, "node")
-	if err := os.CopyFS(folder, withoutModules("kafka-node")); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := s.run(t, folder, nil, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"); err != nil {
-		t.Skipf("NOT TESTED: npm cannot fetch the clients: %v\n%s", err, out)
-	}
+	folder := s.install(t, &origins.Node)
+	s.readOrigins(t, &origins.Node, folder)
 	s.must(t, folder, nil, "node", "--test", "kafkajs.test.js")
 	modules := []string{"NODE_PATH=" + filepath.Join(folder, "node_modules")}
 	s.follow(t, "Node", "js", func(folder, file string) string { return s.must(t, folder, modules, "node", file) }, "customer-7 Payment { id: 7 }")

@@ -109,6 +109,7 @@ func testFranz(t *testing.T, s *streaming) {
 		}
 		s.follow(t, "Go", "go", build, "customer-7: {ID:7 To:Bern}")
 	})
+	t.Run("origins", func(t *testing.T) { testFranzOrigins(t, s) })
 	t.Run("groups", func(t *testing.T) { testFranzGroups(t, s) })
 	t.Run("HTTP", func(t *testing.T) { testFranzHTTP(t, s) })
 	t.Run("topics", func(t *testing.T) { testFranzTopics(t, s) })

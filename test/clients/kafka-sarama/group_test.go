@@ -17,6 +17,7 @@ type member struct {
 	group    sarama.ConsumerGroup
 	setups   chan sarama.ConsumerGroupSession
 	messages chan *sarama.ConsumerMessage
+	commits  bool
 	stop     func()
 }
 
@@ -37,8 +38,10 @@ func (m *member) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.Consum
 			if !ok {
 				return nil
 			}
-			s.MarkMessage(message, "")
-			s.Commit()
+			if m.commits {
+				s.MarkMessage(message, "")
+				s.Commit()
+			}
 			m.messages <- message
 		case <-s.Context().Done():
 			return nil
@@ -46,17 +49,20 @@ func (m *member) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.Consum
 	}
 }
 
-// join makes a member of a group.
-func join(t *testing.T, c *sarama.Config, group, topic string) *member {
+// join makes a member of a group. It commits each message, unless the configuration has commits disabled.
+func join(t *testing.T, c *sarama.Config, group string, topics ...string) *member {
 	t.Helper()
 	g, err := sarama.NewConsumerGroup(servers(), group, c)
 	do(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &member{group: g, setups: make(chan sarama.ConsumerGroupSession, 100), messages: make(chan *sarama.ConsumerMessage, 1000)}
+	m := &member{
+		group: g, setups: make(chan sarama.ConsumerGroupSession, 100), messages: make(chan *sarama.ConsumerMessage, 1000),
+		commits: c.Consumer.Offsets.AutoCommit.Enable,
+	}
 	var running sync.WaitGroup
 	running.Go(func() {
 		for ctx.Err() == nil {
-			if err := g.Consume(ctx, []string{topic}, m); err != nil && !errors.Is(err, sarama.ErrClosedConsumerGroup) && ctx.Err() == nil {
+			if err := g.Consume(ctx, topics, m); err != nil && !errors.Is(err, sarama.ErrClosedConsumerGroup) && ctx.Err() == nil {
 				t.Errorf("consume: %v", err)
 				return
 			}

@@ -39,7 +39,7 @@ func idempotent(c *sarama.Config) *sarama.Config {
 	return c
 }
 
-func servers() []string { return []string{os.Getenv("FRESHET_STREAM")} }
+func servers() []string { return strings.Split(os.Getenv("FRESHET_STREAM"), ",") }
 
 // authority is what signed the server's certificate.
 func authority(t *testing.T) *tls.Config {

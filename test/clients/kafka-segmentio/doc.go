@@ -4,4 +4,5 @@
 //
 // The tests of the parent folder start a server and say in the environment where
 // it is: FRESHET_STREAM, FRESHET_STREAM_TLS, FRESHET_CA and FRESHET_TOKEN.
+// TestOrigins also needs the variables of package freshet/test/origins.
 package segmentio

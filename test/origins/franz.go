@@ -1,0 +1,69 @@
+package origins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// idle is how long a consumer waits for the next record before it gives up. A consumer that got
+// records of another partition may have skipped its own.
+const idle = 15 * time.Second
+
+// ways returns configurations of franz-go consumers, by name. Small fetch limits make the server leave
+// partitions out of a response, and read them first for the next one.
+func (s *Set) ways() map[string][]kgo.Opt {
+	ways := map[string][]kgo.Opt{
+		"default": nil,
+		"group":   {kgo.ConsumerGroup(s.prefix + "-franz"), kgo.DisableAutoCommit()},
+	}
+	for _, response := range []int32{200, 300, 600, 1000, 3000} {
+		for _, partition := range []int32{100, 250, 1000} {
+			name := fmt.Sprintf("%d KiB, %d KiB for each partition", response, partition)
+			ways[name] = []kgo.Opt{kgo.FetchMaxBytes(response << 10), kgo.FetchMaxPartitionBytes(partition << 10)}
+		}
+	}
+	return ways
+}
+
+// Franz reads all topics with consumers of franz-go, one after the other, in several configurations.
+func (s *Set) Franz(ctx context.Context) error {
+	var failures []error
+	for name, options := range s.ways() {
+		if err := s.consume(ctx, options); err != nil {
+			failures = append(failures, fmt.Errorf("franz-go, %s: %w", name, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// FranzLive reads all topics with one consumer of franz-go while they are written.
+func (s *Set) FranzLive(ctx context.Context) error {
+	read := make(chan error, 1)
+	go func() { read <- s.consume(ctx, nil) }()
+	return errors.Join(s.Write(ctx), <-read)
+}
+
+func (s *Set) consume(ctx context.Context, options []kgo.Opt) error {
+	client, err := s.connect(append([]kgo.Opt{
+		kgo.ConsumeTopics(s.Topics()...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	}, options...)...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	r := s.NewReading()
+	for !r.Complete() {
+		waiting, cancel := context.WithTimeout(ctx, idle)
+		fetches := client.PollFetches(waiting)
+		cancel()
+		if err := fetches.Err0(); err != nil {
+			return errors.Join(err, r.Err())
+		}
+		fetches.EachRecord(func(record *kgo.Record) { r.Add(record.Topic, record.Partition, record.Offset, record.Value) })
+	}
+	return r.Err()
+}
