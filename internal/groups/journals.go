@@ -47,14 +47,6 @@ func (c *Coordinator) Journals() []int {
 	return held
 }
 
-// Coordinates says whether a group is coordinated here, else ErrNotCoordinator.
-func (c *Coordinator) Coordinates(key Key) error {
-	if c.shard(key) == c.absent {
-		return ErrNotCoordinator
-	}
-	return nil
-}
-
 // Gain begins to coordinate the groups of a journal, which journals must have.
 // Groups that are stable go on, and their members have a whole session to be heard
 // of.
