@@ -93,14 +93,23 @@ func (l *Load) backlog(ctx context.Context) error {
 	return nil
 }
 
-// recordSize is usually some hundred bytes. Every tenth record is larger than 64 KiB, so
-// that the server answers a Fetch with several parts.
+// recordSize is usually some hundred bytes. Some records are larger than 64 KiB, so that
+// the server answers a Fetch with several parts: every tenth at the beginning, when many
+// partitions have something to read, and fewer later, because a long run has to fit on the
+// small disk of one member.
 func (w *worker) recordSize() int {
-	if w.next%10 == 0 {
+	every := 10
+	if w.next > manyLarge {
+		every = 60
+	}
+	if w.next%every == 0 {
 		return w.largeSize()
 	}
 	return 100 + w.rand.IntN(900)
 }
+
+// manyLarge is the number of records of a producer until large ones become rare.
+const manyLarge = 200
 
 func (w *worker) largeSize() int { return 65<<10 + w.rand.IntN(235<<10) }
 
