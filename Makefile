@@ -90,7 +90,7 @@ test-faults: build ## Break things under a running system for some minutes: lost
 	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh fault
 
 .PHONY: test-cluster
-test-cluster: build ## Three members on loopback: every kind of fault once, failover, a rolling restart, moving up and back, clients of others (about 7 minutes)
+test-cluster: build ## Three members on loopback: every kind of fault once, failover, a rolling restart, moving up and back, clients of others (about 6 minutes)
 	@hack/need.sh gcc gcc libc6-dev || echo "no C compiler: librdkafka is NOT TESTED with three members" >&2
 	@hack/need.sh node nodejs npm || echo "no Node.js: KafkaJS is NOT TESTED with three members" >&2
 	@hack/need.sh python3 python3 python3-venv || echo "no Python: its clients are NOT TESTED with three members" >&2
