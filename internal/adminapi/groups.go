@@ -118,11 +118,7 @@ func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bo
 	if denied == nil || errs.KindOf(denied) != errs.Denied {
 		return denied
 	}
-	committed, err := coordinator.Committed(key)
-	if err != nil {
-		return err
-	}
-	topics, err := c.topicsOf(committed)
+	_, topics, err := c.committed(coordinator, key)
 	if err != nil {
 		return err
 	}
@@ -143,21 +139,27 @@ func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bo
 	return denied
 }
 
-// topicsOf returns the topics that a group has committed offsets for and that
-// still exist, in the order of their making. A topic that cannot be looked up is an
-// error: the caller may have no permission on it.
-func (c *call) topicsOf(committed groups.Committed) (list []*messaging.StreamTopic, err error) {
-	for _, id := range committed.Topics() {
+// committed returns what a group has committed, and the topics among it that still exist,
+// in the order in which they were created. A topic that cannot be looked up is an error:
+// the caller may have no permission on it.
+func (c *call) committed(
+	coordinator *groups.Coordinator, key groups.Key,
+) (offsets groups.Committed, topics []*messaging.StreamTopic, err error) {
+	offsets, err = coordinator.Committed(key)
+	if err != nil {
+		return offsets, nil, err
+	}
+	for _, id := range offsets.Topics() {
 		topic, err := c.Broker().StreamTopicByID(c.R.Context(), id)
 		if errors.Is(err, messaging.ErrNoTopic) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return offsets, nil, err
 		}
-		list = append(list, topic)
+		topics = append(topics, topic)
 	}
-	return list, nil
+	return offsets, topics, nil
 }
 
 // getGroup is GET /rest-stream/admin/v1/groups/{group}.
@@ -178,11 +180,7 @@ func (c *call) getGroup() error {
 		Generation: &d.Generation, Leader: d.Leader, Lag: new(uint64), Members: []memberBody{}, Offsets: []*offsetBody{},
 	}
 	c.addMembers(&body, &d)
-	committed, err := coordinator.Committed(key)
-	if err != nil {
-		return err
-	}
-	topics, err := c.topicsOf(committed)
+	committed, topics, err := c.committed(coordinator, key)
 	if err != nil {
 		return err
 	}

@@ -157,8 +157,8 @@ func refuseOffsets(row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchR
 	}
 }
 
-// offsetsCode is the code of a group whose offsets cannot be read. What passes by itself is
-// told as a change of the coordinator, since consumers try again after that code only.
+// offsetsCode returns the code of a group whose offsets cannot be read. It reports errors
+// that pass by themselves as NOT_COORDINATOR, because consumers retry after that code.
 func (c *call) offsetsCode(err error) code {
 	switch failed := c.codeOf(err); failed {
 	case codeNotAvailable, codeNoLeader, codeNotLeader, codeTimedOut:
@@ -169,8 +169,8 @@ func (c *call) offsetsCode(err error) code {
 }
 
 // someOffsets answers for the partitions that were named. A topic that does not exist has
-// nothing committed, as in Kafka; one that cannot be looked up is an error for the group,
-// since consumers would start over where they are told that nothing is committed.
+// nothing committed, as in Kafka. A topic that cannot be looked up is an error for the
+// group: a consumer that reads "nothing committed" starts over.
 func (c *call) someOffsets(
 	ctx context.Context, row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic, committed groups.Committed,
 ) error {
