@@ -60,7 +60,7 @@ func TestRepetitionHasTheTimeOfTheFirst(t *testing.T) {
 	}
 }
 
-// TestDeleteOfOneIncarnation: who has found a topic deletes that one, and not another that
+// TestDeleteOfOneIncarnation: Delete removes the topic that was looked up, and not another that
 // was made under its name since.
 func TestDeleteOfOneIncarnation(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ type frameWriter struct {
 	tail []byte   // what is being written; callers append to it
 }
 
-// smallRope is the size up to which copying a rope is cheaper than a part of its own.
+// smallRope is the size up to which copying a rope is cheaper than one more buffer to write.
 const smallRope = 4 << 10
 
 // rope writes the bytes of a rope. A large rope must stay as it is until the frame is sent.

@@ -17,7 +17,7 @@ func TestStreamOrigins(t *testing.T) {
 	t.Parallel()
 	topics := os.Getenv("FRESHET_ORIGIN_TOPICS")
 	if topics == "" {
-		t.Skip("FRESHET_ORIGIN_TOPICS is not set")
+		t.Skip("NOT TESTED: FRESHET_ORIGIN_TOPICS is not set; make test and make test-cluster set it")
 	}
 	records, err := strconv.Atoi(os.Getenv("FRESHET_ORIGIN_RECORDS"))
 	do(t, err)
