@@ -53,22 +53,23 @@ func TestAttackSharesWithManyCalls(t *testing.T) {
 			s := web.NewShares(slots)
 			ctx, stop := context.WithCancel(t.Context())
 			var served atomic.Int64
-			var group sync.WaitGroup
+			var calls sync.WaitGroup
+			hold := oneByOne(time.Second / slots)
 			for i := range callers {
 				who := web.Caller{Organization: fmt.Sprint(i % attackers), Principal: "p"}
-				group.Go(func() {
+				calls.Go(func() {
 					for ctx.Err() == nil {
 						if _, ok := s.Acquire(ctx, who, 1, time.Hour); !ok {
 							return
 						}
 						served.Add(1)
-						<-time.After(time.Second) // the clock is synctest's
+						hold()
 						s.Release(who, 1)
 					}
 				})
 			}
-			synctest.Wait()
 			for v := range victims {
+				synctest.Wait() // until every call that was served is counted
 				before := served.Load()
 				who := web.Caller{Organization: "victim", Principal: fmt.Sprint(v % 3)}
 				if _, ok := s.Acquire(ctx, who, 1, time.Hour); !ok {
@@ -83,10 +84,28 @@ func TestAttackSharesWithManyCalls(t *testing.T) {
 				s.Release(who, 1)
 			}
 			stop()
-			group.Wait()
+			calls.Wait()
 		})
 	}
 	tally.Attack(t, "500 concurrent calls against one", attempts, late)
+}
+
+// oneByOne returns a function that waits, on synctest's clock, until an instant that
+// no other call of it waits for. A test that releases one thing at a time can count
+// exactly what was served before a given call.
+func oneByOne(step time.Duration) func() {
+	var mu sync.Mutex
+	var last time.Time // the instant that was handed out last; mu protects it
+	return func() {
+		mu.Lock()
+		if now := time.Now(); now.After(last) {
+			last = now
+		}
+		last = last.Add(step)
+		wait := time.Until(last)
+		mu.Unlock()
+		<-time.After(wait)
+	}
 }
 
 func TestSharesGiveUpWaiting(t *testing.T) {
