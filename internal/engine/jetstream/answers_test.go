@@ -192,6 +192,18 @@ func TestAServerThatIsGoneIsUnavailableAndComesBack(t *testing.T) {
 	}
 }
 
+// Journals that cannot be opened return why: here the log has fewer servers than the
+// journals need copies.
+func TestOpenReturnsTheReason(t *testing.T) {
+	group := natstest.New(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := jetstream.Open(ctx, group.Connect(0), jetstream.Options{Prefix: "x", Replicas: 3})
+	if errs.KindOf(err) != errs.Unavailable || errors.Is(err, engine.ErrClosed) || !strings.Contains(fmt.Sprint(err), "replicas > 1 not supported") {
+		t.Errorf("three copies on one server: got error %v, want one of the kind unavailable with the server's reason", err)
+	}
+}
+
 // A server that closes takes its connections with it: nobody waits for an answer.
 func TestAClosedConnectionIsUnavailableAtOnce(t *testing.T) {
 	group := natstest.New(t, 1)

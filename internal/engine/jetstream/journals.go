@@ -74,8 +74,9 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Journals, error) {
 		Subjects: []string{snapshotSubjects + token(o.Prefix) + ".>"},
 	})
 	if err != nil {
+		err = s.failed(ctx, "opening journals", err) // before cancel, which would hide the reason
 		s.cancel(engine.ErrClosed)
-		return nil, s.failed(ctx, "opening journals", err)
+		return nil, err
 	}
 	s.wg.Go(s.poll)
 	return s, nil
