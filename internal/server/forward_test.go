@@ -19,6 +19,7 @@ import (
 	"freshet/internal/members/bundle"
 	"freshet/internal/names"
 	"freshet/internal/web"
+	"freshet/test/freeport"
 	"freshet/test/tally"
 )
 
@@ -28,13 +29,12 @@ func pairOfMembers(t *testing.T, serves http.Handler) (a, b *server) {
 	t.Helper()
 	var list []bundle.Member
 	var listed []config.Member
-	for _, name := range []string{"a", "b", "c"} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := listener.Addr().String()
-		_ = listener.Close() // nobody has the port when this returns
+	addresses, err := freeport.Addresses(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"a", "b", "c"} {
+		address := addresses[i]
 		list = append(list, bundle.Member{Name: name, Internal: address, Etcd: address, Log: address})
 		listed = append(listed, config.Member{Name: name, Internal: address})
 	}

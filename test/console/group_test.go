@@ -2,8 +2,8 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"freshet/test/freeport"
 	"freshet/test/testserver"
 )
 
@@ -24,21 +25,6 @@ func freshet(ctx context.Context, t *testing.T, args ...string) {
 	}
 }
 
-// ports are addresses that are free now.
-func ports(t *testing.T, n int) []string {
-	t.Helper()
-	list := make([]string, n)
-	for i := range list {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		list[i] = l.Addr().String()
-	}
-	return list
-}
-
 // startGroup starts three members by the commands that people use for it.
 func startGroup(ctx context.Context, t *testing.T) []*testserver.Server {
 	t.Helper()
@@ -48,11 +34,16 @@ func startGroup(ctx context.Context, t *testing.T) []*testserver.Server {
 	init := []string{"cluster", "init", "--output", filepath.Join(dir, "group")}
 	var named []string
 	for i, name := range names {
-		addresses[i] = ports(t, 8)
+		var err error
+		if addresses[i], err = freeport.Addresses(ctx, 8); err != nil {
+			t.Fatal(err)
+		}
 		named = append(named, name+"="+strings.Join(addresses[i][5:], ","))
 	}
 	freshet(ctx, t, append(append(init, "--base-url", "http://"+addresses[0][0]), named...)...)
 	servers, problems := make([]*testserver.Server, len(names)), make([]error, len(names))
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	var starting sync.WaitGroup
 	for i, name := range names {
 		data, configuration := filepath.Join(dir, name), filepath.Join(dir, name+".yaml")
@@ -61,14 +52,20 @@ func startGroup(ctx context.Context, t *testing.T) []*testserver.Server {
 			servers[i], problems[i] = testserver.Start(ctx, executable, dir, testserver.Options{
 				Stream: true, DataDir: data, Addresses: addresses[i][:5], Args: []string{"--config", configuration}, Ready: 2 * time.Minute,
 			})
+			if problems[i] != nil {
+				problems[i] = fmt.Errorf("member %s: %w", name, problems[i])
+				giveUp() // the others would wait for it in vain
+			}
 		})
 	}
 	starting.Wait()
-	for i, s := range servers {
-		if problems[i] != nil {
-			t.Fatal(problems[i])
+	for _, s := range servers {
+		if s != nil {
+			t.Cleanup(s.Kill)
 		}
-		t.Cleanup(s.Kill)
+	}
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
 	}
 	return servers
 }

@@ -187,6 +187,7 @@ func (s *Server) launch() error {
 func (s *Server) awaitReady(ctx context.Context, timeout time.Duration, unready bool) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	began := time.Now()
 	for {
 		if status, text := readiness(ctx, s.URL); status == http.StatusOK || unready && strings.Contains(text, "[+]startup ok") {
 			return nil
@@ -195,7 +196,7 @@ func (s *Server) awaitReady(ctx context.Context, timeout time.Duration, unready 
 		case <-s.exited:
 			return fmt.Errorf("the server ended before it was ready: %w", s.exitErr)
 		case <-ctx.Done():
-			return fmt.Errorf("the server was not ready after %s", timeout)
+			return fmt.Errorf("the server was not ready after %s: %w", time.Since(began).Round(time.Millisecond), ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"freshet/test/freeport"
 )
 
 // TestStreams: a word count of Kafka Streams, at least once, whose state comes back
@@ -84,14 +85,11 @@ func TestDistributedConnect(t *testing.T) {
 	}
 	in, out := s.file("in.txt", "one\ntwo\n"), filepath.Join(s.dir, "out.txt")
 	for round, want := range []string{"one\ntwo\n", "one\ntwo\nthree\n"} {
-		rest, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		addresses, err := freeport.Addresses(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		address := rest.Addr().String()
-		if err := rest.Close(); err != nil { // only its address was wanted
-			t.Fatal(err)
-		}
+		address := addresses[0]
 		worker := s.distributed("listeners=http://"+address, `group.id=workers
 config.storage.topic=connect-configs
 offset.storage.topic=connect-offsets

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"freshet/test/freeport"
 )
 
 // rules are the alert rules, as Prometheus reads them.
@@ -129,14 +131,11 @@ func prometheus(t *testing.T, program, ops string) string {
 	folder := t.TempDir()
 	file(t, folder, "freshet-alerts.yml", generate(t, "alerts"))
 	config := file(t, folder, "prometheus.yml", strings.ReplaceAll(generate(t, "prometheus", "--ops", ops), "interval: 15s", "interval: 1s"))
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	addresses, err := freeport.Addresses(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := addresses[0]
 	log, err := os.Create(filepath.Join(folder, "log"))
 	if err != nil {
 		t.Fatal(err)
