@@ -54,7 +54,7 @@ func startGroup(ctx context.Context, t *testing.T) []*testserver.Server {
 			})
 			if problems[i] != nil {
 				problems[i] = fmt.Errorf("member %s: %w", name, problems[i])
-				giveUp() // the others would wait for it in vain
+				giveUp() // the other members cannot become ready without this one
 			}
 		})
 	}
