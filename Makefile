@@ -15,11 +15,11 @@ KUBE_VERSION := 1.37.2
 KUBE_LDFLAGS := -X k8s.io/component-base/version.gitVersion=v$(KUBE_VERSION) \
 	-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 
-LDFLAGS := $(KUBE_LDFLAGS) -X freshet/internal/version.version=$(VERSION) -X freshet/internal/version.commit=$(COMMIT)
+LDFLAGS := $(KUBE_LDFLAGS) -X freshet/internal/base/version.version=$(VERSION) -X freshet/internal/base/version.commit=$(COMMIT)
 
 # Packages that link no Kubernetes library: small enough for the race detector.
-RACE := $(patsubst %,./%/...,$(wildcard $(addprefix internal/,\
-	engine schemas identity access messaging replica web surface names audit dataplane brokerhttp messageapi adminapi registryapi tokenapi streamapi groups records quota workpool)))
+RACE := $(addsuffix /...,$(addprefix ./internal/,\
+	base storage ensemble broker registry identity dataplane surfaces ops/audit ops/backup ops/quota))
 
 .PHONY: help
 help: ## List the targets
@@ -115,12 +115,12 @@ race: ## Run the suites of everything but the resource API under the race detect
 .PHONY: race-engine
 race-engine: ## Run the embedded engine's suites, and calls between members, under the race detector
 	@hack/need.sh gcc gcc libc6-dev
-	CGO_ENABLED=1 GOMEMLIMIT=3GiB go test -race -timeout 30m ./internal/engine ./internal/engine/pebble/... ./internal/engine/remote ./internal/engine/sharded
+	CGO_ENABLED=1 GOMEMLIMIT=3GiB go test -race -timeout 30m ./internal/storage/engine ./internal/storage/pebble/... ./internal/ensemble/remote ./internal/ensemble/sharded
 
 .PHONY: race-group
 race-group: ## Run what members share under the race detector: logs, journals, shards, leases (some minutes)
 	@hack/need.sh gcc gcc libc6-dev
-	CGO_ENABLED=1 go test -race -timeout 60m ./internal/engine/jetstream ./internal/engine/replicated ./internal/natsserver ./internal/members/... ./internal/dataplane/...
+	CGO_ENABLED=1 go test -race -timeout 60m ./internal/ensemble/journal ./internal/ensemble/replicated ./internal/ensemble/natsserver ./internal/ensemble/membership/... ./internal/dataplane/...
 
 .PHONY: lint
 lint: $(BIN)/.linters ## Run the linters
@@ -159,7 +159,7 @@ PEER_ENV = FRESHET_BENCH_PEER=$(PEER) FRESHET_BENCH_PEER_TOKEN=$(PEER_TOKEN) FRE
 
 .PHONY: bench
 bench: build ## Measure start-up, idle memory and the surfaces' speed; PEER= as for bench-cost
-	go test -run '^$$' -bench . -timeout 60m ./internal/messageapi ./internal/schemas ./internal/registryapi
+	go test -run '^$$' -bench . -timeout 60m ./internal/surfaces/messageapi ./internal/registry/schemas ./internal/surfaces/registryapi
 	FRESHET_BIN=$(CURDIR)/bin/freshet $(PEER_ENV) go test -run '^$$' -bench . -timeout 60m ./bench/...
 
 .PHONY: bench-cost
@@ -178,12 +178,12 @@ bench-stream: build ## Measure the stream protocol beside Apache Kafka (fetched;
 
 .PHONY: bench-journals
 bench-journals: ## Append to a journal and read its end: embedded, and replicated by one and three servers
-	go test -run '^$$' -bench Journal -benchtime 5s -timeout 30m ./internal/engine/jetstream
+	go test -run '^$$' -bench Journal -benchtime 5s -timeout 30m ./internal/ensemble/journal
 
 .PHONY: bench-group
 bench-group: build ## Measure three members beside one server: processor time for each message, memory at rest, an empty member
 	FRESHET_BIN=$(CURDIR)/bin/freshet go test -v -run '^$$' -bench Group -benchtime 1x -timeout 20m ./bench/group
-	go test -run '^$$' -bench EmptyMember -benchtime 3x -timeout 20m ./internal/engine/replicated
+	go test -run '^$$' -bench EmptyMember -benchtime 3x -timeout 20m ./internal/ensemble/replicated
 
 .PHONY: bench-engine
 bench-engine: ## Run the engine's benchmarks (for benchstat in .cache/bench-engine.txt)

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 raw=${1:?usage: $0 FILE}
 mkdir -p "$(dirname "$raw")"
-go test -run '^$' -bench . -benchmem -timeout 60m ./internal/engine/... | tee "$raw"
+go test -run '^$' -bench . -benchmem -timeout 60m ./internal/storage/... ./internal/ensemble/... | tee "$raw"
 
 echo
 echo "== tables for docs/performance.md"

@@ -11,7 +11,7 @@ bin="$PWD/.cache/bin"
 api=freshet/api/v1alpha1
 reviews=freshet/api/authorization/v1alpha1
 gen=api/generated
-openapi=internal/resources/openapi
+openapi=internal/controlplane/openapi
 header="$PWD/hack/boilerplate.go.txt"
 export PATH="$bin:$PATH" CGO_ENABLED=0
 

@@ -4,7 +4,7 @@
 //
 // It owns field names, their documentation (kubectl explain prints it) and the
 // markers that drive server-side apply. Defaults and rules live in
-// internal/kinds and internal/resources/validation; nothing of
+// internal/controlplane/kinds and internal/controlplane/validation; nothing of
 // internal/ is imported here, so clients can use these types.
 //
 // Protobuf field numbers are storage format: never renumber, never reuse.

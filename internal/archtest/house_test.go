@@ -108,7 +108,7 @@ func TestNoInit(t *testing.T) {
 // TestNames: a package is named after what it holds.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	banned := []string{"util", "utils", "common", "helper", "helpers", "types", "models", "base", "impl", "manager", "misc", "shared"}
+	banned := []string{"util", "utils", "common", "helper", "helpers", "types", "models", "impl", "manager", "misc", "shared"}
 	for _, p := range handWritten(t) {
 		for _, part := range strings.Split(p.short(), "/") {
 			for _, word := range banned {
@@ -155,10 +155,10 @@ func TestUnfinished(t *testing.T) {
 
 // sleepers may wait for real time to pass.
 var sleepers = map[string]string{
-	"internal/engine/enginetest/enginetest.go": "leases run out on the engine's own clock",
-	"internal/engine/pebble/logged_test.go":    "a log that takes a moment",
-	"internal/engine/pebble/crash_test.go":     "widens the moment in which a reader could see too much",
-	"internal/engine/pebble/bench_test.go":     "stands in for a disk that takes so long",
+	"internal/storage/enginetest/enginetest.go": "leases run out on the engine's own clock",
+	"internal/storage/pebble/logged_test.go":    "a log that takes a moment",
+	"internal/storage/pebble/crash_test.go":     "widens the moment in which a reader could see too much",
+	"internal/storage/pebble/bench_test.go":     "stands in for a disk that takes so long",
 }
 
 // TestNoSleep: tests wait for a signal. In testing/synctest, sleeping is how

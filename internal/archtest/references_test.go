@@ -47,7 +47,7 @@ var bareNumber = regexp.MustCompile(`\b[RMD]` + `[0-9]{1,2}\b`)
 
 // bareNames are files whose comments speak of things that are called so.
 var bareNames = map[string]string{
-	"internal/schemas/avro/limits_test.go": "records of its own making",
+	"internal/registry/avro/limits_test.go": "records of its own making",
 }
 
 // tracked returns the text of every file of the repository with such an ending.

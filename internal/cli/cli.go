@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/apikeycmd"
 	"freshet/internal/cli/authcmd"
 	"freshet/internal/cli/clustercmd"
@@ -30,7 +31,6 @@ import (
 	"freshet/internal/cli/resourcecmd"
 	"freshet/internal/cli/schemacmd"
 	"freshet/internal/cli/servercmd"
-	"freshet/internal/errs"
 )
 
 // Streams are the process's input and output.

@@ -19,9 +19,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
-	"freshet/internal/errs"
 )
 
 type result struct {

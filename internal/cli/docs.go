@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/version"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
 	"freshet/internal/cli/reference"
-	"freshet/internal/version"
 )
 
 // newDocs writes the commands' documentation, for packages and for the reference

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/config"
-	"freshet/internal/errs"
 )
 
 func TestDefaultIsValid(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 )
 
 // maxFile bounds a configuration file, and with it what YAML aliases can

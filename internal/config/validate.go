@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 )
 
 // problems collects what is wrong, each with the path of its field, so that

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"freshet/internal/engine"
-	"freshet/internal/engine/pebble"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
 )
 
 // Checkpoint copies the stores of all clusters into folders below dir, by UID, and

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 
-	"freshet/internal/access"
+	"freshet/internal/base/workpool"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/engine"
-	"freshet/internal/engine/pebble"
-	"freshet/internal/messaging"
-	"freshet/internal/quota"
-	"freshet/internal/schemas"
-	"freshet/internal/workpool"
+	"freshet/internal/identity/access"
+	"freshet/internal/ops/quota"
+	"freshet/internal/registry/schemas"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
 )
 
 // Cluster is a running cluster.

@@ -2,7 +2,7 @@ package dataplane
 
 import (
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/engine"
+	"freshet/internal/storage/engine"
 )
 
 // failedCluster is why a cluster that should run does not.

@@ -3,8 +3,8 @@ package dataplane
 import (
 	"slices"
 
-	"freshet/internal/access"
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
+	"freshet/internal/identity/access"
 )
 
 // GrantsOf lists what the clusters of an organization grant to a principal by

@@ -13,15 +13,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/engine"
-	"freshet/internal/engine/pebble"
-	"freshet/internal/engine/remote"
-	"freshet/internal/engine/sharded"
-	"freshet/internal/errs"
-	"freshet/internal/groups"
-	"freshet/internal/messaging"
-	"freshet/internal/quota"
+	"freshet/internal/ensemble/remote"
+	"freshet/internal/ensemble/sharded"
+	"freshet/internal/ops/quota"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
 )
 
 // Group is what a plane needs of the other members. A server that is alone has none.

@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"freshet/internal/base/names"
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/engine"
-	"freshet/internal/engine/pebble"
-	"freshet/internal/engine/remote"
-	"freshet/internal/groups"
-	"freshet/internal/messaging"
-	"freshet/internal/names"
+	"freshet/internal/ensemble/remote"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
 )
 
 // loopback is a group of members in one process: shards are stores that one member

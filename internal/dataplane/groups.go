@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"freshet/internal/groups"
+	"freshet/internal/broker/groups"
 )
 
 // lazyGroups are the consumer groups of a cluster, opened when somebody needs

@@ -25,14 +25,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"freshet/internal/access"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/workpool"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/engine/pebble"
-	"freshet/internal/errs"
 	"freshet/internal/identity"
-	"freshet/internal/messaging"
-	"freshet/internal/quota"
-	"freshet/internal/workpool"
+	"freshet/internal/identity/access"
+	"freshet/internal/ops/quota"
+	"freshet/internal/storage/pebble"
 )
 
 // Options configure a plane.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/engine"
-	"freshet/internal/messaging"
-	"freshet/internal/names"
+	"freshet/internal/storage/engine"
 )
 
 func open(t *testing.T, dir string) *dataplane.Plane {

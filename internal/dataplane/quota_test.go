@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/errs"
-	"freshet/internal/messaging"
-	"freshet/internal/names"
-	"freshet/internal/quota"
-	"freshet/internal/schemas"
+	"freshet/internal/ops/quota"
+	"freshet/internal/registry/schemas"
 	"freshet/test/tally"
 )
 

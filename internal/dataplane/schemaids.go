@@ -3,8 +3,8 @@ package dataplane
 import (
 	"context"
 
-	"freshet/internal/errs"
-	"freshet/internal/schemas"
+	"freshet/internal/base/errs"
+	"freshet/internal/registry/schemas"
 )
 
 // schemaIDs lets the broker ask the cluster's registry which ids belong to a

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"freshet/internal/newest"
+	"freshet/internal/base/revision"
 )
 
 // Account is what identity has to know of a service account.
@@ -136,7 +136,7 @@ func (d *Directory) DeleteAccount(organization, account, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if uid != "" {
-		d.deletedUID.Add(uid, newest.Forever)
+		d.deletedUID.Add(uid, revision.Forever)
 	}
 	at := name{organization, account}
 	rec, ok := d.accounts.Get(at)
@@ -150,7 +150,7 @@ func (d *Directory) DeleteAccount(organization, account, uid string) {
 func (d *Directory) dropAccountLocked(at name, rec *accountRecord) {
 	old := rec.live.Load()
 	if old.UID != "" {
-		d.deletedUID.Add(old.UID, newest.Forever)
+		d.deletedUID.Add(old.UID, revision.Forever)
 	}
 	rec.live.Store(nil)
 	d.accounts.Delete(at, 0)

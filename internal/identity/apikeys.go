@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"freshet/internal/newest"
+	"freshet/internal/base/revision"
 )
 
 // Key is what identity has to know of an API key: everything but the key.
@@ -114,7 +114,7 @@ func (d *Directory) DeleteKey(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	rec, _ := d.keys.Get(id)
-	d.dropKeyLocked(id, rec, newest.Forever)
+	d.dropKeyLocked(id, rec, revision.Forever)
 }
 
 // dropKeysOfLocked ends every key that is good for one instance. It is called
@@ -125,7 +125,7 @@ func (d *Directory) dropKeysOfLocked(organization, instance string) {
 	}
 	for id, rec := range d.keys.All() {
 		if k := rec.live.Load(); k.Organization == organization && k.Instance == instance {
-			d.dropKeyLocked(id, rec, newest.Forever)
+			d.dropKeyLocked(id, rec, revision.Forever)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
 )

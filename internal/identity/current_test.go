@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
 )

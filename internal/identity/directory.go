@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"freshet/internal/newest"
+	"freshet/internal/base/revision"
 )
 
 // Directory is the truth about accounts, people, their sessions, API keys and instances that the verifier
@@ -16,19 +16,19 @@ import (
 // older revision does not replace a newer one.
 type Directory struct {
 	mu         sync.RWMutex
-	accounts   *newest.Map[name, *accountRecord]
+	accounts   *revision.Map[name, *accountRecord]
 	clients    map[string]*accountRecord
-	keys       *newest.Map[string, *keyRecord]
+	keys       *revision.Map[string, *keyRecord]
 	keyCount   map[name]int // organization and instance → keys that are stored
 	expected   int          // keys that are not stored yet
-	deletedUID *newest.Tombstones[string]
-	users      *newest.Map[name, *userRecord]
+	deletedUID *revision.Tombstones[string]
+	users      *revision.Map[name, *userRecord]
 	emails     map[string][]*userRecord // by emailKey
 	sessions   map[string]*sessionRecord
 	instances  map[name]Instance
 	refusing   atomic.Pointer[map[name]struct{}] // instances that accept no API keys; written under mu
 
-	endedSessions *newest.Tombstones[string]
+	endedSessions *revision.Tombstones[string]
 	loader        SessionLoader // nil: all sessions are known; set before the directory is used
 	current       func() bool   // nil: always; set before the directory is used
 }
@@ -44,17 +44,17 @@ const tombstonesKept = 1 << 16
 func NewDirectory() *Directory {
 	d := &Directory{
 		// Deletions of accounts are remembered by uid, not by name.
-		accounts:   newest.NewMap[name, *accountRecord](0),
+		accounts:   revision.NewMap[name, *accountRecord](0),
 		clients:    make(map[string]*accountRecord),
-		keys:       newest.NewMap[string, *keyRecord](tombstonesKept),
+		keys:       revision.NewMap[string, *keyRecord](tombstonesKept),
 		keyCount:   make(map[name]int),
-		deletedUID: newest.NewTombstones[string](tombstonesKept),
+		deletedUID: revision.NewTombstones[string](tombstonesKept),
 		instances:  make(map[name]Instance),
-		users:      newest.NewMap[name, *userRecord](0), // deletions by uid, too
+		users:      revision.NewMap[name, *userRecord](0), // deletions by uid, too
 		emails:     make(map[string][]*userRecord),
 		sessions:   make(map[string]*sessionRecord),
 
-		endedSessions: newest.NewTombstones[string](tombstonesKept),
+		endedSessions: revision.NewTombstones[string](tombstonesKept),
 	}
 	d.refusing.Store(&map[name]struct{}{})
 	return d

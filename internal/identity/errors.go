@@ -1,6 +1,6 @@
 package identity
 
-import "freshet/internal/errs"
+import "freshet/internal/base/errs"
 
 // Why a token or a client was refused. The texts go to callers: they say what
 // to do about it and hold nothing of the credential itself.

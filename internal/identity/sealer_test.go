@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 	"freshet/internal/identity"
 )
 

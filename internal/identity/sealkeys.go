@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 )
 
 // sealFile is the key file: JSON, so that an operator can see which keys it

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"freshet/internal/newest"
+	"freshet/internal/base/revision"
 )
 
 // Session is a sign-in of somebody that access tokens are made of. They end with
@@ -58,7 +58,7 @@ func (d *Directory) PutSession(s Session) {
 func (d *Directory) EndSession(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.endedSessions.Add(id, newest.Forever)
+	d.endedSessions.Add(id, revision.Forever)
 	if rec := d.sessions[id]; rec != nil {
 		rec.live.Store(nil)
 		delete(d.sessions, id)

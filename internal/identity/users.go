@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"freshet/internal/newest"
+	"freshet/internal/base/revision"
 )
 
 // User is what identity has to know of a person.
@@ -72,7 +72,7 @@ func (d *Directory) DeleteUser(organization, user, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if uid != "" {
-		d.deletedUID.Add(uid, newest.Forever)
+		d.deletedUID.Add(uid, revision.Forever)
 	}
 	at := name{organization, user}
 	rec, ok := d.users.Get(at)
@@ -86,7 +86,7 @@ func (d *Directory) DeleteUser(organization, user, uid string) {
 func (d *Directory) dropUserLocked(at name, rec *userRecord) {
 	old := rec.live.Load()
 	if old.UID != "" {
-		d.deletedUID.Add(old.UID, newest.Forever)
+		d.deletedUID.Add(old.UID, revision.Forever)
 	}
 	d.forgetEmailLocked(old.Email, rec)
 	rec.live.Store(nil)

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 	"freshet/internal/identity"
 	"freshet/internal/identity/identitytest"
 )

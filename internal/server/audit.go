@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"freshet/internal/audit"
-	"freshet/internal/auditapi"
-	"freshet/internal/surface"
+	"freshet/internal/ops/audit"
+	"freshet/internal/surfaces/auditapi"
+	"freshet/internal/surfaces/pipeline"
 )
 
 // openAudit opens the audit trail; it is closed late, so that it sees the end.
@@ -26,7 +26,7 @@ func (s *server) openAudit(context.Context) (err error) {
 	return nil
 }
 
-// Record implements surface.Auditor: it puts something on the audit trail, when
+// Record implements pipeline.Auditor: it puts something on the audit trail, when
 // there is one.
 func (s *server) Record(r audit.Record) {
 	if s.audit != nil {
@@ -35,7 +35,7 @@ func (s *server) Record(r audit.Record) {
 }
 
 // auditTrail is the surface that the trail is read through.
-func (s *server) auditTrail(options surface.Options) http.Handler {
+func (s *server) auditTrail(options pipeline.Options) http.Handler {
 	opts := auditapi.Options{Options: options, Audiences: s.identity.audiences}
 	if s.audit != nil {
 		opts.Trail = s.audit

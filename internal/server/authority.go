@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/internal/lru"
+	"freshet/internal/base/lru"
 )
 
 const (

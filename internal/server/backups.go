@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"freshet/internal/backup"
 	"freshet/internal/config"
+	"freshet/internal/ops/backup"
 )
 
 // backups takes backups on schedule, and counts them.

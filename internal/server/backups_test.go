@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"freshet/internal/backup"
 	"freshet/internal/config"
+	"freshet/internal/ops/backup"
 )
 
 // TestScheduledBackups goes through the turns of a week.

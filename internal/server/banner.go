@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/base/version"
 	"freshet/internal/config"
-	"freshet/internal/version"
 )
 
 // announce tells that the server is ready: a record of the log where machines read

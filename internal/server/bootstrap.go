@@ -17,11 +17,11 @@ import (
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/v1alpha1"
 	"freshet/internal/config"
+	"freshet/internal/controlplane/kinds/messagingcluster"
+	"freshet/internal/controlplane/pools"
+	"freshet/internal/controlplane/reconcile/conditions"
 	"freshet/internal/identity"
-	"freshet/internal/kinds/messagingcluster"
-	"freshet/internal/kubeconfig"
-	"freshet/internal/placement"
-	"freshet/internal/reconcile/conditions"
+	"freshet/internal/ops/kubeconfig"
 )
 
 const bootstrapTimeout = 30 * time.Second
@@ -31,7 +31,7 @@ const bootstrapTimeout = 30 * time.Second
 // files that let its owner in. A user who deleted the instance or the cluster
 // does not get them back: that is remembered by the administrator's existence. first
 // says that the administrator was made.
-func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan, issuer *identity.Issuer) (first bool, err error) {
+func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *pools.Plan, issuer *identity.Issuer) (first bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bootstrapTimeout)
 	defer cancel()
 	_, err = client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Get(ctx, cfg.Admin.ServiceAccount, metav1.GetOptions{})
@@ -67,7 +67,7 @@ func ensureAdmin(ctx context.Context, cfg *config.Config, client versioned.Inter
 	return err
 }
 
-func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *placement.Plan) error {
+func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *pools.Plan) error {
 	organization, name, ok := strings.Cut(cfg.DefaultCluster, "/")
 	if !ok || len(plan.Pools) == 0 || len(plan.Pools[0].Members) == 0 {
 		return nil

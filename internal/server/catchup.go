@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"freshet/internal/errs"
-	"freshet/internal/kinds"
-	"freshet/internal/members"
+	"freshet/internal/base/errs"
+	"freshet/internal/controlplane/kinds"
+	"freshet/internal/ensemble/membership"
 )
 
 // A change of who may call is in force on every member when the call that made it
@@ -53,7 +53,7 @@ func newHearing() hearing {
 
 // confirm returns when every member has heard of a change, or cannot answer anybody.
 func (s *server) confirm(c change) {
-	err := s.group.members.Confirm(s.group.hearing.ctx, func(ctx context.Context, member members.Record) error {
+	err := s.group.members.Confirm(s.group.hearing.ctx, func(ctx context.Context, member membership.Record) error {
 		return s.group.network.Post(ctx, member.Name, changesPath, c, nil)
 	})
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/config"
-	"freshet/internal/engine/pebble"
-	"freshet/internal/errs"
+	"freshet/internal/controlplane/etcd"
 	"freshet/internal/identity"
-	"freshet/internal/resources/etcd"
+	"freshet/internal/storage/pebble"
 )
 
 // CheckReport hears what Check does and finds. It has no name of its own, so that the

@@ -6,15 +6,15 @@ import (
 	"net/url"
 	"strings"
 
+	"freshet/internal/base/web"
+	"freshet/internal/controlplane/pools"
 	"freshet/internal/dataplane"
-	"freshet/internal/placement"
-	"freshet/internal/surface"
-	"freshet/internal/web"
+	"freshet/internal/surfaces/pipeline"
 )
 
 // clusterPattern is where a cluster answers without a name of its own
 // (docs/spec/resources.md#addresses).
-const clusterPattern = placement.PathPrefix + "/{organization}/{cluster}/..."
+const clusterPattern = pools.PathPrefix + "/{organization}/{cluster}/..."
 
 // clusterPath takes the name of a cluster from the beginning of a path and hands
 // the rest to that cluster's surfaces. They find the cluster with findCluster,
@@ -60,7 +60,7 @@ func undisclosed(organization string, err error) error {
 	if err == nil || organization == "" {
 		return err
 	}
-	return &surface.Undisclosed{Organization: organization, Err: err}
+	return &pipeline.Undisclosed{Organization: organization, Err: err}
 }
 
 // stripSegments hands requests on without the first segments of their path. It

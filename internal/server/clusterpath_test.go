@@ -8,9 +8,9 @@ import (
 	"slices"
 	"testing"
 
+	"freshet/internal/base/web"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/web"
 )
 
 // TestClusterPath: what of a path names a cluster, and what its surfaces see.

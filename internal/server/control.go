@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"freshet/internal/control"
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
+	"freshet/internal/ops/adminsocket"
 )
 
 const (
@@ -31,7 +31,7 @@ func (s *server) openControl(ctx context.Context) error {
 	if s.group == nil {
 		running.Go(func() { s.backups.run(ctx) }) // in a group its elected member takes them
 	}
-	listener, err := control.Listen(s.cfg.DataDir)
+	listener, err := adminsocket.Listen(s.cfg.DataDir)
 	if err != nil {
 		s.log.Warn("the control socket cannot be opened, so freshet backup and freshet admin link do not work", slog.String("error", err.Error()))
 	} else {
@@ -49,7 +49,7 @@ func (s *server) openControl(ctx context.Context) error {
 }
 
 // acceptControl serves callers until the listener is closed, a few at a time.
-func (s *server) acceptControl(ctx context.Context, listener *control.Listener, running *sync.WaitGroup) {
+func (s *server) acceptControl(ctx context.Context, listener *adminsocket.Listener, running *sync.WaitGroup) {
 	room := make(chan struct{}, controlCallers)
 	for {
 		conn, err := listener.Accept()
@@ -74,12 +74,12 @@ func (s *server) acceptControl(ctx context.Context, listener *control.Listener, 
 		running.Go(func() {
 			defer func() { <-room }()
 			defer func() { _ = conn.Close() }() // all is said
-			s.serveControl(ctx, control.NewConn(conn))
+			s.serveControl(ctx, adminsocket.NewConn(conn))
 		})
 	}
 }
 
-func (s *server) serveControl(ctx context.Context, caller *control.Conn) {
+func (s *server) serveControl(ctx context.Context, caller *adminsocket.Conn) {
 	if err := caller.SetReadDeadline(time.Now().Add(controlPatience)); err != nil {
 		return
 	}
@@ -98,29 +98,29 @@ func (s *server) serveControl(ctx context.Context, caller *control.Conn) {
 		cancel()
 	}()
 	switch request.Do {
-	case control.DoBackup:
+	case adminsocket.DoBackup:
 		err = s.serveBackup(ctx, caller)
-	case control.DoLink:
+	case adminsocket.DoLink:
 		err = s.serveLink(ctx, caller)
 	default:
 		err = errs.Newf(errs.Invalid, "the server does not know %q; use the program of the server's version", request.Do)
 	}
 	if err != nil {
-		_ = caller.Reply(control.Reply{Error: err.Error(), Kind: errs.KindOf(err)}) // it may be gone
+		_ = caller.Reply(adminsocket.Reply{Error: err.Error(), Kind: errs.KindOf(err)}) // it may be gone
 	}
 }
 
 // serveBackup makes a copy, and removes it when the caller is done with it.
-func (s *server) serveBackup(ctx context.Context, caller *control.Conn) error {
+func (s *server) serveBackup(ctx context.Context, caller *adminsocket.Conn) error {
 	dir, remove, err := s.stage(ctx, func(what string) {
-		_ = caller.Reply(control.Reply{Progress: what}) // one that is gone ends ctx
+		_ = caller.Reply(adminsocket.Reply{Progress: what}) // one that is gone ends ctx
 	})
 	if err != nil {
 		return err
 	}
 	name, err := filepath.Rel(s.cfg.DataDir, dir)
 	if err == nil {
-		err = caller.Reply(control.Reply{Staged: name})
+		err = caller.Reply(adminsocket.Reply{Staged: name})
 	}
 	if err == nil {
 		<-ctx.Done()

@@ -10,17 +10,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"freshet/internal/base/version"
+	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/controlplane/budget"
+	"freshet/internal/controlplane/invite"
+	"freshet/internal/controlplane/kinds"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/rotation"
+	"freshet/internal/controlplane/tokens"
 	"freshet/internal/identity"
-	"freshet/internal/kinds"
-	"freshet/internal/reconcile"
-	"freshet/internal/resources"
-	"freshet/internal/resources/budget"
-	"freshet/internal/resources/invite"
-	"freshet/internal/resources/rotation"
-	"freshet/internal/resources/tokens"
-	"freshet/internal/signinapi"
-	"freshet/internal/telemetry"
-	"freshet/internal/version"
+	"freshet/internal/ops/telemetry"
+	"freshet/internal/surfaces/signinapi"
 )
 
 // openResources builds the kinds, the resource API and the controllers over it.
@@ -33,7 +33,7 @@ func (s *server) openResources(context.Context) (err error) {
 		Stored: s.stored(), Log: s.log,
 	})
 	s.read()
-	s.api, err = resources.New(resources.Config{
+	s.api, err = apiserver.New(apiserver.Config{
 		Etcd:               s.endpoints(),
 		Prefix:             s.cfg.Etcd.Prefix,
 		Kinds:              s.kinds.Definitions(),
@@ -42,7 +42,7 @@ func (s *server) openResources(context.Context) (err error) {
 		Authorizer:         s.identity.policy,
 		Auditor:            s,
 		Quotas:             s.quotas,
-		Transformers:       resources.AtRest(s.identity.sealer, s.kinds.Definitions()),
+		Transformers:       apiserver.AtRest(s.identity.sealer, s.kinds.Definitions()),
 		Store:              s.store,
 		Budget:             budget.Limits{Objects: int64(s.cfg.Quotas.Resources.Objects), Bytes: int64(s.cfg.Quotas.Resources.Bytes)},
 		Ready:              s.checks(),

@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"freshet/internal/errs"
-	"freshet/internal/resources"
-	"freshet/internal/resources/etcd"
+	"freshet/internal/base/errs"
+	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/controlplane/etcd"
 )
 
 // diskRoom keeps the last bytes of the data directory's disk for what must go on
@@ -254,7 +254,7 @@ func (r *diskRoom) keepRoom(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		stores := req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch
 		if stores && !r.has() && !strings.HasSuffix(req.URL.Path, "reviews") && !strings.HasSuffix(req.URL.Path, "/token") {
-			resources.Refuse(w, req, errDiskFull)
+			apiserver.Refuse(w, req, errDiskFull)
 			return
 		}
 		next.ServeHTTP(w, req)

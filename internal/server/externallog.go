@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"freshet/internal/config"
-	"freshet/internal/natsserver"
+	"freshet/internal/ensemble/natsserver"
 )
 
 // external is how NATS servers are reached that others run.

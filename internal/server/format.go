@@ -12,7 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 )
 
 // formatFile says in which formats the plain files of a data directory are. The

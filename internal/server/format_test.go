@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/internal/resources/etcd"
+	"freshet/internal/controlplane/etcd"
 )
 
 func TestFormatsOfTheDataDirectory(t *testing.T) {

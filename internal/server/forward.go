@@ -11,14 +11,14 @@ import (
 	"net/http/httputil"
 	"net/url"
 
-	"freshet/internal/brokerhttp"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/base/web"
+	"freshet/internal/broker/groups"
 	"freshet/internal/dataplane"
-	"freshet/internal/engine"
-	"freshet/internal/engine/remote"
-	"freshet/internal/errs"
-	"freshet/internal/groups"
-	"freshet/internal/names"
-	"freshet/internal/web"
+	"freshet/internal/ensemble/remote"
+	"freshet/internal/storage/engine"
+	"freshet/internal/surfaces/brokerhttp"
 )
 
 // Requests for a topic that another member owns are sent on to that member's

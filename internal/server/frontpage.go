@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"freshet/console"
-	"freshet/internal/web"
+	"freshet/internal/base/web"
 )
 
 // frontPage leads browsers from the root to the console. Everybody else gets what

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/internal/web"
+	"freshet/internal/base/web"
 )
 
 func TestFrontPageIsForBrowsersOnly(t *testing.T) {

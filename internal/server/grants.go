@@ -1,9 +1,9 @@
 package server
 
 import (
-	"freshet/internal/access"
-	"freshet/internal/errs"
-	"freshet/internal/messaging"
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity/access"
 )
 
 // clusterGrants tells access what clusters grant to accounts.

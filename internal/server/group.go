@@ -11,16 +11,16 @@ import (
 	"sync"
 	"time"
 
+	"freshet/internal/base/version"
+	"freshet/internal/base/web"
 	"freshet/internal/config"
+	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/controlplane/etcd"
 	datagroup "freshet/internal/dataplane/group"
-	"freshet/internal/members"
-	"freshet/internal/members/bundle"
-	"freshet/internal/natsserver"
-	"freshet/internal/resources"
-	"freshet/internal/resources/etcd"
-	"freshet/internal/telemetry"
-	"freshet/internal/version"
-	"freshet/internal/web"
+	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ensemble/membership"
+	"freshet/internal/ensemble/natsserver"
+	"freshet/internal/ops/telemetry"
 )
 
 // group is what a server has that is a member of a group (docs/adr/0031-members.md).
@@ -28,8 +28,8 @@ type group struct {
 	credentials *bundle.Credentials
 	joining     bundle.Joining
 	internal    *internal
-	network     *members.Network // calls the other members
-	members     *members.Group
+	network     *membership.Network // calls the other members
+	members     *membership.Group
 	leave       func() // gives the lease back, once
 	log         natsserver.Log
 	leading     leading
@@ -58,7 +58,7 @@ func (s *server) openGroup(context.Context) (err error) {
 	for _, member := range m.List {
 		addresses[member.Name] = member.Internal
 	}
-	g.network = members.NewNetwork(g.credentials, addresses)
+	g.network = membership.NewNetwork(g.credentials, addresses)
 	s.closers = append(s.closers, func() error { g.network.Close(); return nil })
 	s.group = g
 	return nil
@@ -89,11 +89,11 @@ func (s *server) whileAlive(routes http.Handler) http.Handler {
 }
 
 // groupChecks are what /readyz asks of a member.
-func (s *server) groupChecks() []resources.Check {
+func (s *server) groupChecks() []apiserver.Check {
 	if s.group == nil {
 		return nil
 	}
-	return []resources.Check{
+	return []apiserver.Check{
 		{Name: "members", Healthy: func() error {
 			if s.alive() {
 				return nil
@@ -180,9 +180,9 @@ func (s *server) openMembers(ctx context.Context) (err error) {
 	own, place := s.cfg.Members.Own()
 	text := "its lease in the group"
 	s.waits.Store(&text)
-	s.group.members, err = members.Open(ctx, members.Options{
+	s.group.members, err = membership.Open(ctx, membership.Options{
 		Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix + "/members", Log: s.log, CatchUp: s.catchUp, Reach: s.reach,
-		Self: members.Record{
+		Self: membership.Record{
 			Name: own.Name, Node: place + 1, Internal: own.Internal,
 			HTTP: open(s.cfg.HTTP), HTTPS: open(s.cfg.HTTPS), Stream: advertised(s.cfg.Stream.Plain, s.cfg.Stream.Advertised), StreamTLS: advertised(s.cfg.Stream.TLS, s.cfg.Stream.AdvertisedTLS),
 			Version: version.Get().Version, Started: time.Now().UTC().Truncate(time.Second),

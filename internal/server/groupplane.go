@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"freshet/internal/controlplane/kinds/messagingcluster"
 	"freshet/internal/dataplane"
 	datagroup "freshet/internal/dataplane/group"
-	"freshet/internal/engine/remote"
-	"freshet/internal/kinds/messagingcluster"
+	"freshet/internal/ensemble/remote"
 )
 
 // handOverTime bounds how long shards are handed over when the server stops; what is

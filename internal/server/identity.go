@@ -8,9 +8,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"freshet/internal/access"
 	"freshet/internal/config"
 	"freshet/internal/identity"
+	"freshet/internal/identity/access"
 )
 
 // identities is who may call and what they may do: everything of identity and

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"time"
 
-	"freshet/internal/members"
-	"freshet/internal/members/bundle"
+	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ensemble/membership"
 )
 
 const (
@@ -62,7 +62,7 @@ func (s *server) openInternal(ctx context.Context) error {
 	mux.HandleFunc("POST "+stepDownPath, s.hearStepDown)
 	server := &http.Server{
 		Handler: asMember(mux), ReadHeaderTimeout: internalHeader, IdleTimeout: max(s.cfg.Timeouts.Idle.Std(), internalIdle),
-		TLSConfig: members.ServerTLS(s.group.credentials, s.memberNames()),
+		TLSConfig: membership.ServerTLS(s.group.credentials, s.memberNames()),
 		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		Protocols: new(http.Protocols),
 	}

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/config"
-	"freshet/internal/errs"
-	"freshet/internal/resources/etcd"
-	"freshet/internal/systemapi"
+	"freshet/internal/controlplane/etcd"
+	"freshet/internal/surfaces/systemapi"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane"
-	"freshet/internal/messaging"
 )
 
 // usageTimeout bounds how long one cluster may take to answer a scrape.

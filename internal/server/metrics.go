@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"freshet/internal/dataplane"
-	"freshet/internal/schemas"
+	"freshet/internal/registry/schemas"
 )
 
 // collector is what the running parts know about themselves, asked for when

@@ -7,10 +7,10 @@ import (
 	"os"
 	"strings"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/config"
-	"freshet/internal/errs"
-	"freshet/internal/members/bundle"
-	"freshet/internal/migrate"
+	"freshet/internal/ensemble/bundle"
+	"freshet/internal/server/migrate"
 )
 
 // MigrateReport hears what Migrate does and what it has moved. It has no name of its

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"freshet/internal/config"
-	"freshet/internal/quota"
+	"freshet/internal/ops/quota"
 )
 
 // openQuotas makes the limits of organizations that the configuration has.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"freshet/internal/broker/groups"
 	"freshet/internal/dataplane"
-	"freshet/internal/groups"
 )
 
 // The statistics of a topic name the consumer groups that read it, each of which is

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"freshet/internal/members"
-	"freshet/internal/members/bundle"
+	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ensemble/membership"
 )
 
 // TestReadingOfHalfAnAnswer: of an answer that cannot be read whole nothing is used. Its
@@ -38,7 +38,7 @@ func TestReadingOfHalfAnAnswer(t *testing.T) {
 }
 
 // otherMember serves as member b and returns the network of member a.
-func otherMember(t *testing.T, handler http.Handler) *members.Network {
+func otherMember(t *testing.T, handler http.Handler) *membership.Network {
 	t.Helper()
 	other := httptest.NewUnstartedServer(handler)
 	address := other.Listener.Addr().String()
@@ -67,11 +67,11 @@ func otherMember(t *testing.T, handler http.Handler) *members.Network {
 		}
 		return opened
 	}
-	other.TLS = members.ServerTLS(credentials("b"), []string{"a", "b"})
+	other.TLS = membership.ServerTLS(credentials("b"), []string{"a", "b"})
 	other.EnableHTTP2 = true
 	other.StartTLS()
 	t.Cleanup(other.Close)
-	network := members.NewNetwork(credentials("a"), map[string]string{"b": address})
+	network := membership.NewNetwork(credentials("a"), map[string]string{"b": address})
 	t.Cleanup(network.Close)
 	return network
 }

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"freshet/internal/web"
+	"freshet/internal/base/web"
 )
 
 // refusals answers requests that net/http turns away by itself, in a plain text

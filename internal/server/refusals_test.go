@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"freshet/internal/base/web"
 	"freshet/internal/config"
-	"freshet/internal/web"
 )
 
 // refusing serves on HTTP and HTTPS as the server does. Its one surface answers

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/base/web"
 	"freshet/internal/config"
-	"freshet/internal/web"
 )
 
 // reopenTimeout bounds how long the audit trail may take to change files.

@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"freshet/internal/backup"
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
+	"freshet/internal/controlplane/etcd"
 	"freshet/internal/identity"
-	"freshet/internal/migrate"
-	"freshet/internal/resources/etcd"
+	"freshet/internal/ops/backup"
+	"freshet/internal/server/migrate"
 )
 
 // restoringDir is in a data directory while a backup is being restored to it. No

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
-	"freshet/internal/backup"
 	"freshet/internal/config"
+	"freshet/internal/ops/backup"
 )
 
 // restoredFile lists the clusters whose stores were in the backup that a data

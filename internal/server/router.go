@@ -4,12 +4,12 @@ import (
 	"net/http"
 
 	"freshet/console"
-	"freshet/internal/auditapi"
-	"freshet/internal/messageapi"
-	"freshet/internal/signinapi"
-	"freshet/internal/systemapi"
-	"freshet/internal/tokenapi"
-	"freshet/internal/web"
+	"freshet/internal/base/web"
+	"freshet/internal/surfaces/auditapi"
+	"freshet/internal/surfaces/messageapi"
+	"freshet/internal/surfaces/signinapi"
+	"freshet/internal/surfaces/systemapi"
+	"freshet/internal/surfaces/tokenapi"
 )
 
 // handlers are the surfaces that requests are sent to. There are two sets: one

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"freshet/internal/web"
+	"freshet/internal/base/web"
 )
 
 func TestRouterLeavesPathsAlone(t *testing.T) {

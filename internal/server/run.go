@@ -26,22 +26,22 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"freshet/internal/audit"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/version"
+	"freshet/internal/base/web"
 	"freshet/internal/config"
+	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/controlplane/etcd"
+	"freshet/internal/controlplane/kinds"
+	"freshet/internal/controlplane/pools"
 	"freshet/internal/dataplane"
-	"freshet/internal/errs"
-	"freshet/internal/kinds"
-	"freshet/internal/members/bundle"
-	"freshet/internal/migrate"
-	"freshet/internal/openid"
-	"freshet/internal/placement"
-	"freshet/internal/quota"
-	"freshet/internal/resources"
-	"freshet/internal/resources/etcd"
-	"freshet/internal/signin"
-	"freshet/internal/telemetry"
-	"freshet/internal/version"
-	"freshet/internal/web"
+	"freshet/internal/ensemble/bundle"
+	"freshet/internal/identity/openid"
+	"freshet/internal/identity/signin"
+	"freshet/internal/ops/audit"
+	"freshet/internal/ops/quota"
+	"freshet/internal/ops/telemetry"
+	"freshet/internal/server/migrate"
 )
 
 // server is everything that runs.
@@ -52,7 +52,7 @@ type server struct {
 	log     *slog.Logger
 	access  *web.AccessLog
 	metrics *telemetry.Metrics
-	plan    *placement.Plan
+	plan    *pools.Plan
 
 	lock      *lock
 	room      *diskRoom
@@ -76,7 +76,7 @@ type server struct {
 	plane     *dataplane.Plane
 	stream    stream
 	tlsConfig *tls.Config // of HTTPS, and of the stream protocol
-	api       *resources.Server
+	api       *apiserver.Server
 	kinds     *kinds.Set
 	loops     *kinds.Controllers
 	readiness readiness
@@ -401,8 +401,8 @@ func (s *server) closeAll(ctx context.Context) error {
 }
 
 // checks are what /readyz asks besides the library's own.
-func (s *server) checks() []resources.Check {
-	list := []resources.Check{
+func (s *server) checks() []apiserver.Check {
+	list := []apiserver.Check{
 		{Name: "startup", Healthy: s.readiness.check},
 		{Name: "clusters", Healthy: s.plane.Health},
 		{Name: "etcd-quota", Healthy: s.storeHealth},

@@ -12,11 +12,11 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/base/errs"
+	"freshet/internal/base/version"
 	"freshet/internal/config"
-	"freshet/internal/errs"
 	"freshet/internal/identity"
-	"freshet/internal/telemetry"
-	"freshet/internal/version"
+	"freshet/internal/ops/telemetry"
 )
 
 // SealedSecrets counts what is stored under each encryption key, by the key's id.

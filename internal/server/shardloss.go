@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	datagroup "freshet/internal/dataplane/group"
-	"freshet/internal/systemapi"
+	"freshet/internal/surfaces/systemapi"
 )
 
 // Loss implements systemapi.Group.

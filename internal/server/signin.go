@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"freshet/internal/audit"
 	"freshet/internal/config"
-	"freshet/internal/control"
 	"freshet/internal/identity"
-	"freshet/internal/openid"
-	"freshet/internal/signin"
-	"freshet/internal/signin/etcdstore"
-	"freshet/internal/signinapi"
-	"freshet/internal/surface"
+	"freshet/internal/identity/openid"
+	"freshet/internal/identity/signin"
+	"freshet/internal/identity/signin/etcdstore"
+	"freshet/internal/ops/adminsocket"
+	"freshet/internal/ops/audit"
+	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/signinapi"
 )
 
 // signInPrefix is where the records of sign-ins are in etcd, beside the resources.
@@ -58,7 +58,7 @@ func (s *server) openPeople() error {
 }
 
 // signInPages is the surface on which people sign in.
-func (s *server) signInPages(options surface.Options) (*signinapi.API, error) {
+func (s *server) signInPages(options pipeline.Options) (*signinapi.API, error) {
 	opts := signinapi.Options{
 		People: s.people, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(), Origins: origins(s.cfg), Organization: s.cfg.Admin.Organization,
 		ProviderName: s.cfg.SignIn.OpenID.Name, Auditor: options.Auditor, Observe: s.signIns.count,
@@ -118,10 +118,10 @@ func (s *server) adminLink(ctx context.Context, lifetime time.Duration) (link st
 }
 
 // serveLink answers freshet admin link.
-func (s *server) serveLink(ctx context.Context, caller *control.Conn) error {
+func (s *server) serveLink(ctx context.Context, caller *adminsocket.Conn) error {
 	link, ends, err := s.adminLink(ctx, signin.AdminLinkLifetime)
 	if err != nil {
 		return err
 	}
-	return caller.Reply(control.Reply{Link: link, Ends: ends})
+	return caller.Reply(adminsocket.Reply{Link: link, Ends: ends})
 }

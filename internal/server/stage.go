@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"freshet/internal/backup"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/version"
 	"freshet/internal/config"
-	"freshet/internal/errs"
+	"freshet/internal/controlplane/etcd"
 	"freshet/internal/identity"
-	"freshet/internal/resources/etcd"
-	"freshet/internal/version"
+	"freshet/internal/ops/backup"
 )
 
 // stagingDir is where copies lie that backups are written from, in the data

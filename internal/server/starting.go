@@ -7,14 +7,14 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"freshet/internal/auditapi"
-	"freshet/internal/brokerhttp"
-	"freshet/internal/registryapi"
-	"freshet/internal/resources"
-	"freshet/internal/signinapi"
-	"freshet/internal/systemapi"
-	"freshet/internal/tokenapi"
-	"freshet/internal/web"
+	"freshet/internal/base/web"
+	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/surfaces/auditapi"
+	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/registryapi"
+	"freshet/internal/surfaces/signinapi"
+	"freshet/internal/surfaces/systemapi"
+	"freshet/internal/surfaces/tokenapi"
 )
 
 // frontHandler is what the ports serve: refusals while the server starts, then the
@@ -55,7 +55,7 @@ func refusingHandlers(why error, health http.Handler) *handlers {
 	registry := refuse(registryapi.Refuse)
 	return &handlers{
 		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry, streamRegistry: registry, root: registry,
-		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse), pages: refuse(signinapi.Refuse), resources: refuse(resources.Refuse), health: health,
+		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse), pages: refuse(signinapi.Refuse), resources: refuse(apiserver.Refuse), health: health,
 		console: consolePages(),
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/internal/web"
+	"freshet/internal/base/web"
 )
 
 // TestStartingRefusesInTheSurfacesForm: whoever comes too early is told to come

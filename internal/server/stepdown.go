@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"freshet/internal/errs"
-	"freshet/internal/systemapi"
+	"freshet/internal/base/errs"
+	"freshet/internal/surfaces/systemapi"
 )
 
 const (

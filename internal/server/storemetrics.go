@@ -3,8 +3,8 @@ package server
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"freshet/internal/resources/budget"
-	"freshet/internal/resources/etcd"
+	"freshet/internal/controlplane/budget"
+	"freshet/internal/controlplane/etcd"
 )
 
 // storeMetrics tell how full the resource store is, and who filled it.

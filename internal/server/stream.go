@@ -8,12 +8,12 @@ import (
 	"net"
 	"strings"
 
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/groups"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
-	"freshet/internal/errs"
-	"freshet/internal/groups"
 	"freshet/internal/identity"
-	"freshet/internal/streamapi"
+	"freshet/internal/surfaces/kafkaapi"
 )
 
 // stream is the server of the stream protocol and its open ports.
@@ -21,7 +21,7 @@ type stream struct {
 	plain, tls net.Listener // nil when off
 	taken      []string     // addresses that others have, with the flag that helps
 	turning    []func()     // end the turning away of clients
-	server     *streamapi.Server
+	server     *kafkaapi.Server
 }
 
 // openStreamPorts opens the ports early, so that one that is taken is told before
@@ -73,10 +73,10 @@ func (s *server) openStream(context.Context) error {
 	if s.stream.plain == nil && s.stream.tls == nil {
 		return nil
 	}
-	s.stream.server = streamapi.NewServer(streamapi.Options{
+	s.stream.server = kafkaapi.NewServer(kafkaapi.Options{
 		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision, Rules: s.identity.policy.RulesBeneath,
 		Clusters: streamClusters{s}, ListAll: s.cfg.Stream.ListAll,
-		Limits: streamapi.Limits{
+		Limits: kafkaapi.Limits{
 			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory), Connections: streamConnections(s.cfg, s.files),
 			WriteStall: s.cfg.Timeouts.WriteBody.Std(),
 		},
@@ -86,12 +86,12 @@ func (s *server) openStream(context.Context) error {
 		end()
 	}
 	if s.stream.plain != nil {
-		s.serveStream(streamapi.Listener{Name: "plain", Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
+		s.serveStream(kafkaapi.Listener{Name: "plain", Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
 	}
 	if s.stream.tls != nil {
 		secured := s.tlsConfig.Clone()
 		secured.NextProtos = nil
-		s.serveStream(streamapi.Listener{Name: "tls", Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
+		s.serveStream(kafkaapi.Listener{Name: "tls", Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
 	}
 	return nil
 }
@@ -104,12 +104,12 @@ func streamConnections(cfg *config.Config, f files) int {
 
 // anonymous makes tokens of the account that clients without credentials are; nil
 // when there is none. They are for a connection, and never leave the process.
-func (s *server) anonymous() func(*streamapi.Cluster) (string, error) {
+func (s *server) anonymous() func(*kafkaapi.Cluster) (string, error) {
 	organization, name, ok := strings.Cut(s.cfg.Stream.Anonymous, "/")
 	if !ok {
 		return nil
 	}
-	return func(c *streamapi.Cluster) (string, error) {
+	return func(c *kafkaapi.Cluster) (string, error) {
 		account, ok := s.identity.directory.Account(organization, name)
 		switch {
 		case !ok:
@@ -137,9 +137,9 @@ func (s *server) stopStream(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-func (s *server) serveStream(l streamapi.Listener) {
+func (s *server) serveStream(l kafkaapi.Listener) {
 	go func() {
-		if err := s.stream.server.Serve(l); err != nil && !errors.Is(err, streamapi.ErrServerClosed) {
+		if err := s.stream.server.Serve(l); err != nil && !errors.Is(err, kafkaapi.ErrServerClosed) {
 			s.failed <- fmt.Errorf("serving the stream protocol on %s: %w", l.Addr(), err)
 		}
 	}()
@@ -150,22 +150,22 @@ type streamClusters struct{ s *server }
 
 var errNoStream = errs.New(errs.NotFound, "cluster does not have the stream protocol; add spec.config.protocols.stream to it")
 
-// AtHost implements streamapi.Clusters.
-func (c streamClusters) AtHost(name string) (*streamapi.Cluster, error) {
+// AtHost implements kafkaapi.Clusters.
+func (c streamClusters) AtHost(name string) (*kafkaapi.Cluster, error) {
 	found, err := findAtHost(c.s.plane, name)
 	return c.serves(found, err)
 }
 
-// Default implements streamapi.Clusters.
-func (c streamClusters) Default() (*streamapi.Cluster, error) { return c.AtHost("") }
+// Default implements kafkaapi.Clusters.
+func (c streamClusters) Default() (*kafkaapi.Cluster, error) { return c.AtHost("") }
 
-// Named implements streamapi.Clusters.
-func (c streamClusters) Named(organization, name string) (*streamapi.Cluster, error) {
+// Named implements kafkaapi.Clusters.
+func (c streamClusters) Named(organization, name string) (*kafkaapi.Cluster, error) {
 	found, err := c.s.plane.FindNamed(organization, name)
 	return c.serves(found, undisclosed(organization, err))
 }
 
-func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.Cluster, error) {
+func (c streamClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*streamapi.
 	if err != nil {
 		return nil, undisclosed(found.Organization, err)
 	}
-	return &streamapi.Cluster{
+	return &kafkaapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
 		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator, Quota: found.Quota,
 		Members: c.s.streamMembers(found),

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strconv"
 
+	"freshet/internal/broker/groups"
 	"freshet/internal/dataplane"
-	"freshet/internal/engine"
-	"freshet/internal/groups"
-	"freshet/internal/streamapi"
+	"freshet/internal/storage/engine"
+	"freshet/internal/surfaces/kafkaapi"
 )
 
 // streamMembers is the group as clients of the stream protocol see it; nil for a server
 // that is alone.
-func (s *server) streamMembers(c *dataplane.Cluster) streamapi.Members {
+func (s *server) streamMembers(c *dataplane.Cluster) kafkaapi.Members {
 	if s.group == nil {
 		return nil
 	}
@@ -37,12 +37,12 @@ func (m clusterMembers) node(name string) int32 {
 	return -1
 }
 
-// Self implements streamapi.Members.
+// Self implements kafkaapi.Members.
 func (m clusterMembers) Self() int32 { return m.node(m.s.cfg.Members.Self) }
 
-// Nodes implements streamapi.Members.
-func (m clusterMembers) Nodes(secured bool) []streamapi.Node {
-	var nodes []streamapi.Node
+// Nodes implements kafkaapi.Members.
+func (m clusterMembers) Nodes(secured bool) []kafkaapi.Node {
+	var nodes []kafkaapi.Node
 	for _, record := range m.s.group.members.Live() {
 		address := record.Stream
 		if secured {
@@ -53,19 +53,19 @@ func (m clusterMembers) Nodes(secured bool) []streamapi.Node {
 		if err != nil || wrong != nil {
 			continue // it does not serve clients of this kind
 		}
-		nodes = append(nodes, streamapi.Node{ID: m.node(record.Name), Host: host, Port: int32(number)})
+		nodes = append(nodes, kafkaapi.Node{ID: m.node(record.Name), Host: host, Port: int32(number)})
 	}
-	slices.SortFunc(nodes, func(a, b streamapi.Node) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(nodes, func(a, b kafkaapi.Node) int { return cmp.Compare(a.ID, b.ID) })
 	return nodes
 }
 
-// Leader implements streamapi.Members.
+// Leader implements kafkaapi.Members.
 func (m clusterMembers) Leader(topic engine.TopicID) (node, epoch int32) {
 	owner, _ := m.cluster.OwnerOf(topic)
 	return m.node(owner.Member), int32(owner.Epoch) //nolint:gosec // changes of owner are far fewer
 }
 
-// Coordinator implements streamapi.Members.
+// Coordinator implements kafkaapi.Members.
 func (m clusterMembers) Coordinator(group groups.Key) int32 {
 	return m.node(m.cluster.CoordinatorOf(group).Member)
 }

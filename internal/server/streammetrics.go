@@ -9,11 +9,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane"
-	"freshet/internal/engine"
-	"freshet/internal/groups"
-	"freshet/internal/messaging"
-	"freshet/internal/streamapi"
+	"freshet/internal/storage/engine"
+	"freshet/internal/surfaces/kafkaapi"
 )
 
 // Bounds of the series of one cluster's consumer groups.
@@ -55,7 +55,7 @@ func newStreamMetrics() streamMetrics {
 }
 
 // collect asks the server of the protocol.
-func (m *streamMetrics) collect(ch chan<- prometheus.Metric, server *streamapi.Server) {
+func (m *streamMetrics) collect(ch chan<- prometheus.Metric, server *kafkaapi.Server) {
 	if server == nil {
 		return
 	}

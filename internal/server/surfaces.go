@@ -7,20 +7,20 @@ import (
 	"net/http/pprof"
 	"strings"
 
-	"freshet/internal/adminapi"
-	"freshet/internal/brokerhttp"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/web"
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
-	"freshet/internal/errs"
-	"freshet/internal/groups"
-	"freshet/internal/messageapi"
-	"freshet/internal/messaging"
-	"freshet/internal/registryapi"
-	"freshet/internal/surface"
-	"freshet/internal/systemapi"
-	"freshet/internal/telemetry"
-	"freshet/internal/tokenapi"
-	"freshet/internal/web"
+	"freshet/internal/ops/telemetry"
+	"freshet/internal/surfaces/adminapi"
+	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/messageapi"
+	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/registryapi"
+	"freshet/internal/surfaces/systemapi"
+	"freshet/internal/surfaces/tokenapi"
 )
 
 // openSurfaces builds the surfaces. Until the last phase is done, callers get no
@@ -68,8 +68,8 @@ func (s *server) surfaces() (*handlers, error) {
 func (s *server) cors() web.CORS { return web.CORS{Origins: s.cfg.CORS.Origins} }
 
 // surfaceOptions are what every surface asks.
-func (s *server) surfaceOptions() surface.Options {
-	return surface.Options{
+func (s *server) surfaceOptions() pipeline.Options {
+	return pipeline.Options{
 		Authenticator: s.identity,
 		Authorizer:    s.identity.policy,
 		Auditor:       s,
@@ -78,7 +78,7 @@ func (s *server) surfaceOptions() surface.Options {
 }
 
 // system tells callers about the server.
-func (s *server) system(options surface.Options) http.Handler {
+func (s *server) system(options pipeline.Options) http.Handler {
 	return systemapi.New(systemapi.Options{
 		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Group: groupStatus{s},
 		Configuration: func() ([]byte, error) {
@@ -89,7 +89,7 @@ func (s *server) system(options surface.Options) http.Handler {
 	})
 }
 
-func (s *server) tokens(options surface.Options) (*tokenapi.API, error) {
+func (s *server) tokens(options pipeline.Options) (*tokenapi.API, error) {
 	return tokenapi.New(tokenapi.Options{
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
 		Audiences: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std(),
@@ -141,7 +141,7 @@ func (s *server) planeOptions() dataplane.Options {
 // brokers finds the broker a request is for, with the way to its consumer groups if
 // they are asked for.
 func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
-	return surface.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
+	return pipeline.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
 		c, err := findCluster(s.plane, r)
 		if err != nil {
 			return brokerhttp.Cluster{}, err
@@ -165,7 +165,7 @@ type registries struct {
 
 var errNotHere = errs.New(errs.NotFound, "Not found")
 
-// Resolve implements surface.Resolver.
+// Resolve implements pipeline.Resolver.
 func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 	c, err := findCluster(g.plane, r)
 	if err != nil {

@@ -62,7 +62,7 @@ func controlSocket(server *testserver.Server) string {
 	if len(path) <= 100 {
 		return path
 	}
-	return "a path through /proc, see internal/control" // none of these tests has such a directory
+	return "a path through /proc, see internal/ops/adminsocket" // none of these tests has such a directory
 }
 
 // documentedListeners are the first cells of the table's rows.

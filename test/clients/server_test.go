@@ -7,14 +7,14 @@ import (
 	"os"
 	"testing"
 
-	"freshet/internal/access"
-	"freshet/internal/engine/pebble/pebbletest"
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
 	"freshet/internal/identity"
-	"freshet/internal/names"
-	"freshet/internal/registryapi"
-	"freshet/internal/schemas"
-	"freshet/internal/surface"
+	"freshet/internal/identity/access"
+	"freshet/internal/registry/schemas"
+	"freshet/internal/storage/pebble/pebbletest"
+	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/registryapi"
 )
 
 const localToken = "a-key-for-tests"
@@ -38,7 +38,7 @@ func target(t *testing.T) (url, token string) {
 		t.Fatal(err)
 	}
 	guard := keyholder{registry: r}
-	s := httptest.NewServer(registryapi.New(registryapi.Options{Resolver: guard, Options: surface.Options{Authenticator: guard, Authorizer: guard}}))
+	s := httptest.NewServer(registryapi.New(registryapi.Options{Resolver: guard, Options: pipeline.Options{Authenticator: guard, Authorizer: guard}}))
 	t.Cleanup(func() {
 		s.Close()
 		if err := r.Close(); err != nil {

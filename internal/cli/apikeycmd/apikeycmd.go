@@ -17,11 +17,11 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
-	"freshet/internal/errs"
 )
 
 // Commands makes the family.

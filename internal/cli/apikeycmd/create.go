@@ -14,10 +14,10 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
-	"freshet/internal/errs"
 )
 
 // spec is what a key is for, as the server has it.

@@ -12,9 +12,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
 )
 
 // keyBits is the size of the key pairs that are made.

@@ -12,8 +12,8 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
-	"freshet/internal/errs"
 )
 
 func newRevoke(env *command.Env) *cobra.Command {

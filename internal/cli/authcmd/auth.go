@@ -17,7 +17,7 @@ import (
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/output"
 	"freshet/internal/cli/session"
-	"freshet/internal/kubeconfig"
+	"freshet/internal/ops/kubeconfig"
 )
 
 func newAuth(env *command.Env) *cobra.Command {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
-	"freshet/internal/errs"
 )
 
 func newContext(env *command.Env) *cobra.Command {

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/version"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
 	"freshet/internal/cli/session"
-	"freshet/internal/errs"
-	"freshet/internal/version"
 )
 
 // inBrowser signs a person in by a device code (docs/spec/signin.md#device).

@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
-	"freshet/internal/kubeconfig"
+	"freshet/internal/ops/kubeconfig"
 )
 
 type kubeconfigRun struct {

@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/version"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
-	"freshet/internal/version"
 )
 
 // login is one run of login.

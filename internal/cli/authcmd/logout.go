@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/session"
 	"freshet/internal/cli/tokencache"
-	"freshet/internal/errs"
 )
 
 func newLogout(env *command.Env) *cobra.Command {

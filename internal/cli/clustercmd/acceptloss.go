@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
-	"freshet/internal/errs"
 )
 
 // loss is what the server tells.

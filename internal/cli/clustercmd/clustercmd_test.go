@@ -12,8 +12,8 @@ import (
 	"freshet/internal/cli/clustercmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
+	"freshet/internal/ensemble/bundle"
 	"freshet/internal/identity"
-	"freshet/internal/members/bundle"
 )
 
 // run runs a command of the family and returns what it says.

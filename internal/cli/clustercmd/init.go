@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
-	"freshet/internal/errs"
+	"freshet/internal/ensemble/bundle"
 	"freshet/internal/identity"
-	"freshet/internal/members/bundle"
 )
 
 func newInit(env *command.Env) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
-	"freshet/internal/members/bundle"
+	"freshet/internal/ensemble/bundle"
 )
 
 // The ports of members whose addresses are given as hosts.

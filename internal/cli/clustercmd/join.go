@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
-	"freshet/internal/errs"
-	"freshet/internal/members/bundle"
+	"freshet/internal/ensemble/bundle"
 )
 
 func newJoin(env *command.Env) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
-	"freshet/internal/members/bundle"
+	"freshet/internal/ensemble/bundle"
 )
 
 func newReplace(env *command.Env) *cobra.Command {

@@ -13,12 +13,12 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/version"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
 	"freshet/internal/cli/session"
 	"freshet/internal/cli/tokencache"
-	"freshet/internal/version"
 )
 
 // Client speaks to the chosen server's resource API: accounts, keys, clusters.

@@ -18,7 +18,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
 )
 
 // Context is a server, where to work on it, and as whom.

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
 )
 
 const admin = `{"type": "vendor_service_account", "client_id": "i", "client_secret": "s", "client_email": "ci@acme.stream.example:8443", "issuer_url": "https://stream.example:8443/"}`

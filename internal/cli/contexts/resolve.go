@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
-	"freshet/internal/kubeconfig"
+	"freshet/internal/ops/kubeconfig"
 )
 
 // Selection is what a command line and its environment say about the connection.

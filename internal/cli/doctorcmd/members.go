@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"freshet/internal/config"
-	"freshet/internal/members/bundle"
+	"freshet/internal/ensemble/bundle"
 )
 
 // certificateEnds is when the end of a member's certificate is worth a word.

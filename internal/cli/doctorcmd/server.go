@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"freshet/client"
-	"freshet/internal/version"
+	"freshet/internal/base/version"
 )
 
 // maxAnswer bounds what is read of a server that may not be one of ours.

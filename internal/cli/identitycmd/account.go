@@ -14,10 +14,10 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
 )
 
 func newAccount(env *command.Env) *cobra.Command {

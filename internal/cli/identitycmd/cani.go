@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
-	"freshet/internal/errs"
 )
 
 // The reviews that answer what the caller may do.

@@ -13,9 +13,9 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
 )
 
 // The kinds of roles: predefined, and an organization's own.

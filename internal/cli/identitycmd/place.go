@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
 )
 
 // place is where a role holds, by the words of the command line.

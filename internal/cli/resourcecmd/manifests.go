@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
 )
 
 // manifest is an object that a file describes.

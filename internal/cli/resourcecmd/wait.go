@@ -12,9 +12,9 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
-	"freshet/internal/errs"
 )
 
 func newWait(env *command.Env) *cobra.Command {

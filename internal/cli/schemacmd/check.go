@@ -10,9 +10,9 @@ import (
 
 	"freshet/client"
 	"freshet/client/schemas"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
-	"freshet/internal/errs"
 )
 
 // errIncompatible is a check that found what it looked for; the exit code is that

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
-	"freshet/internal/errs"
 	"freshet/internal/identity"
 )
 

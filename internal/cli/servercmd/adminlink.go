@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
-	"freshet/internal/control"
+	"freshet/internal/ops/adminsocket"
 )
 
 // newLink makes one-time links for whoever runs the server.
@@ -35,7 +35,7 @@ The server has to run on this machine.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			conn, err := control.Dial(ctx, dataDir, control.Request{Do: control.DoLink})
+			conn, err := adminsocket.Dial(ctx, dataDir, adminsocket.Request{Do: adminsocket.DoLink})
 			if err != nil {
 				return err
 			}

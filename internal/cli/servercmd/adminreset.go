@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
-	"freshet/internal/errs"
 )
 
 // reset is one run of reset-credentials.

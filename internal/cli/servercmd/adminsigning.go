@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
-	"freshet/internal/errs"
 )
 
 // signing is one run of signing-key.

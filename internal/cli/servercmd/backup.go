@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/internal/backup"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
-	"freshet/internal/control"
-	"freshet/internal/errs"
+	"freshet/internal/ops/adminsocket"
+	"freshet/internal/ops/backup"
 )
 
 // backupRun is one run of backup.
@@ -77,7 +77,7 @@ func (b *backupRun) run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, folder.Close()) }()
 	}
-	server, err := control.Dial(ctx, b.dataDir, control.Request{Do: control.DoBackup})
+	server, err := adminsocket.Dial(ctx, b.dataDir, adminsocket.Request{Do: adminsocket.DoBackup})
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (b *backupRun) run(ctx context.Context) (err error) {
 }
 
 // awaitStage waits for the server's copy.
-func (b *backupRun) awaitStage(ctx context.Context, server *control.Conn) (string, error) {
+func (b *backupRun) awaitStage(ctx context.Context, server *adminsocket.Conn) (string, error) {
 	for {
 		reply, err := server.Next()
 		if err != nil {

@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
-	"freshet/internal/errs"
 )
 
 func newHealth() *cobra.Command {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/internal/backup"
 	"freshet/internal/cli/command"
+	"freshet/internal/ops/backup"
 )
 
 func newRestore(server Server) *cobra.Command {

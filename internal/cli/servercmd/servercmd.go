@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/internal/backup"
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
+	"freshet/internal/ops/backup"
 )
 
 // Server is what the command line needs of the server.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/version"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
-	"freshet/internal/version"
 )
 
 func newVersion() *cobra.Command {

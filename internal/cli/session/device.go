@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
 )
 
 // Device is a sign-in that waits for a person (RFC 8628).

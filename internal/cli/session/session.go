@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/version"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
-	"freshet/internal/version"
 )
 
 // Session is what the file holds. Its server is asked for new tokens, whatever

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
 )
 
 // issuer is a token endpoint whose refresh tokens are good once: a second use of one

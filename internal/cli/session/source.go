@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
-	"freshet/internal/errs"
 )
 
 // source hands out the access tokens of a session.

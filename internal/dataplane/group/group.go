@@ -25,11 +25,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/dataplane"
-	"freshet/internal/engine/jetstream"
-	"freshet/internal/engine/remote"
-	"freshet/internal/engine/replicated"
-	"freshet/internal/errs"
+	"freshet/internal/ensemble/journal"
+	"freshet/internal/ensemble/remote"
+	"freshet/internal/ensemble/replicated"
 )
 
 // Options say what a member has. All but Synced are required.
@@ -195,7 +195,7 @@ func (g *Group) Checkpoints() http.Handler {
 
 // Journals implements dataplane.Group.
 func (g *Group) Journals(ctx context.Context, uid string) (dataplane.Journals, error) {
-	opened, err := jetstream.Open(ctx, g.opts.Log, jetstream.Options{Prefix: uid, Replicas: len(g.opts.Members)})
+	opened, err := journal.Open(ctx, g.opts.Log, journal.Options{Prefix: uid, Replicas: len(g.opts.Members)})
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (g *Group) Destroy(ctx context.Context, uid string) error {
 			return fmt.Errorf("removing the log of shard %d: %w", i, err)
 		}
 	}
-	journals, err := jetstream.Open(ctx, g.opts.Log, jetstream.Options{Prefix: uid, Replicas: len(g.opts.Members)})
+	journals, err := journal.Open(ctx, g.opts.Log, journal.Options{Prefix: uid, Replicas: len(g.opts.Members)})
 	if err != nil {
 		return err
 	}

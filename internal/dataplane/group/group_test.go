@@ -15,12 +15,12 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 
+	"freshet/internal/controlplane/etcd"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/group"
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/engine/remote"
-	"freshet/internal/natsserver/natstest"
-	"freshet/internal/resources/etcd"
+	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/internal/ensemble/remote"
 )
 
 // world is a group of members in one process, with a real etcd and a real log.

@@ -3,8 +3,8 @@ package group
 import (
 	"context"
 
-	"freshet/internal/engine/replicated"
-	"freshet/internal/errs"
+	"freshet/internal/base/errs"
+	"freshet/internal/ensemble/replicated"
 )
 
 // Loss is what is lost when a shard goes on whose copies and log do not fit together.

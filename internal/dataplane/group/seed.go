@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"freshet/internal/base/errs"
 	"freshet/internal/dataplane"
-	"freshet/internal/engine/jetstream"
-	"freshet/internal/engine/pebble"
-	"freshet/internal/engine/replicated"
-	"freshet/internal/errs"
+	"freshet/internal/ensemble/journal"
+	"freshet/internal/ensemble/replicated"
+	"freshet/internal/storage/pebble"
 )
 
 // Seed is what the members have to know of a cluster that was brought in from
@@ -57,7 +57,7 @@ func SeedKeys(prefix, uid string, s Seed) (map[string]string, error) {
 
 // bringIn puts the journals that this member has in a store into those that all members
 // share. Nobody opens a cluster before that is done.
-func (g *Group) bringIn(ctx context.Context, uid string, to *jetstream.Journals) error {
+func (g *Group) bringIn(ctx context.Context, uid string, to *journal.Journals) error {
 	key := g.key("shards/" + uid + "/journals")
 	folder := filepath.Join(g.opts.Clusters, filepath.Base(uid), dataplane.JournalsFolder)
 	found, err := g.opts.Etcd.Get(ctx, key)
@@ -85,7 +85,7 @@ func (g *Group) bringIn(ctx context.Context, uid string, to *jetstream.Journals)
 }
 
 // copyJournals copies journals out of a store.
-func copyJournals(ctx context.Context, folder string, names []string, to *jetstream.Journals) (err error) {
+func copyJournals(ctx context.Context, folder string, names []string, to *journal.Journals) (err error) {
 	store, err := pebble.Open(folder, pebble.Options{MustExist: true, MinFreeBytes: -1})
 	if err != nil {
 		return err

@@ -13,14 +13,14 @@ import (
 
 	"go.uber.org/zap"
 
+	"freshet/internal/base/errs"
+	"freshet/internal/controlplane/etcd"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/group"
-	"freshet/internal/engine/journalcopy"
-	"freshet/internal/engine/pebble"
-	"freshet/internal/engine/replicated"
-	"freshet/internal/errs"
-	"freshet/internal/natsserver/natstest"
-	"freshet/internal/resources/etcd"
+	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/internal/ensemble/replicated"
+	"freshet/internal/storage/journalcopy"
+	"freshet/internal/storage/pebble"
 )
 
 // seededStore makes the journals that a member has in a store, and sums them.

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"freshet/internal/dataplane/provision"
-	"freshet/internal/engine"
-	"freshet/internal/engine/replicated"
+	"freshet/internal/ensemble/replicated"
+	"freshet/internal/storage/engine"
 )
 
 // shard is a shard as dataplane wants it.

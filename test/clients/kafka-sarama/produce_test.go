@@ -20,8 +20,11 @@ func TestProduceConsume(t *testing.T) {
 		codec   sarama.CompressionCodec
 		version sarama.KafkaVersion
 	}{
-		{sarama.CompressionNone, sarama.V0_11_0_0}, {sarama.CompressionGZIP, sarama.V1_0_0_0}, {sarama.CompressionSnappy, sarama.V2_0_0_0},
-		{sarama.CompressionLZ4, sarama.V2_8_0_0}, {sarama.CompressionZSTD, sarama.MaxVersion},
+		{sarama.CompressionNone, sarama.V0_11_0_0},
+		{sarama.CompressionGZIP, sarama.V1_0_0_0},
+		{sarama.CompressionSnappy, sarama.V2_0_0_0},
+		{sarama.CompressionLZ4, sarama.V2_8_0_0},
+		{sarama.CompressionZSTD, sarama.MaxVersion},
 	} {
 		t.Run(c.codec.String(), func(t *testing.T) {
 			t.Parallel()

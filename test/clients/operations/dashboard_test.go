@@ -123,8 +123,10 @@ func check(t *testing.T, text string, known map[string]map[string]bool) (missing
 	return missing
 }
 
-var sample = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? `)
-var label = regexp.MustCompile(`([a-z_]+)="`)
+var (
+	sample = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? `)
+	label  = regexp.MustCompile(`([a-z_]+)="`)
+)
 
 // series are the metrics of a page, with the labels that each has.
 func series(page string) map[string]map[string]bool {

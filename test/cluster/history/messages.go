@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/internal/names"
+	"freshet/internal/base/names"
 )
 
 // own reports whether an operation is about a message of its topic. A delivered message

@@ -19,7 +19,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"sigs.k8s.io/yaml"
 
-	"freshet/internal/natsserver"
+	"freshet/internal/ensemble/natsserver"
 	"freshet/test/cluster/chaos"
 	"freshet/test/freeport"
 	"freshet/test/stamp"

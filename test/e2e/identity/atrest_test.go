@@ -13,8 +13,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/controlplane/etcd"
 	"freshet/internal/identity"
-	"freshet/internal/resources/etcd"
 	"freshet/test/testserver"
 )
 

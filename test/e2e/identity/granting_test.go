@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"freshet/internal/access"
+	"freshet/internal/identity/access"
 	"freshet/test/tally"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/internal/access"
+	"freshet/internal/identity/access"
 )
 
 // operation is one call of one surface, and the permissions of which any one

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/internal/access"
+	"freshet/internal/identity/access"
 	"freshet/test/tally"
 )
 

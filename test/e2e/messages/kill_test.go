@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"freshet/internal/names"
+	"freshet/internal/base/names"
 	"freshet/test/testserver"
 )
 

@@ -1,0 +1,312 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// floor is a part of the tree, and what its packages may import.
+type floor struct {
+	// packages of our module; a trailing /... takes the folders below too.
+	packages []string
+	// ours are the packages of our module they may import directly. Packages of
+	// the same row may always import each other.
+	ours []string
+	// never are packages they must not even reach through others; a trailing
+	// /... takes everything below, "*" is everything but the standard library and
+	// the floor itself.
+	never []string
+}
+
+// Libraries and floors that several rows exclude.
+var (
+	kube      = []string{"k8s.io/..."}
+	apiserver = []string{"k8s.io/apiserver/..."}
+	pebble    = []string{"github.com/cockroachdb/pebble/..."}
+	nats      = []string{"github.com/nats-io/..."}
+	cobra     = []string{"github.com/spf13/cobra"}
+	web       = []string{"freshet/internal/base/web"}
+	// apis are the surfaces without what they share.
+	apis = []string{
+		"freshet/internal/surfaces/adminapi/...", "freshet/internal/surfaces/auditapi/...",
+		"freshet/internal/surfaces/kafkaapi/...", "freshet/internal/surfaces/messageapi/...",
+		"freshet/internal/surfaces/registryapi/...", "freshet/internal/surfaces/signinapi/...",
+		"freshet/internal/surfaces/systemapi/...", "freshet/internal/surfaces/tokenapi/...",
+	}
+	domains = []string{"freshet/internal/broker/...", "freshet/internal/registry/...", "freshet/internal/identity/..."}
+)
+
+// floors lists the tree from the bottom up. The most specific row counts. A package
+// that no row names fails the test.
+var floors = []floor{
+	// What others import: nothing of internal.
+	{[]string{"api/..."}, nil, join(apiserver, pebble, nats, cobra)},
+	{[]string{"client/..."}, nil, join(kube, pebble, nats, cobra, []string{"freshet/internal/...", "freshet/api/..."})},
+
+	// Leaves.
+	{[]string{"internal/base/..."}, nil, []string{"*"}},
+	{[]string{"internal/ops/..."}, []string{"internal/base/..."}, join(apiserver, pebble, nats, cobra)},
+	{[]string{"internal/config"}, []string{"internal/base/..."}, join(kube, pebble, nats, cobra)},
+	{[]string{"internal/dataplane/provision"}, nil, []string{"*"}}, // the words between control plane and data plane
+
+	// What stores, on one server and on several.
+	{[]string{"internal/storage/..."}, []string{"internal/base/..."}, join(kube, nats, cobra, web)},
+	{
+		[]string{"internal/ensemble/..."},
+		[]string{"internal/base/...", "internal/storage/..."},
+		join(kube, cobra, web, domains),
+	},
+
+	// Domains.
+	{
+		[]string{"internal/broker/..."},
+		[]string{
+			"internal/base/...", "internal/identity/access", "internal/ops/quota",
+			"internal/registry/avro", // a topic's own schema is checked by its language
+			"internal/storage/engine", "internal/storage/statemachine",
+		},
+		join(kube, pebble, nats, cobra, web),
+	},
+	{
+		[]string{"internal/registry/..."},
+		[]string{
+			"client/schemas/builtin", "internal/base/...", "internal/identity/access", "internal/ops/quota",
+			"internal/storage/engine", "internal/storage/statemachine",
+		},
+		join(kube, pebble, nats, cobra, web),
+	},
+	{[]string{"internal/identity/..."}, []string{"api/...", "internal/base/..."}, join(apiserver, pebble, nats, cobra, web)},
+
+	// Running clusters: the one floor that opens engines.
+	{
+		[]string{"internal/dataplane/..."},
+		[]string{
+			"api/...", "internal/base/...", "internal/broker/...", "internal/ensemble/...", "internal/identity/...",
+			"internal/ops/quota", "internal/registry/...", "internal/storage/...",
+		},
+		join(apiserver, cobra, web),
+	},
+
+	// What every surface, and the API server, does with a request.
+	{
+		[]string{"internal/surfaces/pipeline/..."},
+		[]string{"internal/base/...", "internal/identity/...", "internal/ops/audit", "internal/ops/quota"},
+		join(apiserver, pebble, nats, cobra, apis),
+	},
+
+	// The resource API: it knows the data plane by the words in provision only.
+	{
+		[]string{"internal/controlplane/..."},
+		[]string{
+			"api/...", "internal/base/...", "internal/dataplane/provision", "internal/identity/...",
+			"internal/ops/audit", "internal/ops/quota", "internal/surfaces/pipeline",
+		},
+		join(pebble, nats, apis, []string{"freshet/internal/broker/...", "freshet/internal/registry/...", "freshet/internal/ensemble/..."}),
+	},
+	{ // the loop of every reconciler knows no kind and no server
+		[]string{"internal/controlplane/reconcile/...", "internal/controlplane/pools"},
+		[]string{"api/..."},
+		join(apiserver, pebble, nats, cobra, apis),
+	},
+
+	// Surfaces: none knows another.
+	surface("messageapi/...", "internal/broker/..."),
+	surface("adminapi/...", "internal/broker/..."),
+	surface("kafkaapi/...", "internal/broker/...", "internal/storage/engine", "internal/storage/statemachine"),
+	surface("registryapi/...", "internal/registry/...", "internal/storage/engine"),
+	surface("tokenapi/..."),
+	surface("signinapi/..."),
+	surface("auditapi/..."),
+	surface("systemapi/..."),
+	surface("brokerhttp/...", "internal/broker/...", "internal/storage/engine"), // what messageapi and adminapi share
+	surface("throttle"), // what tokenapi and signinapi share
+
+	// Composition.
+	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli/..."}},
+	{
+		[]string{"internal/cli/..."},
+		[]string{
+			"api/...", "client/...", "internal/base/...", "internal/config", "internal/ensemble/bundle", "internal/identity",
+			"internal/ops/adminsocket", "internal/ops/backup", "internal/ops/kubeconfig",
+		},
+		join(apiserver, pebble, nats, []string{"freshet/internal/server/..."}),
+	},
+	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
+
+	// Not part of the product: suites, fixtures and tests start whatever they need.
+	{
+		[]string{
+			"internal/identity/signin/signintest", "internal/controlplane/kinds/kindstest", "internal/surfaces/brokerhttp/brokertest",
+			"test/...", "bench/...",
+		},
+		[]string{"api/...", "client/...", "internal/...", "test/...", "bench/..."},
+		nil,
+	},
+	{[]string{"internal/archtest", "console/...", "hack/..."}, nil, nil},
+}
+
+func join(lists ...[]string) []string { return slices.Concat(lists...) }
+
+// surface is the row of a surface, which may import its own domain and what every
+// surface may.
+func surface(name string, domain ...string) floor {
+	return floor{
+		[]string{"internal/surfaces/" + name},
+		append(domain,
+			"api/openapi", "internal/base/...", "internal/identity/...", "internal/ops/audit", "internal/ops/quota",
+			"internal/surfaces/brokerhttp", "internal/surfaces/pipeline", "internal/surfaces/throttle"),
+		join(apiserver, pebble, nats, cobra),
+	}
+}
+
+// exclusive lists libraries that only some packages may import themselves.
+var exclusive = []struct {
+	library string
+	holders []string
+}{
+	{"net/http", []string{
+		"api/generated/...", "bench/...", "client/...", "console/...", "test/...",
+		"internal/base/web", "internal/cli/...", "internal/controlplane/...", "internal/dataplane/group", "internal/ensemble/...",
+		"internal/identity/openid", "internal/ops/telemetry", "internal/server/...", "internal/surfaces/...",
+	}},
+	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
+	{"k8s.io/apiserver/...", []string{"internal/controlplane/...", "internal/server/...", "test/..."}},
+	{"github.com/nats-io/...", []string{"internal/ensemble/...", "internal/dataplane/group", "test/..."}},
+	{"github.com/twmb/franz-go/pkg/kmsg", []string{"internal/surfaces/kafkaapi/...", "test/..."}},
+	{"github.com/cockroachdb/pebble/...", []string{"internal/storage/pebble/...", "bench/...", "test/..."}},
+}
+
+func TestFloors(t *testing.T) {
+	t.Parallel()
+	all := packages(t)
+	for _, p := range all {
+		if !p.ours() {
+			continue
+		}
+		r := floorOf(p.short())
+		if r == nil {
+			t.Errorf("%s is on no floor", p.ImportPath)
+			continue
+		}
+		for _, problem := range check(p, r, all) {
+			t.Error(problem)
+		}
+	}
+}
+
+func check(p *pkg, r *floor, all map[string]*pkg) []string {
+	var problems []string
+	for _, imported := range p.Imports {
+		target := all[imported]
+		if target != nil && target.ours() && !matchesAny(r.packages, target.short()) && !matchesAny(r.ours, target.short()) {
+			problems = append(problems, fmt.Sprintf("%s imports %s, which its floor does not allow", p.ImportPath, imported))
+		}
+		for _, e := range exclusive {
+			if matches(e.library, imported) && !matchesAny(e.holders, p.short()) {
+				problems = append(problems, fmt.Sprintf("%s imports %s, which is for %v only", p.ImportPath, imported, e.holders))
+			}
+		}
+	}
+	reported := map[int]bool{} // one example for each row is enough
+	for _, dep := range p.Deps {
+		target := all[dep]
+		if target == nil || dep == p.ImportPath {
+			continue
+		}
+		if found := slices.IndexFunc(r.never, func(pattern string) bool {
+			if pattern == "*" {
+				return !target.Standard && !matchesAny(r.packages, target.short())
+			}
+			return matches(pattern, dep)
+		}); found >= 0 && !reported[found] {
+			reported[found] = true
+			problems = append(problems, fmt.Sprintf("%s must never reach %s; it does: %s",
+				p.ImportPath, r.never[found], strings.Join(route(p.ImportPath, dep, all), " -> ")))
+		}
+	}
+	return problems
+}
+
+// floorOf finds the most specific row that names the package.
+func floorOf(short string) *floor {
+	var best *floor
+	length := -1
+	for i := range floors {
+		for _, pattern := range floors[i].packages {
+			if pattern == short {
+				return &floors[i]
+			}
+			if matches(pattern, short) && len(pattern) > length {
+				best, length = &floors[i], len(pattern)
+			}
+		}
+	}
+	return best
+}
+
+func matches(pattern, path string) bool {
+	if root, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return path == root || strings.HasPrefix(path, root+"/")
+	}
+	return path == pattern
+}
+
+func matchesAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, path) })
+}
+
+// route is the shortest chain of imports from one package to another.
+func route(from, to string, all map[string]*pkg) []string {
+	before := map[string]string{from: ""}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if at == to {
+			var chain []string
+			for ; at != ""; at = before[at] {
+				chain = append(chain, at)
+			}
+			slices.Reverse(chain)
+			return chain
+		}
+		p := all[at]
+		if p == nil {
+			continue
+		}
+		for _, next := range p.Imports {
+			if _, seen := before[next]; !seen {
+				before[next] = at
+				queue = append(queue, next)
+			}
+		}
+	}
+	return []string{from, "…", to}
+}
+
+// TestCheckFindsTheForbidden proves that the test above can fail.
+func TestCheckFindsTheForbidden(t *testing.T) {
+	t.Parallel()
+	const storage, surface = "freshet/internal/storage/engine", "freshet/internal/surfaces/pipeline"
+	all := map[string]*pkg{
+		"k8s.io/api": {ImportPath: "k8s.io/api"},
+		surface:      {ImportPath: surface, Imports: []string{"k8s.io/api"}, Deps: []string{"k8s.io/api"}},
+		storage: {
+			ImportPath: storage,
+			Imports:    []string{surface, "github.com/spf13/cobra"},
+			Deps:       []string{surface, "k8s.io/api"},
+		},
+	}
+	problems := check(all[storage], floorOf("internal/storage/engine"), all)
+	for _, want := range []string{"imports " + surface, "imports github.com/spf13/cobra", "-> " + surface + " -> k8s.io/api"} {
+		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, want) }) {
+			t.Errorf("%q not found in %q", want, problems)
+		}
+	}
+	if f := floorOf("internal/controlplane/reconcile/owners"); f == nil || f.packages[0] != "internal/controlplane/reconcile/..." {
+		t.Errorf("most specific row: %+v", f)
+	}
+	if floorOf("internal/newcomer") != nil {
+		t.Error("a package that nobody placed has a floor")
+	}
+}

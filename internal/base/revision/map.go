@@ -1,0 +1,73 @@
+package revision
+
+import (
+	"iter"
+	"math"
+)
+
+// Forever is the revision of a deletion that nothing is newer than.
+const Forever = math.MaxInt64
+
+// Map holds the newest value of each key. It is not safe for concurrent use.
+type Map[K comparable, V any] struct {
+	live    map[K]held[V]
+	deleted *Tombstones[K]
+}
+
+type held[V any] struct {
+	value    V
+	revision int64
+}
+
+// NewMap makes an empty map that remembers so many deletions.
+func NewMap[K comparable, V any](tombstones int) *Map[K, V] {
+	return &Map[K, V]{live: make(map[K]held[V]), deleted: NewTombstones[K](tombstones)}
+}
+
+// Accepts reports whether Put would take a value of this revision.
+func (m *Map[K, V]) Accepts(key K, revision int64) bool {
+	return !m.deleted.Cover(key, revision) && (revision == 0 || revision >= m.live[key].revision)
+}
+
+// Put takes a value unless something newer is known of its key, and reports
+// whether it did.
+func (m *Map[K, V]) Put(key K, revision int64, value V) bool {
+	if !m.Accepts(key, revision) {
+		return false
+	}
+	m.live[key] = held[V]{value, max(revision, m.live[key].revision)}
+	return true
+}
+
+// Delete removes a key unless something newer is known of it, and reports
+// whether it did; a key that is not held counts as removed. A deletion of
+// revision 0 leaves no tombstone.
+func (m *Map[K, V]) Delete(key K, revision int64) bool {
+	if !m.Accepts(key, revision) {
+		return false
+	}
+	delete(m.live, key)
+	m.deleted.Add(key, revision)
+	return true
+}
+
+// Get returns the value of a key.
+func (m *Map[K, V]) Get(key K) (V, bool) {
+	h, ok := m.live[key]
+	return h.value, ok
+}
+
+// All visits every key and value, in no order. The loop may delete the key it
+// is at.
+func (m *Map[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for key, h := range m.live {
+			if !yield(key, h.value) {
+				return
+			}
+		}
+	}
+}
+
+// Len counts the keys that have a value.
+func (m *Map[K, V]) Len() int { return len(m.live) }

@@ -1,0 +1,156 @@
+package web_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"freshet/internal/base/web"
+	"freshet/test/tally"
+)
+
+func TestLimiterLetsInAsManyAsItShould(t *testing.T) {
+	t.Parallel()
+	limiter := web.NewLimiter(2, 1<<20)
+	one, other := web.Caller{Organization: "one"}, web.Caller{Organization: "other"}
+	for range 3 { // leaving makes room again
+		for _, who := range []web.Caller{one, other} {
+			if err := limiter.Enter(who); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := limiter.Enter(web.Caller{Organization: "third"}); !errors.Is(err, web.ErrBusy) {
+			t.Errorf("the third request: got %v, want %v", err, web.ErrBusy)
+		}
+		limiter.Leave(one)
+		limiter.Leave(other)
+	}
+}
+
+// bodyOf is a request with a body of a size, whose length is told or not.
+func bodyOf(size int, told bool) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", size)))
+	if !told {
+		r.ContentLength = -1
+	}
+	return r
+}
+
+func TestBodiesWaitForRoom(t *testing.T) {
+	t.Parallel()
+	const size, limit = 600 << 10, 600 << 10
+	for _, told := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter := web.NewLimiter(10, 1<<20)
+			_, held, err := limiter.ReadBody(bodyOf(size, told), web.Caller{Organization: "a"}, limit)
+			if err != nil || held != size {
+				t.Fatalf("the body holds %d, %v, want %d", held, err, size)
+			}
+			if _, small, err := limiter.ReadBody(bodyOf(1<<10, told), web.Caller{Organization: "a"}, limit); err != nil || small != 0 {
+				t.Errorf("a small body holds %d, %v, want 0", small, err)
+			}
+			if _, none, err := limiter.ReadBody(bodyOf(size, told), web.Caller{Organization: "a"}, limit); !errors.Is(err, web.ErrBusy) || none != 0 {
+				t.Errorf("without room: holds %d, %v, want 0, %v", none, err, web.ErrBusy)
+			}
+			second := make(chan error)
+			go func() {
+				body, held, err := limiter.ReadBody(bodyOf(size, told), web.Caller{Organization: "a"}, limit)
+				if len(body) != size && err == nil {
+					err = errors.New("half a body")
+				}
+				limiter.Release(web.Caller{Organization: "a"}, held)
+				second <- err
+			}()
+			synctest.Wait()
+			limiter.Release(web.Caller{Organization: "a"}, held)
+			if err := <-second; err != nil {
+				t.Errorf("once there was room: %v", err)
+			}
+		})
+	}
+}
+
+// TestWhoOnlyAnnouncesHoldsNothing: room is for what comes.
+func TestWhoOnlyAnnouncesHoldsNothing(t *testing.T) {
+	t.Parallel()
+	const size = 600 << 10
+	synctest.Test(t, func(t *testing.T) {
+		limiter := web.NewLimiter(10, 1<<20)
+		stalled, end := io.Pipe()
+		waits := bodyOf(size, true)
+		waits.Body = stalled
+		failed := make(chan error)
+		go func() {
+			_, _, err := limiter.ReadBody(waits, web.Caller{Organization: "a"}, size)
+			failed <- err
+		}()
+		if _, err := io.WriteString(end, "a beginning"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for range 2 {
+			_, held, err := limiter.ReadBody(bodyOf(size, true), web.Caller{Organization: "a"}, size)
+			if err != nil {
+				t.Error(err)
+			}
+			limiter.Release(web.Caller{Organization: "a"}, held)
+		}
+		_ = end.CloseWithError(io.ErrUnexpectedEOF)
+		if err := <-failed; err == nil {
+			t.Error("half a body was taken for a whole one")
+		}
+	})
+}
+
+func TestBodyLargerThanAllTheRoom(t *testing.T) {
+	t.Parallel()
+	limiter := web.NewLimiter(1, 100<<10)
+	body, held, err := limiter.ReadBody(bodyOf(1<<20, true), web.Caller{Organization: "a"}, 1<<20)
+	if err != nil || len(body) != 1<<20 || held != 100<<10 {
+		t.Errorf("read %d bytes, holds %d, %v, want %d bytes, %d held", len(body), held, err, 1<<20, 100<<10)
+	}
+}
+
+// TestAttackStalledLargeBodies: bodies that stop arriving hold the room of whoever
+// sends them, and of nobody else.
+func TestAttackStalledLargeBodies(t *testing.T) {
+	t.Parallel()
+	const size, attackers = 600 << 10, 50
+	kept := 0
+	synctest.Test(t, func(t *testing.T) {
+		limiter := web.NewLimiter(10, 4<<20)
+		attacker, victim := web.Caller{Organization: "attacker"}, web.Caller{Organization: "victim"}
+		var pipes []*io.PipeWriter
+		var group sync.WaitGroup
+		for range attackers {
+			stalled, end := io.Pipe()
+			pipes = append(pipes, end)
+			r := bodyOf(size, true)
+			r.Body = stalled
+			group.Go(func() {
+				_, held, _ := limiter.ReadBody(r, attacker, size) // it never succeeds
+				limiter.Release(attacker, held)
+			})
+			group.Go(func() { _, _ = io.WriteString(end, strings.Repeat("x", 100<<10)) }) // so far and no further
+		}
+		synctest.Wait()
+		for range 3 {
+			_, held, err := limiter.ReadBody(bodyOf(size, true), victim, size)
+			if err != nil {
+				kept++
+				t.Errorf("while others stall: %v", err)
+			}
+			limiter.Release(victim, held)
+		}
+		for _, end := range pipes {
+			_ = end.CloseWithError(io.ErrUnexpectedEOF)
+		}
+		group.Wait()
+	})
+	tally.Attack(t, "large bodies that stall", attackers, kept)
+}

@@ -1,0 +1,275 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// Description is a group as an administrator sees it.
+type Description struct {
+	Key          Key
+	Type         string // TypeClassic or TypeConsumer
+	State        string // the protocol's word
+	ProtocolType string
+	Protocol     string // "" unless stable; the assignor of the consumer protocol
+	Generation   int32  // the group epoch of the consumer protocol
+	Leader       string
+	Members      []Member
+	// AssignmentEpoch is the one for which targets were made; consumer protocol.
+	AssignmentEpoch int32
+}
+
+// The types of groups.
+const (
+	TypeClassic  = "classic"
+	TypeConsumer = "consumer"
+)
+
+// protocolConsumer is the protocol type of consumers.
+const protocolConsumer = "consumer"
+
+// Member is a member as an administrator sees it.
+type Member struct {
+	ID         string
+	InstanceID string
+	ClientID   string
+	ClientHost string
+	Metadata   []byte // of the protocol in force; nil unless stable
+	Assignment []byte // nil unless stable
+
+	Consumer *ConsumerMember // what only members of the consumer protocol have
+}
+
+// ConsumerMember is what an administrator sees of a member of the consumer
+// protocol beside the rest.
+type ConsumerMember struct {
+	Rack     string
+	Epoch    int32
+	Names    []string         // subscribed, as the member says them
+	Pattern  string           // subscribed by a regular expression; "" for none
+	Topics   []engine.TopicID // that the subscription stands for
+	Assigned []Partition
+	Target   []Partition
+}
+
+// Describe returns a group, or ErrNoGroup.
+func (c *Coordinator) Describe(key Key) (Description, error) {
+	g, err := c.shard(key).lock(key, false)
+	if err != nil {
+		return Description{}, err
+	}
+	defer g.unlock()
+	if g.consumers != nil {
+		return g.describeConsumersLocked(), nil
+	}
+	d := Description{Key: key, Type: TypeClassic, State: g.phase.String(), ProtocolType: g.protocolType, Generation: g.number, Leader: g.leader}
+	if g.phase == stable {
+		d.Protocol = g.protocol
+	}
+	for _, m := range g.inOrderLocked() {
+		member := Member{ID: m.id, InstanceID: m.instance, ClientID: m.client, ClientHost: m.host}
+		if g.phase == stable {
+			member.Metadata, member.Assignment = m.metadata(g.protocol), m.assignment
+		}
+		d.Members = append(d.Members, member)
+	}
+	return d, nil
+}
+
+func (g *group) describeConsumersLocked() Description {
+	cs := g.consumers
+	d := Description{
+		Key: g.key, Type: TypeConsumer, State: g.consumersStateLocked(), ProtocolType: protocolConsumer,
+		Protocol: cs.assignor, Generation: g.number, AssignmentEpoch: cs.assigned,
+	}
+	for _, m := range cs.inOrder() {
+		d.Members = append(d.Members, Member{
+			ID: m.id, InstanceID: m.instance, ClientID: m.client, ClientHost: m.host,
+			Consumer: &ConsumerMember{
+				Rack: m.rack, Epoch: m.epoch, Names: m.names, Pattern: m.pattern, Topics: m.topics,
+				Assigned: sortedPartitions(m.has), Target: slices.Clone(m.target),
+			},
+		})
+	}
+	return d
+}
+
+// Metadata returns the type of a group's protocol and what its members gave as
+// metadata, for every protocol that they know; none without members.
+func (c *Coordinator) Metadata(key Key) (protocolType string, all [][]byte, err error) {
+	g, err := c.shard(key).lock(key, false)
+	if err != nil {
+		return "", nil, err
+	}
+	defer g.unlock()
+	if g.consumers != nil && len(g.consumers.members) > 0 {
+		return protocolConsumer, [][]byte{nil}, nil // theirs is not metadata: nobody can tell by it what they read
+	}
+	for _, m := range g.members {
+		for i := range m.protocols {
+			all = append(all, m.protocols[i].Metadata)
+		}
+	}
+	return g.protocolType, all, nil
+}
+
+// Summary is a line of a list of groups.
+type Summary struct {
+	Key          Key
+	Type         string // TypeClassic or TypeConsumer
+	State        string
+	ProtocolType string
+}
+
+// List returns the groups of a tenant in order.
+func (c *Coordinator) List(tenant string) []Summary {
+	found := make(map[Key]bool)
+	for _, s := range c.held() {
+		s.view().groups.Ascend(Key{Tenant: tenant}.path(), func(_ string, item groupItem) bool {
+			if item.key.Tenant != tenant {
+				return false
+			}
+			found[item.key] = true
+			return true
+		})
+		s.mu.Lock()
+		for key := range s.groups {
+			if key.Tenant == tenant {
+				found[key] = true
+			}
+		}
+		s.mu.Unlock()
+	}
+	all := make([]Summary, 0, len(found))
+	for key := range found {
+		if g, err := c.shard(key).lock(key, false); err == nil {
+			line := Summary{Key: key, Type: TypeClassic, State: g.phase.String(), ProtocolType: g.protocolType}
+			if g.consumers != nil {
+				line.Type, line.State, line.ProtocolType = TypeConsumer, g.consumersStateLocked(), protocolConsumer
+			}
+			all = append(all, line)
+			g.unlock()
+		}
+	}
+	slices.SortFunc(all, func(a, b Summary) int { return a.Key.compare(b.Key) })
+	return all
+}
+
+// Use is how much a stored group is in use.
+type Use struct {
+	Key     Key
+	Type    string // TypeClassic or TypeConsumer
+	Members int
+	Offsets int // partitions that it has committed
+}
+
+// Walk calls visit for the stored groups until it says no. It waits for nobody: a
+// group counts with what was durable last.
+func (c *Coordinator) Walk(visit func(Use) bool) {
+	more := true
+	for _, s := range c.held() {
+		s.view().groups.Scan(func(_ string, item groupItem) bool {
+			use := Use{Key: item.key, Type: TypeClassic, Members: len(item.stored.members), Offsets: item.offsets}
+			if item.stored.consumers != nil {
+				use.Type, use.Members = TypeConsumer, item.consumers
+			}
+			more = visit(use)
+			return more
+		})
+		if !more {
+			return
+		}
+	}
+}
+
+// Lag is how many messages of a partition are behind an offset.
+func Lag(first, next uint64, offset int64) uint64 {
+	at := max(first, uint64(max(offset, 0)))
+	return next - min(at, next)
+}
+
+// Delete drops a group without members and its offsets, durably.
+func (c *Coordinator) Delete(ctx context.Context, key Key) error {
+	s := c.shard(key)
+	g, err := s.lock(key, false)
+	if err != nil {
+		return err
+	}
+	busy := g.occupiedLocked() || len(g.pending) > 0
+	g.unlock()
+	if busy {
+		return ErrNotEmpty
+	}
+	return s.drop(ctx, key, func(item groupItem) error {
+		if item.occupied() {
+			return ErrNotEmpty
+		}
+		return nil
+	})
+}
+
+// drop removes a stored group unless may refuses.
+func (s *shard) drop(ctx context.Context, key Key, may func(groupItem) error) error {
+	_, err := s.machine.Free(ctx, func(st *state) ([][]byte, error) {
+		item, ok := st.groups.Get(key.path())
+		if !ok {
+			return nil, ErrNoGroup
+		}
+		if err := may(item); err != nil {
+			return nil, err
+		}
+		return [][]byte{newRecord(recordDrop, key).b}, nil
+	})
+	return err
+}
+
+var errInUse = errors.New("group is in use")
+
+// sweepLoop drops groups that nobody has used for long.
+func (c *Coordinator) sweepLoop() {
+	ticker := time.NewTicker(sweep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-ticker.C:
+			c.sweep(time.Now())
+		}
+	}
+}
+
+func (c *Coordinator) sweep(now time.Time) {
+	before := now.Add(-retention).UnixMilli()
+	expired := func(item groupItem) error {
+		if item.occupied() || item.stored.emptySince > before {
+			return errInUse
+		}
+		return nil
+	}
+	for _, s := range c.held() {
+		var old []Key
+		s.view().groups.Scan(func(_ string, item groupItem) bool {
+			if expired(item) == nil {
+				old = append(old, item.key)
+			}
+			return true
+		})
+		for _, key := range old {
+			s.mu.Lock()
+			used := s.groups[key] != nil
+			s.mu.Unlock()
+			if used {
+				continue
+			}
+			if err := s.drop(c.ctx, key, expired); err != nil && !errors.Is(err, errInUse) && c.ctx.Err() == nil {
+				c.log.LogAttrs(c.ctx, slog.LevelWarn, "consumer group past its retention is not dropped", slog.String("group", key.Group), slog.String("error", err.Error()))
+			}
+		}
+	}
+}

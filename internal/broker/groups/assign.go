@@ -1,0 +1,239 @@
+package groups
+
+import (
+	"cmp"
+	"container/heap"
+	"maps"
+	"slices"
+
+	"freshet/internal/storage/engine"
+)
+
+// The assignors of the consumer protocol.
+const (
+	// assignorUniform gives every member as many partitions as any other, as far as
+	// subscriptions let it, and moves as few as it can.
+	assignorUniform = "uniform"
+	// assignorRange gives neighbouring partitions of each topic to members in the
+	// order of their instance ids or ids.
+	assignorRange = "range"
+)
+
+// assign makes the targets for an epoch.
+func (cs *consumers) assign(epoch int32, assignor string, counts map[engine.TopicID]int32) {
+	members := cs.inOrder()
+	var targets map[string][]Partition
+	switch {
+	case assignor == assignorRange:
+		targets = assignRange(members, counts)
+	case alike(members):
+		targets = assignEqually(members, counts)
+	default:
+		targets = assignByLoad(members, counts)
+	}
+	for _, m := range members {
+		target := targets[m.id]
+		slices.SortFunc(target, Partition.compare)
+		if !slices.Equal(target, m.target) {
+			next := *m
+			next.target = target
+			cs.put(&next)
+		}
+	}
+	cs.assigned, cs.assignor, cs.counts = epoch, assignor, counts
+	cs.touch("")
+}
+
+// alike says whether all members subscribe to the same topics.
+func alike(members []*consumer) bool {
+	for _, m := range members {
+		if !slices.Equal(m.topics, members[0].topics) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *consumer) subscribes(topic engine.TopicID) bool {
+	_, ok := slices.BinarySearch(m.topics, topic)
+	return ok
+}
+
+// assignRange gives each subscriber of a topic a range of its partitions; the
+// first ones get one more where they cannot be shared equally.
+func assignRange(members []*consumer, counts map[engine.TopicID]int32) map[string][]Partition {
+	ordered := slices.Clone(members)
+	slices.SortFunc(ordered, func(a, b *consumer) int {
+		return cmp.Or(cmp.Compare(a.instance, b.instance), cmp.Compare(a.id, b.id))
+	})
+	targets := make(map[string][]Partition)
+	for _, topic := range slices.Sorted(maps.Keys(counts)) {
+		var subscribers []*consumer
+		for _, m := range ordered {
+			if m.subscribes(topic) {
+				subscribers = append(subscribers, m)
+			}
+		}
+		next := int32(0)
+		for i, m := range subscribers {
+			rest := int32(len(subscribers) - i)              //nolint:gosec // at most maxMembers
+			size := (counts[topic] - next + rest - 1) / rest // the larger shares first
+			for range size {
+				targets[m.id] = append(targets[m.id], Partition{topic, next})
+				next++
+			}
+		}
+	}
+	return targets
+}
+
+// assignEqually shares all partitions between members that want the same. Who has
+// some keeps them up to its share.
+func assignEqually(members []*consumer, counts map[engine.TopicID]int32) map[string][]Partition {
+	if len(members) == 0 {
+		return nil
+	}
+	total := 0
+	for _, n := range counts {
+		total += int(n)
+	}
+	share, larger := total/len(members), total%len(members)
+	targets := make(map[string][]Partition, len(members))
+	taken := make(map[Partition]bool, total)
+	for _, m := range members {
+		kept := m.stillWanted(counts)
+		switch {
+		case len(kept) > share && larger > 0:
+			larger--
+			kept = kept[:share+1]
+		case len(kept) > share:
+			kept = kept[:share]
+		}
+		for _, p := range kept {
+			taken[p] = true
+		}
+		targets[m.id] = kept
+	}
+	var rest []Partition
+	each(counts, func(p Partition) {
+		if !taken[p] {
+			rest = append(rest, p)
+		}
+	})
+	for _, m := range members {
+		n := max(share-len(targets[m.id]), 0)
+		targets[m.id] = append(targets[m.id], rest[:n]...)
+		rest = rest[n:]
+	}
+	for _, m := range members {
+		if len(rest) > 0 && len(targets[m.id]) == share {
+			targets[m.id] = append(targets[m.id], rest[0])
+			rest = rest[1:]
+		}
+	}
+	return targets
+}
+
+// stillWanted returns what a member has in its target and may keep. No two have
+// the same there.
+func (m *consumer) stillWanted(counts map[engine.TopicID]int32) []Partition {
+	var kept []Partition
+	for _, p := range m.target {
+		if p.Partition < counts[p.Topic] && m.subscribes(p.Topic) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// each calls visit for all partitions in order.
+func each(counts map[engine.TopicID]int32, visit func(Partition)) {
+	for _, topic := range slices.Sorted(maps.Keys(counts)) {
+		for i := range counts[topic] {
+			visit(Partition{topic, i})
+		}
+	}
+}
+
+// assignByLoad shares partitions between members with different subscriptions:
+// each goes to the one with the least of those that want it. A member keeps what
+// it has unless another has at least two less.
+func assignByLoad(members []*consumer, counts map[engine.TopicID]int32) map[string][]Partition {
+	loads := make(map[string]*load, len(members))
+	holders := make(map[Partition]*load)
+	subscribers := make(map[engine.TopicID][]*load)
+	for _, m := range members {
+		l := &load{id: m.id}
+		loads[m.id] = l
+		for _, p := range m.stillWanted(counts) {
+			holders[p] = l
+			l.n++
+		}
+		for _, topic := range m.topics {
+			subscribers[topic] = append(subscribers[topic], l)
+		}
+	}
+	// Topics that few want first: the others even out what they cause.
+	topics := slices.SortedFunc(maps.Keys(counts), func(a, b engine.TopicID) int {
+		return cmp.Or(cmp.Compare(len(subscribers[a]), len(subscribers[b])), cmp.Compare(a, b))
+	})
+	for range 2 { // again, with the loads that the first round has led to
+		for _, topic := range topics {
+			share(subscribers[topic], topic, counts[topic], holders)
+		}
+	}
+	targets := make(map[string][]Partition, len(members))
+	for p, l := range holders {
+		targets[l.id] = append(targets[l.id], p)
+	}
+	return targets
+}
+
+// share gives the partitions of one topic to its subscribers.
+func share(subscribers []*load, topic engine.TopicID, count int32, holders map[Partition]*load) {
+	h := loadHeap(slices.Clone(subscribers))
+	for i, l := range h {
+		l.at = i
+	}
+	heap.Init(&h)
+	for i := range count {
+		p := Partition{topic, i}
+		holder := holders[p]
+		if holder != nil && holder.n < h[0].n+2 {
+			continue
+		}
+		least := h[0]
+		holders[p] = least
+		least.n++
+		heap.Fix(&h, least.at)
+		if holder != nil {
+			holder.n--
+			heap.Fix(&h, holder.at)
+		}
+	}
+}
+
+// load is how many partitions a member has so far.
+type load struct {
+	id string
+	n  int
+	at int // in the heap of the topic at hand
+}
+
+type loadHeap []*load
+
+func (h loadHeap) Len() int { return len(h) }
+func (h loadHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].n, h[j].n), cmp.Compare(h[i].id, h[j].id)) < 0
+}
+
+func (h loadHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+// Push is part of heap.Interface. Heaps here never change their size.
+func (h *loadHeap) Push(any) {}
+
+// Pop is part of heap.Interface. Heaps here never change their size.
+func (h *loadHeap) Pop() any { return nil }

@@ -1,0 +1,471 @@
+package groups_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"freshet/internal/broker/groups"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble/pebbletest"
+)
+
+// world is a coordinator over an engine in memory, inside a bubble whose clock
+// moves when everybody waits.
+type world struct {
+	*testing.T
+	engine engine.Engine
+	*groups.Coordinator
+	key groups.Key
+}
+
+// inBubble runs a test with a world of its own.
+func inBubble(t *testing.T, test func(w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newBubbleWorld(t)
+		test(w)
+		if err := errors.Join(w.Coordinator.Close(), w.engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// newBubbleWorld makes a world inside a bubble; the caller closes both parts.
+func newBubbleWorld(t *testing.T) *world {
+	t.Helper()
+	e, err := pebbletest.OpenMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, engine: e, key: groups.Key{Tenant: "public", Group: "g"}}
+	w.open()
+	return w
+}
+
+func (w *world) open() {
+	w.Helper()
+	c, err := groups.Open(w.Context(), w.engine, groups.Options{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Coordinator = c
+}
+
+// restart closes the coordinator and opens it again on the same journals.
+func (w *world) restart() {
+	w.Helper()
+	if err := w.Coordinator.Close(); err != nil {
+		w.Fatal(err)
+	}
+	w.open()
+}
+
+func request(id string, protocols ...string) *groups.JoinRequest {
+	r := &groups.JoinRequest{MemberID: id, ClientID: "client", ClientHost: "/127.0.0.1", Session: 10 * time.Second, Rebalance: time.Minute, Type: "consumer"}
+	if len(protocols) == 0 {
+		protocols = []string{"range"}
+	}
+	for _, p := range protocols {
+		r.Protocols = append(r.Protocols, groups.Protocol{Name: p, Metadata: []byte("topics")})
+	}
+	return r
+}
+
+func static(id, instance string) *groups.JoinRequest {
+	r := request(id)
+	r.InstanceID = instance
+	return r
+}
+
+// outcome is what a Join came to.
+type outcome struct {
+	groups.JoinResult
+	err error
+}
+
+// join calls Join beside the test.
+func (w *world) join(req *groups.JoinRequest) <-chan outcome {
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := w.Join(w.Context(), w.key, req)
+		done <- outcome{result, err}
+	}()
+	return done
+}
+
+// joined returns what joins came to, none of which may fail.
+func (w *world) joined(joins ...<-chan outcome) []groups.JoinResult {
+	w.Helper()
+	results := make([]groups.JoinResult, len(joins))
+	for i, j := range joins {
+		o := <-j
+		if o.err != nil {
+			w.Fatalf("join %d: %v", i, o.err)
+		}
+		results[i] = o.JoinResult
+	}
+	return results
+}
+
+// sync asks for everybody's assignment; the leader assigns each its own id.
+func (w *world) sync(results ...groups.JoinResult) {
+	w.Helper()
+	type synced struct {
+		i      int
+		result groups.SyncResult
+		err    error
+	}
+	done := make(chan synced, len(results))
+	for i, r := range results {
+		req := &groups.SyncRequest{MemberID: r.MemberID, Generation: r.Generation, Type: "consumer", Protocol: r.Protocol}
+		if r.MemberID == r.Leader {
+			req.Assignments = make(map[string][]byte)
+			for _, m := range r.Members {
+				req.Assignments[m.ID] = []byte("for " + m.ID)
+			}
+		}
+		go func() {
+			result, err := w.Sync(w.Context(), w.key, req)
+			done <- synced{i, result, err}
+		}()
+	}
+	for range results {
+		s := <-done
+		if want := "for " + results[s.i].MemberID; s.err != nil || string(s.result.Assignment) != want {
+			w.Fatalf("sync of %s: got %q, %v; want %q", results[s.i].MemberID, s.result.Assignment, s.err, want)
+		}
+	}
+}
+
+// stable makes a group of new members.
+func (w *world) stable(reqs ...*groups.JoinRequest) []groups.JoinResult {
+	w.Helper()
+	joins := make([]<-chan outcome, len(reqs))
+	for i, r := range reqs {
+		joins[i] = w.join(r)
+		synctest.Wait() // so that the first leads
+	}
+	results := w.joined(joins...)
+	w.sync(results...)
+	return results
+}
+
+func (w *world) wantState(want string, members int) {
+	w.Helper()
+	d, err := w.Describe(w.key)
+	if err != nil || d.State != want || len(d.Members) != members {
+		w.Fatalf("group is %s with %d members (error %v), want %s with %d", d.State, len(d.Members), err, want, members)
+	}
+}
+
+func (w *world) wantError(err, want error) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Fatalf("error is %v, want %v", err, want)
+	}
+}
+
+func TestMembersGetTheirAssignments(t *testing.T) {
+	inBubble(t, func(w *world) {
+		results := w.stable(request(""), request(""), request(""))
+		for i, r := range results {
+			if r.Generation != 1 || r.Leader != results[0].MemberID || r.Protocol != "range" {
+				w.Errorf("member %d is in generation %d of %s by %q, want 1 of the first by range", i, r.Generation, r.Leader, r.Protocol)
+			}
+			if want := 3; i == 0 && len(r.Members) != want || i > 0 && len(r.Members) != 0 {
+				w.Errorf("member %d is told of %d members, want %d for the leader and none for others", i, len(r.Members), want)
+			}
+		}
+		w.wantState("Stable", 3)
+		for _, r := range results {
+			w.wantError(w.Heartbeat(w.key, r.MemberID, "", 1), nil)
+			w.wantError(w.Heartbeat(w.key, r.MemberID, "", 2), groups.ErrGeneration)
+		}
+		w.wantError(w.Heartbeat(w.key, "stranger", "", 1), groups.ErrUnknownMember)
+	})
+}
+
+// TestFirstMembersWaitForCompany: one that comes within the delay is in the
+// first generation.
+func TestFirstMembersWaitForCompany(t *testing.T) {
+	inBubble(t, func(w *world) {
+		start := time.Now()
+		first := w.join(request(""))
+		time.Sleep(groups.DefaultInitialDelay - time.Millisecond)
+		second := w.join(request(""))
+		results := w.joined(first, second)
+		if results[0].Generation != 1 || results[1].Generation != 1 {
+			w.Errorf("generations are %d and %d, want 1 for both", results[0].Generation, results[1].Generation)
+		}
+		if waited := time.Since(start); waited != 2*groups.DefaultInitialDelay {
+			w.Errorf("the group waited for %s, want another delay after the second: %s", waited, 2*groups.DefaultInitialDelay)
+		}
+	})
+}
+
+func TestNewMemberRebalances(t *testing.T) {
+	inBubble(t, func(w *world) {
+		one := w.stable(request(""))[0]
+		second := w.join(request(""))
+		synctest.Wait()
+		w.wantState("PreparingRebalance", 2)
+		w.wantError(w.Heartbeat(w.key, one.MemberID, "", 1), groups.ErrRebalancing)
+		again := w.join(request(one.MemberID))
+		results := w.joined(again, second)
+		if results[0].Generation != 2 || results[0].Leader != one.MemberID {
+			w.Errorf("generation is %d of %s, want 2 of %s", results[0].Generation, results[0].Leader, one.MemberID)
+		}
+		w.sync(results...)
+		w.wantState("Stable", 2)
+	})
+}
+
+// TestSilentMemberIsDropped: one whose session ends makes the others join again,
+// and who does not is dropped too.
+func TestSilentMemberIsDropped(t *testing.T) {
+	inBubble(t, func(w *world) {
+		results := w.stable(request(""), request(""))
+		stop := w.beat(results[0])
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		w.wantState("PreparingRebalance", 1)
+		stop()
+		r := w.joined(w.join(request(results[0].MemberID)))
+		w.sync(r...)
+		w.wantState("Stable", 1)
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		w.wantState("Empty", 0)
+	})
+}
+
+// beat sends heartbeats for a member until it is stopped.
+func (w *world) beat(r groups.JoinResult) (stop func()) {
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			_ = w.Heartbeat(w.key, r.MemberID, "", r.Generation)
+			select {
+			case <-ctx.Done():
+			case <-time.After(3 * time.Second):
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func TestWhoDoesNotJoinAgainIsDropped(t *testing.T) {
+	inBubble(t, func(w *world) {
+		old := w.stable(request(""))[0]
+		stop := w.beat(old) // alive, but deaf to the rebalance
+		defer stop()
+		start := time.Now()
+		r := w.joined(w.join(request("")))
+		if waited := time.Since(start); waited != time.Minute {
+			w.Errorf("the new member waited for %s, want the rebalance timeout of %s", waited, time.Minute)
+		}
+		w.sync(r...)
+		w.wantState("Stable", 1)
+		w.wantError(w.Heartbeat(w.key, old.MemberID, "", 1), groups.ErrUnknownMember)
+	})
+}
+
+func TestWhoDoesNotSyncIsDropped(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.join(request(""))
+		synctest.Wait()
+		results := w.joined(a, w.join(request("")))
+		stop0, stop1 := w.beat(results[0]), w.beat(results[1])
+		defer stop0()
+		defer stop1()
+		// The leader never syncs: the follower is told to join again.
+		_, err := w.Sync(w.Context(), w.key, &groups.SyncRequest{MemberID: results[1].MemberID, Generation: 1})
+		w.wantError(err, groups.ErrRebalancing)
+		w.wantState("PreparingRebalance", 1)
+		r := w.joined(w.join(request(results[1].MemberID)))
+		w.sync(r...)
+		w.wantState("Stable", 1)
+	})
+}
+
+func TestMemberIDIsNeeded(t *testing.T) {
+	inBubble(t, func(w *world) {
+		req := request("")
+		req.NeedsID = true
+		result, err := w.Join(w.Context(), w.key, req)
+		w.wantError(err, groups.ErrMemberID)
+		if result.MemberID == "" {
+			w.Fatal("got no member id to come back with, want one")
+		}
+		r := w.joined(w.join(request(result.MemberID)))
+		if r[0].MemberID != result.MemberID {
+			w.Errorf("member id is %s, want %s", r[0].MemberID, result.MemberID)
+		}
+	})
+}
+
+// TestIDThatIsNeverUsed leaves nothing behind.
+func TestIDThatIsNeverUsed(t *testing.T) {
+	inBubble(t, func(w *world) {
+		req := request("")
+		req.NeedsID = true
+		result, err := w.Join(w.Context(), w.key, req)
+		w.wantError(err, groups.ErrMemberID)
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		_, err = w.Join(w.Context(), w.key, request(result.MemberID))
+		w.wantError(err, groups.ErrUnknownMember)
+		if all := w.List("public"); len(all) != 0 {
+			w.Errorf("groups are %v, want none", all)
+		}
+	})
+}
+
+func TestProtocolsMustMeet(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.join(request("", "range", "sticky"))
+		synctest.Wait()
+		b := w.join(request("", "sticky", "range"))
+		synctest.Wait()
+		c := w.join(request("", "sticky"))
+		results := w.joined(a, b, c)
+		if results[0].Protocol != "sticky" {
+			w.Errorf("protocol is %q, want the one that all know: sticky", results[0].Protocol)
+		}
+		w.sync(results...)
+		_, err := w.Join(w.Context(), w.key, request("", "other"))
+		w.wantError(err, groups.ErrProtocol)
+		connect := request("", "sticky")
+		connect.Type = "connect"
+		_, err = w.Join(w.Context(), w.key, connect)
+		w.wantError(err, groups.ErrProtocol)
+		w.wantState("Stable", 3)
+	})
+}
+
+func TestStaticMemberTakesItsPlace(t *testing.T) {
+	inBubble(t, func(w *world) {
+		results := w.stable(static("", "one"), static("", "two"))
+		again, err := w.Join(w.Context(), w.key, static("", "two"))
+		w.wantError(err, nil)
+		if again.Generation != 1 || again.MemberID == results[1].MemberID {
+			w.Errorf("the new process is %s in generation %d, want a new id in 1", again.MemberID, again.Generation)
+		}
+		w.wantState("Stable", 2)
+		w.wantError(w.Heartbeat(w.key, results[1].MemberID, "two", 1), groups.ErrFenced)
+		got, err := w.Sync(w.Context(), w.key, &groups.SyncRequest{MemberID: again.MemberID, InstanceID: "two", Generation: 1})
+		if want := "for " + results[1].MemberID; err != nil || string(got.Assignment) != want {
+			w.Errorf("assignment is %q (error %v), want that of the place: %q", got.Assignment, err, want)
+		}
+		// After a restart it is the new process that is known.
+		w.restart()
+		w.wantError(w.Heartbeat(w.key, again.MemberID, "two", 1), nil)
+
+		other := static("", "two")
+		other.Protocols[0].Metadata = []byte("other topics")
+		changed := w.join(other)
+		synctest.Wait()
+		w.wantState("PreparingRebalance", 2)
+		w.joined(w.join(static(results[0].MemberID, "one")), changed)
+	})
+}
+
+func TestLeavingMembers(t *testing.T) {
+	inBubble(t, func(w *world) {
+		results := w.stable(request(""), static("", "two"), request(""))
+		failed, err := w.Leave(w.key, []groups.Leaver{{MemberID: results[2].MemberID}, {InstanceID: "two"}, {MemberID: "stranger"}})
+		if err != nil || failed[0] != nil || failed[1] != nil || !errors.Is(failed[2], groups.ErrUnknownMember) {
+			w.Fatalf("leaving: %v, %v; want only the stranger to fail", failed, err)
+		}
+		w.wantState("PreparingRebalance", 1)
+		w.sync(w.joined(w.join(request(results[0].MemberID)))...)
+		_, err = w.Leave(w.key, []groups.Leaver{{MemberID: results[0].MemberID}})
+		w.wantError(err, nil)
+		w.wantState("Empty", 0)
+		w.restart()
+		w.wantState("Empty", 0)
+		if r := w.stable(request("")); r[0].Generation != 4 {
+			w.Errorf("generation is %d, want one that was never used: 4", r[0].Generation)
+		}
+	})
+}
+
+// TestRestartKeepsStableGroups: generation, members and assignments go on.
+func TestRestartKeepsStableGroups(t *testing.T) {
+	inBubble(t, func(w *world) {
+		results := w.stable(request(""), request(""))
+		w.restart()
+		w.wantState("Stable", 2)
+		time.Sleep(9 * time.Second) // a whole session from the restart on
+		for _, r := range results {
+			w.wantError(w.Heartbeat(w.key, r.MemberID, "", 1), nil)
+			got, err := w.Sync(w.Context(), w.key, &groups.SyncRequest{MemberID: r.MemberID, Generation: 1})
+			if want := "for " + r.MemberID; err != nil || string(got.Assignment) != want {
+				w.Errorf("assignment is %q (error %v), want %q", got.Assignment, err, want)
+			}
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		w.wantState("Empty", 0)
+	})
+}
+
+func TestCloseAnswersWhoWaits(t *testing.T) {
+	inBubble(t, func(w *world) {
+		waiting := w.join(request(""))
+		synctest.Wait()
+		w.wantError(w.Coordinator.Close(), nil)
+		w.wantError((<-waiting).err, groups.ErrClosed)
+		_, err := w.Join(w.Context(), w.key, request(""))
+		w.wantError(err, groups.ErrClosed)
+		w.open()
+	})
+}
+
+func TestWaitingCallerThatLeaves(t *testing.T) {
+	inBubble(t, func(w *world) {
+		old := w.stable(request(""))[0]
+		stop := w.beat(old)
+		defer stop()
+		ctx, cancel := context.WithCancel(w.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := w.Join(ctx, w.key, request(""))
+			left <- err
+		}()
+		synctest.Wait()
+		cancel()
+		w.wantError(<-left, context.Canceled)
+		// Its place is free when its session ends; the other need not wait longer.
+		start := time.Now()
+		r := w.joined(w.join(request(old.MemberID)))
+		if waited := time.Since(start); waited != 10*time.Second || len(r[0].Members) != 1 {
+			w.Errorf("joined after %s with %d members, want the session of 10 s and one", waited, len(r[0].Members))
+		}
+	})
+}
+
+// TestRebalanceTimeouts: clients send what they like, such as the largest number
+// for "as long as it takes" and 0 when they know of none. A member with either can
+// be part of a group.
+func TestRebalanceTimeouts(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"none": 0, "negative": -1, "longest": math.MaxInt32 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				req := request("")
+				req.Rebalance = timeout
+				joined := w.joined(w.join(req))
+				time.Sleep(5 * time.Second) // the leader may take some time to assign
+				w.sync(joined...)
+				w.wantError(w.Heartbeat(w.key, joined[0].MemberID, "", joined[0].Generation), nil)
+			})
+		})
+	}
+}

@@ -1,0 +1,235 @@
+package groups
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// heartbeatLocked takes a member one step further: it joins or is known, its
+// subscription may change, targets are made if the group's epoch has moved, and
+// the member moves towards its own. A request that is refused changes nothing.
+func (g *group) heartbeatLocked(req *ConsumerRequest, wanted *subscription, found *resolution) (ConsumerResult, error) {
+	cs := g.consumers
+	before, replaced, err := cs.find(req)
+	if err != nil {
+		return ConsumerResult{}, err
+	}
+	m := cs.begin(req, before, replaced)
+	m.describe(req, wanted, found)
+	isNew := before == nil && replaced == nil
+	bump := isNew || before != nil && !slices.Equal(before.topics, m.topics) || replaced != nil && !slices.Equal(replaced.topics, m.topics)
+
+	if bump && (cs.bytes+m.size() > maxGroupBytes || cs.all.Load()+int64(m.size()) > maxBytes) {
+		return ConsumerResult{}, ErrGroupFull
+	}
+	assignor := cs.vote(m, replaced)
+	counts := cs.counts
+	if revision := req.Topics.Revision(); bump || revision != cs.revision || g.number > cs.assigned {
+		if counts, err = g.countLocked(req.Topics, m, replaced, bump); err != nil {
+			return ConsumerResult{}, err
+		}
+		cs.revision = revision
+	}
+	if bump || assignor != cs.assignor || !maps.Equal(counts, cs.counts) {
+		g.number++
+		cs.touch("")
+	}
+	if replaced != nil {
+		cs.remove(replaced)
+	}
+	if before == nil || !before.sameStored(m) {
+		cs.put(m)
+	} else {
+		before.revision, before.resolved = m.revision, m.resolved
+	}
+	if g.number > cs.assigned {
+		cs.assign(g.number, assignor, counts)
+	}
+	m = g.reconcileLocked(cs.members[m.id], req.Owned)
+	m.expires = time.Now().Add(consumerSession)
+
+	result := ConsumerResult{MemberID: m.id, Epoch: m.epoch, Interval: g.shard.c.opts.Heartbeat}
+	full := req.Epoch == epochJoin || req.Rebalance >= 0 && wanted != nil && req.Owned != nil
+	if full || before == nil || !maps.Equal(before.has, m.has) {
+		result.Told, result.Assignment = true, sortedPartitions(m.has)
+	}
+	return result, nil
+}
+
+// find returns the member of a request, or the one with the same instance id whose
+// place it gets, or neither if it is new.
+func (cs *consumers) find(req *ConsumerRequest) (m, replaced *consumer, err error) {
+	m = cs.members[req.MemberID]
+	if req.InstanceID != "" {
+		current := cs.members[cs.static[req.InstanceID]]
+		switch {
+		case current == nil && req.Epoch != epochJoin:
+			return nil, nil, ErrUnknownMember
+		case current != nil && current.id != req.MemberID && req.Epoch != epochJoin:
+			return nil, nil, ErrFenced
+		case current != nil && current.id != req.MemberID && current.epoch != epochLeaveStatic:
+			return nil, nil, fmt.Errorf("%w: member %s has it", ErrUnreleased, current.id)
+		case current != nil && current.id != req.MemberID:
+			return nil, current, nil
+		}
+	}
+	switch {
+	case m == nil && req.Epoch != epochJoin:
+		return nil, nil, ErrUnknownMember
+	case m == nil && len(cs.members) >= maxMembers:
+		return nil, nil, fmt.Errorf("%w: %d", ErrGroupFull, maxMembers)
+	case m == nil || req.Epoch == epochJoin:
+		return m, nil, nil
+	}
+	return m, nil, m.checkEpoch(req)
+}
+
+// checkEpoch fences a member whose epoch is not the one that it was told. The one
+// before is good too if the member can have lost an answer: it has nothing that
+// it must not have.
+func (m *consumer) checkEpoch(req *ConsumerRequest) error {
+	if req.Epoch == m.epoch {
+		return nil
+	}
+	if req.Epoch == m.previous && req.Epoch < m.epoch && req.Owned != nil {
+		if !slices.ContainsFunc(req.Owned, func(p Partition) bool { _, ok := m.has[p]; return !ok }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: it says %d and has %d", ErrFencedEpoch, req.Epoch, m.epoch)
+}
+
+// begin returns the member from which the heartbeat goes on. One that joins has
+// nothing, even if it is known; one that takes the place of a static member gets
+// what that had.
+func (cs *consumers) begin(req *ConsumerRequest, before, replaced *consumer) *consumer {
+	m := &consumer{id: req.MemberID}
+	switch {
+	case replaced != nil:
+		*m = *replaced
+		m.id, m.epoch, m.previous, m.stage, m.loses = req.MemberID, 0, 0, settled, nil
+	case before != nil:
+		*m = *before
+		if req.Epoch == epochJoin {
+			m.epoch, m.previous, m.stage, m.has, m.loses = 0, 0, settled, nil, nil
+		}
+	}
+	m.expires, m.revokeBy = time.Now().Add(consumerSession), time.Time{}
+	if before != nil && m.stage == revoking {
+		m.revokeBy = before.revokeBy
+	}
+	return m
+}
+
+// describe takes over what the request says of the member.
+func (m *consumer) describe(req *ConsumerRequest, wanted *subscription, found *resolution) {
+	m.client, m.host = req.ClientID, req.ClientHost
+	if req.InstanceID != "" {
+		m.instance = req.InstanceID
+	}
+	if req.Rack != "" {
+		m.rack = req.Rack
+	}
+	if req.Rebalance >= 0 {
+		m.rebalance = req.Rebalance
+	}
+	if req.Assignor != "" {
+		m.assignor = req.Assignor
+	}
+	if wanted != nil {
+		m.subscription = req.merge(&m.subscription, wanted)
+	}
+	if found != nil {
+		m.topics, m.revision, m.resolved = found.topics, found.revision, found.at
+	}
+}
+
+// sameStored says whether the stored part of two states of a member is equal.
+func (m *consumer) sameStored(other *consumer) bool {
+	return m.id == other.id && m.instance == other.instance && m.client == other.client && m.host == other.host && m.rack == other.rack &&
+		m.rebalance == other.rebalance && m.assignor == other.assignor && m.subscription.equal(&other.subscription) &&
+		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previous == other.previous && m.stage == other.stage &&
+		maps.Equal(m.has, other.has) && maps.Equal(m.loses, other.loses) && slices.Equal(m.target, other.target)
+}
+
+// vote returns the assignor that most members want, with m in place of its former
+// self and of the one that it replaces.
+func (cs *consumers) vote(m, replaced *consumer) string {
+	votes := map[string]int{m.assignor: 1}
+	for _, other := range cs.members {
+		if other.id != m.id && other != replaced {
+			votes[other.assignor]++
+		}
+	}
+	if votes[assignorRange] > votes[assignorUniform] {
+		return assignorRange
+	}
+	return assignorUniform
+}
+
+// countLocked returns the partitions of every topic that a member subscribes to.
+// Beyond the bound a member that wants more is refused; a group that has grown
+// into it keeps what it has.
+func (g *group) countLocked(topics Topics, m, replaced *consumer, changes bool) (map[engine.TopicID]int32, error) {
+	cs := g.consumers
+	counts := make(map[engine.TopicID]int32)
+	total := int64(0)
+	add := func(ids []engine.TopicID) {
+		for _, id := range ids {
+			if _, known := counts[id]; known {
+				continue
+			}
+			if n := topics.Partitions(id); n > 0 {
+				counts[id] = n
+				total += int64(n)
+			}
+		}
+	}
+	add(m.topics)
+	for _, other := range cs.members {
+		if other.id != m.id && other != replaced {
+			add(other.topics)
+		}
+	}
+	switch {
+	case total <= maxGroupPartitions:
+		return counts, nil
+	case changes:
+		return nil, fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyPartitions, total, maxGroupPartitions)
+	}
+	g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn, "topics of a consumer group have grown past the limit; its new partitions are not assigned to anybody",
+		slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.Int64("partitions", total), slog.Int("limit", maxGroupPartitions))
+	return cs.counts, nil
+}
+
+// leaveConsumerLocked takes a member out, or notes that a static one is away.
+func (g *group) leaveConsumerLocked(req *ConsumerRequest) (ConsumerResult, error) {
+	cs := g.consumers
+	m := cs.members[req.MemberID]
+	if req.InstanceID != "" {
+		switch current, ok := cs.static[req.InstanceID]; {
+		case !ok:
+			return ConsumerResult{}, ErrUnknownMember
+		case current != req.MemberID:
+			return ConsumerResult{}, ErrFenced
+		}
+	}
+	if m == nil {
+		return ConsumerResult{}, ErrUnknownMember
+	}
+	if req.Epoch == epochLeaveStatic {
+		away := *m
+		away.epoch, away.stage, away.loses, away.revokeBy = epochLeaveStatic, settled, nil, time.Time{}
+		away.expires = time.Now().Add(consumerSession)
+		cs.put(&away)
+	} else {
+		cs.remove(m)
+		g.number++
+	}
+	return ConsumerResult{MemberID: req.MemberID, Epoch: req.Epoch, Interval: g.shard.c.opts.Heartbeat}, nil
+}

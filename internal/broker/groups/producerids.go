@@ -1,0 +1,89 @@
+package groups
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync"
+
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/statemachine"
+)
+
+// producersJournal hands out ids of idempotent producers, blockSize at a time: a
+// record is the first id behind a block.
+const (
+	producersJournal = "producers"
+	blockSize        = 1000
+)
+
+// producerIDs is where ids of producers come from. mu guards the block that is
+// being used up.
+type producerIDs struct {
+	machine *statemachine.Machine[*idState]
+
+	mu        sync.Mutex
+	next, end int64
+}
+
+// idState is the first id that was never handed out.
+type idState struct{ next int64 }
+
+// Clone implements statemachine.State.
+func (s *idState) Clone() *idState { return &idState{s.next} }
+
+// Apply implements statemachine.State.
+func (s *idState) Apply(_ uint64, record []byte) error {
+	if len(record) != 8 {
+		return fmt.Errorf("%w: record of producer ids has %d bytes", engine.ErrCorrupt, len(record))
+	}
+	s.next = int64(binary.BigEndian.Uint64(record)) //nolint:gosec // written from an int64
+	return nil
+}
+
+// Snapshot implements statemachine.State.
+func (s *idState) Snapshot(w io.Writer) error {
+	_, err := w.Write(binary.BigEndian.AppendUint64(nil, uint64(s.next))) //nolint:gosec // read as an int64
+	return err
+}
+
+func restoreIDs(r io.Reader) (*idState, error) {
+	data, err := io.ReadAll(io.LimitReader(r, 9))
+	if err != nil {
+		return nil, err
+	}
+	s := &idState{}
+	return s, s.Apply(0, data)
+}
+
+func (c *Coordinator) openProducerIDs(ctx context.Context, journals Journals) error {
+	journal, err := journals.Journal(ctx, producersJournal)
+	if err != nil {
+		return fmt.Errorf("opening journal %s: %w", producersJournal, err)
+	}
+	c.producers.machine, err = statemachine.Open(ctx, journal, statemachine.Options[*idState]{
+		Empty: func() *idState { return &idState{next: 1} }, Restore: restoreIDs, Name: producersJournal, Logger: c.log,
+	})
+	return err
+}
+
+// ProducerID returns an id that no producer has had.
+func (c *Coordinator) ProducerID(ctx context.Context) (int64, error) {
+	p := &c.producers
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == p.end {
+		var first int64
+		_, err := p.machine.Update(ctx, func(s *idState) ([][]byte, error) {
+			first = s.next
+			return [][]byte{binary.BigEndian.AppendUint64(nil, uint64(s.next+blockSize))}, nil //nolint:gosec // read as an int64
+		})
+		if err != nil {
+			return 0, err
+		}
+		p.next, p.end = first, first+blockSize
+	}
+	p.next++
+	return p.next - 1, nil
+}

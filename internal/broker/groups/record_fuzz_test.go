@@ -1,0 +1,124 @@
+package groups
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// seedRecords has a record of every kind.
+func seedRecords() [][]byte {
+	key := Key{Tenant: "public", Group: "g"}
+	offsets := newRecord(recordOffsets, key)
+	offsets.uint(1)
+	offsets.offset(Partition{7, 1}, Offset{Offset: 12, LeaderEpoch: -1, Metadata: "m", Time: 1700000000000})
+	stable := newRecord(recordGeneration, key)
+	stable.generation(&generation{
+		number: 3, protocolType: "consumer", protocol: "range", leader: "a",
+		members: []storedMember{{id: "a", instance: "one", client: "c", host: "/h", sessionMillis: 10_000, rebalanceMillis: 60_000, metadata: []byte("x"), assignment: []byte("y")}},
+	})
+	emptied := newRecord(recordEmpty, key)
+	emptied.int(1700000000000)
+	emptied.int(4)
+	forget := newRecord(recordForget, key)
+	forget.uint(1)
+	forget.partition(Partition{7, 1})
+	consumers := newRecord(recordConsumers, key)
+	consumers.consumers(&generation{number: 5, consumers: &storedConsumers{assigned: 5, assignor: assignorRange}}, []string{"gone"}, []*storedConsumer{
+		{
+			id: "a", instance: "one", client: "c", host: "/h", rack: "r", assignor: assignorUniform, pattern: "x.*", rebalanceMillis: 60_000,
+			names: []string{"orders"}, topics: []engine.TopicID{7}, epoch: 4, previous: 3, stage: revoking,
+			has: []grant{{Partition{7, 0}, 3}}, loses: []grant{{Partition{7, 1}, 2}}, target: []Partition{{7, 0}},
+		},
+		{id: "b"},
+	})
+	return [][]byte{offsets.b, stable.b, emptied.b, newRecord(recordDrop, key).b, forget.b, consumers.b}
+}
+
+// FuzzRecord: a record is applied or refused; what was applied survives a
+// snapshot, byte by byte.
+func FuzzRecord(f *testing.F) {
+	seeds := seedRecords()
+	for _, a := range seeds {
+		for _, b := range seeds {
+			f.Add(a, b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		s := newState()
+		for i, record := range [][]byte{first, second} {
+			next := s.Clone()
+			if err := next.Apply(uint64(i+1), record); err == nil {
+				s = next
+			}
+		}
+		before := snapshot(t, s)
+		again, err := restore(bytes.NewReader(before))
+		if err != nil {
+			t.Fatalf("restoring a snapshot: %v", err)
+		}
+		if after := snapshot(t, again); !bytes.Equal(before, after) {
+			t.Fatalf("snapshot of what was restored is\n%q, want\n%q", after, before)
+		}
+		checkCounts(t, again)
+		restoreAll(again)
+	})
+}
+
+func snapshot(t *testing.T, s *state) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := s.Snapshot(&out); err != nil {
+		t.Fatalf("writing a snapshot: %v", err)
+	}
+	return out.Bytes()
+}
+
+// checkCounts looks whether the numbers kept beside a group are right.
+func checkCounts(t *testing.T, s *state) {
+	t.Helper()
+	s.groups.Scan(func(_ string, item groupItem) bool {
+		if got, want := item.offsets, len(s.committed(item.key)); got != want {
+			t.Errorf("group %v counts %d offsets, want %d", item.key, got, want)
+		}
+		if got, want := item.consumers, len(s.consumersOf(item.key)); got != want {
+			t.Errorf("group %v counts %d consumers, want %d", item.key, got, want)
+		}
+		return true
+	})
+}
+
+// restoreAll makes members of what is stored, which must not panic.
+func restoreAll(s *state) {
+	s.groups.Scan(func(_ string, item groupItem) bool {
+		for _, m := range s.consumersOf(item.key) {
+			_ = m.restored(time.Time{})
+		}
+		return true
+	})
+}
+
+// FuzzSnapshot: bytes that are no snapshot are refused, not believed.
+func FuzzSnapshot(f *testing.F) {
+	s := newState()
+	for i, record := range seedRecords() {
+		if i == 3 { // leaves something behind
+			continue
+		}
+		if err := s.Apply(uint64(i+1), record); err != nil {
+			f.Fatalf("record %d: %v", i, err)
+		}
+	}
+	var out bytes.Buffer
+	if err := s.Snapshot(&out); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(out.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if s, err := restore(bytes.NewReader(data)); err == nil {
+			checkCounts(t, s)
+		}
+	})
+}

@@ -1,0 +1,331 @@
+package groups
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/tidwall/btree"
+
+	"freshet/internal/storage/engine"
+)
+
+// Key names a group: groups belong to a tenant.
+type Key struct {
+	Tenant string
+	Group  string
+}
+
+func (k Key) compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Tenant, other.Tenant), cmp.Compare(k.Group, other.Group))
+}
+
+// Partition is one partition of a topic's incarnation.
+type Partition struct {
+	Topic     engine.TopicID
+	Partition int32
+}
+
+// At names a partition by the number of its topic's incarnation.
+func At(topic uint64, partition int32) Partition {
+	return Partition{Topic: engine.TopicID(topic), Partition: partition}
+}
+
+// Offset is what a group committed for a partition.
+type Offset struct {
+	Offset      int64
+	LeaderEpoch int32 // -1 for none
+	Metadata    string
+	Time        int64 // of the commit, epoch milliseconds
+}
+
+// generation is a group as it is stored. It is never changed, only replaced.
+type generation struct {
+	number       int32
+	protocolType string
+	protocol     string
+	leader       string
+	members      []storedMember
+	emptySince   int64 // epoch milliseconds; 0 while there are members
+	// consumers is what a group of the consumer protocol has in place of protocols,
+	// leader and members, which are in state.consumers; number is its epoch.
+	consumers *storedConsumers
+}
+
+type storedMember struct {
+	id, instance, client, host     string
+	sessionMillis, rebalanceMillis int64
+	metadata, assignment           []byte
+}
+
+// state is the state machine of one shard.
+type state struct {
+	groups    *btree.Map[string, groupItem] // by path
+	offsets   *btree.BTreeG[offsetItem]
+	consumers *btree.BTreeG[consumerItem]
+}
+
+type consumerItem struct {
+	key Key
+	id  string
+	*storedConsumer
+}
+
+func compareConsumers(a, b consumerItem) bool {
+	return cmp.Or(a.key.compare(b.key), cmp.Compare(a.id, b.id)) < 0
+}
+
+type groupItem struct {
+	key       Key
+	stored    *generation
+	offsets   int // how many partitions have one
+	consumers int // how many members of the consumer protocol there are
+}
+
+// occupied says whether the group has members.
+func (i *groupItem) occupied() bool { return len(i.stored.members) > 0 || i.consumers > 0 }
+
+type offsetItem struct {
+	key Key
+	at  Partition
+	Offset
+}
+
+func compareOffsets(a, b offsetItem) bool {
+	return cmp.Or(a.key.compare(b.key), cmp.Compare(a.at.Topic, b.at.Topic), cmp.Compare(a.at.Partition, b.at.Partition)) < 0
+}
+
+// path is a group's key as one text; tenants have no NUL in their names.
+func (k Key) path() string { return k.Tenant + "\x00" + k.Group }
+
+func newState() *state {
+	return &state{
+		groups:    new(btree.Map[string, groupItem]),
+		offsets:   btree.NewBTreeGOptions(compareOffsets, btree.Options{NoLocks: true}),
+		consumers: btree.NewBTreeGOptions(compareConsumers, btree.Options{NoLocks: true}),
+	}
+}
+
+// Clone implements replica.State.
+func (s *state) Clone() *state {
+	return &state{groups: s.groups.Copy(), offsets: s.offsets.Copy(), consumers: s.consumers.Copy()}
+}
+
+// Apply implements replica.State.
+func (s *state) Apply(_ uint64, record []byte) error {
+	if len(record) == 0 {
+		return fmt.Errorf("%w: empty record", engine.ErrCorrupt)
+	}
+	r := &reader{b: record[1:]}
+	key := r.key()
+	switch kind := recordKind(record[0]); kind {
+	case recordOffsets:
+		s.applyOffsets(key, r)
+	case recordGeneration:
+		g := r.generation()
+		s.dropConsumers(key)
+		s.update(key, func(item *groupItem) { item.stored, item.consumers = g, 0 })
+	case recordEmpty:
+		since, number := r.int(), int32(r.int()) //nolint:gosec // written from an int32
+		s.dropConsumers(key)
+		s.update(key, func(item *groupItem) {
+			item.stored, item.consumers = &generation{number: number, protocolType: item.stored.protocolType, emptySince: since}, 0
+		})
+	case recordConsumers:
+		head, gone, put := r.consumers()
+		s.applyConsumers(key, head, gone, put)
+	case recordDrop:
+		s.dropConsumers(key)
+		s.forget(key, s.committed(key))
+		s.groups.Delete(key.path())
+	case recordForget:
+		gone := make([]Partition, r.count())
+		for i := range gone {
+			gone[i] = r.partition()
+		}
+		s.forget(key, gone)
+	default:
+		return fmt.Errorf("%w: record of a consumer group of kind %d", engine.ErrNewerFormat, kind)
+	}
+	return r.end()
+}
+
+// update replaces a group by a changed copy; a new one has no members.
+func (s *state) update(key Key, change func(*groupItem)) {
+	item, ok := s.groups.Get(key.path())
+	if !ok {
+		item = groupItem{key: key, stored: &generation{}}
+	}
+	change(&item)
+	s.groups.Set(key.path(), item)
+}
+
+func (s *state) applyOffsets(key Key, r *reader) {
+	added := 0
+	var newest int64
+	for range r.count() {
+		at, offset := r.offset()
+		if _, replaced := s.offsets.Set(offsetItem{key: key, at: at, Offset: offset}); !replaced {
+			added++
+		}
+		newest = max(newest, offset.Time)
+	}
+	s.update(key, func(item *groupItem) {
+		item.offsets += added
+		if !item.occupied() { // it is in use without members
+			g := *item.stored
+			g.emptySince = newest
+			item.stored = &g
+		}
+	})
+}
+
+func (s *state) applyConsumers(key Key, head *generation, gone []string, put []*storedConsumer) {
+	by := 0
+	for _, id := range gone {
+		if _, ok := s.consumers.Delete(consumerItem{key: key, id: id}); ok {
+			by--
+		}
+	}
+	for _, m := range put {
+		if _, replaced := s.consumers.Set(consumerItem{key, m.id, m}); !replaced {
+			by++
+		}
+	}
+	s.update(key, func(item *groupItem) {
+		item.stored = head
+		item.consumers += by
+	})
+}
+
+// consumersOf returns the members of a group of the consumer protocol in order.
+func (s *state) consumersOf(key Key) []*storedConsumer {
+	var all []*storedConsumer
+	s.consumers.Ascend(consumerItem{key: key}, func(item consumerItem) bool {
+		if item.key != key {
+			return false
+		}
+		all = append(all, item.storedConsumer)
+		return true
+	})
+	return all
+}
+
+func (s *state) dropConsumers(key Key) {
+	for _, m := range s.consumersOf(key) {
+		s.consumers.Delete(consumerItem{key: key, id: m.id})
+	}
+}
+
+// committed returns the partitions for which a group has an offset, in order.
+func (s *state) committed(key Key) []Partition {
+	var all []Partition
+	s.eachOffset(key, func(at Partition, _ Offset) { all = append(all, at) })
+	return all
+}
+
+func (s *state) eachOffset(key Key, visit func(Partition, Offset)) {
+	s.offsets.Ascend(offsetItem{key: key}, func(item offsetItem) bool {
+		if item.key != key {
+			return false
+		}
+		visit(item.at, item.Offset)
+		return true
+	})
+}
+
+func (s *state) forget(key Key, gone []Partition) {
+	removed := 0
+	for _, at := range gone {
+		if _, ok := s.offsets.Delete(offsetItem{key: key, at: at}); ok {
+			removed++
+		}
+	}
+	if _, ok := s.groups.Get(key.path()); ok && removed > 0 {
+		s.update(key, func(item *groupItem) { item.offsets -= removed })
+	}
+}
+
+// Snapshot implements replica.State: every group as the records that make it,
+// each with its length before it.
+func (s *state) Snapshot(out io.Writer) error {
+	buffered := bufio.NewWriter(out)
+	var failed error
+	write := func(record []byte) {
+		if failed == nil {
+			_, failed = buffered.Write(append(binary.AppendUvarint(nil, uint64(len(record))), record...))
+		}
+	}
+	s.groups.Scan(func(_ string, item groupItem) bool {
+		// Offsets first: they would change when an empty group expires.
+		s.snapshotOffsets(item.key, write)
+		if item.stored.consumers != nil {
+			s.snapshotConsumers(&item, write)
+			return failed == nil
+		}
+		w := newRecord(recordGeneration, item.key)
+		w.generation(item.stored)
+		write(w.b)
+		return failed == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return buffered.Flush()
+}
+
+// snapshotOffsets writes the offsets of a group in parts.
+func (s *state) snapshotOffsets(key Key, write func([]byte)) {
+	const part = 1000
+	var all []offsetItem
+	s.eachOffset(key, func(at Partition, o Offset) { all = append(all, offsetItem{at: at, Offset: o}) })
+	for chunk := range slices.Chunk(all, part) {
+		w := newRecord(recordOffsets, key)
+		w.uint(uint64(len(chunk)))
+		for _, item := range chunk {
+			w.offset(item.at, item.Offset)
+		}
+		write(w.b)
+	}
+}
+
+// snapshotConsumers writes a group of the consumer protocol in parts.
+func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
+	const part = 100
+	members := s.consumersOf(item.key)
+	for first := true; first || len(members) > 0; first = false {
+		n := min(part, len(members))
+		w := newRecord(recordConsumers, item.key)
+		w.consumers(item.stored, nil, members[:n])
+		write(w.b)
+		members = members[n:]
+	}
+}
+
+// restore reads what Snapshot wrote.
+func restore(in io.Reader) (*state, error) {
+	buffered := bufio.NewReader(in)
+	s := newState()
+	for position := uint64(1); ; position++ {
+		size, err := binary.ReadUvarint(buffered)
+		if err == io.EOF { //nolint:errorlint // ReadUvarint returns it bare between records
+			return s, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the length of record %d: %w", position, err)
+		}
+		if size > 1<<30 {
+			return nil, fmt.Errorf("%w: record %d has %d bytes", engine.ErrCorrupt, position, size)
+		}
+		record := make([]byte, size)
+		if _, err := io.ReadFull(buffered, record); err != nil {
+			return nil, fmt.Errorf("reading record %d: %w", position, err)
+		}
+		if err := s.Apply(position, record); err != nil {
+			return nil, err
+		}
+	}
+}

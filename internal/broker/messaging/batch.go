@@ -1,0 +1,213 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/records"
+	"freshet/internal/storage/engine"
+)
+
+// PlacedBatch is a batch that has its place in a partition.
+type PlacedBatch struct {
+	First uint64 // offset of its first record
+	// AppendTime is the timestamp of all its records; -1 when they keep their own, and for a
+	// repetition of a batch whose append time is no longer known.
+	AppendTime int64
+	ticket     engine.Ticket
+}
+
+// Wait returns nil once the batch is durable, and visible.
+func (p *PlacedBatch) Wait(ctx context.Context) error {
+	if p.ticket == nil {
+		return nil // a repetition of one that is durable
+	}
+	return p.ticket.Wait(ctx)
+}
+
+// BatchError says which records of a batch were refused.
+type BatchError struct {
+	Records []records.RecordError
+}
+
+// Error returns what is wrong with the first.
+func (e *BatchError) Error() string { return e.Records[0].Error() }
+
+// Unwrap returns what is wrong with the first.
+func (e *BatchError) Unwrap() error { return e.Records[0].Err }
+
+// maxBatchErrors bounds the refused records that are named.
+const maxBatchErrors = 100
+
+// Append gives a record batch its place in a partition, if it is one that the
+// topic takes. It changes the batch where that is the broker's business; the
+// caller must not use it afterwards.
+func (t *StreamTopic) Append(ctx context.Context, partition int32, batch []byte) (*PlacedBatch, error) {
+	head, err := t.checkBatch(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	placed := &PlacedBatch{AppendTime: -1}
+	if t.rules.stream.appendTime {
+		placed.AppendTime = now()
+		records.StampAppendTime(batch, placed.AppendTime)
+		head.MaxTime = placed.AppendTime
+	}
+	run := engine.Run{Format: engine.RecordBatch, Count: head.Count, MaxTime: head.MaxTime, Body: batch}
+	size := int64(len(batch))
+	if err := t.b.quota.Store(size); err != nil {
+		return nil, err
+	}
+	defer t.b.quota.Stored(size) // it is counted by the engine once it has its place
+	place := func(sides func(uint64) []engine.Side) (ticket engine.Ticket, err error) {
+		err = t.engineCall(ctx, func() error {
+			ticket, err = t.b.engine.AppendRun(ctx, t.topic.id, partition, run, sides)
+			return err
+		})
+		return ticket, err
+	}
+	if head.ProducerID == records.NoProducer {
+		if placed.ticket, err = place(nil); err != nil {
+			return nil, err
+		}
+		placed.First = placed.ticket.First()
+	} else {
+		table, err := t.producerTable(ctx, partition)
+		if err != nil {
+			return nil, err
+		}
+		duplicate, err := table.append(&head, placed, &t.live.left, place)
+		if err != nil || duplicate {
+			return placed, err
+		}
+	}
+	t.live.in.addMany(int(head.Count), len(batch))
+	return placed, nil
+}
+
+// checkBatch says whether the topic takes a batch.
+func (t *StreamTopic) checkBatch(ctx context.Context, batch []byte) (records.Head, error) {
+	limit := defaultBatchBytes
+	if n := t.rules.stream.batchBytes; n > 0 {
+		limit = n
+	}
+	if len(batch) > limit {
+		return records.Head{}, errs.Newf(errs.TooLarge, "%w: batch has %d bytes, the topic takes %d", ErrTooLarge, len(batch), limit)
+	}
+	head, err := records.Check(batch, records.Limits{MaxRecord: t.rules.messageBytes})
+	if err != nil {
+		return records.Head{}, batchError(err)
+	}
+	if head.Transactional() {
+		return records.Head{}, ErrTransaction
+	}
+	from, to, bounded := t.rules.stream.times(now())
+	bounded = bounded && (head.MaxTime > to || from > 0)
+	if !bounded && !t.looksInside() {
+		return head, nil
+	}
+	var refused BatchError
+	err = records.Walk(batch, func(i int32, r *records.Record) error {
+		err := t.checkRecord(ctx, r)
+		if err == nil && bounded && r.Time >= 0 && (r.Time < from || r.Time > to) {
+			err = errs.Newf(errs.Invalid, "%w: %d is not between %d and %d, see message.timestamp.before.max.ms and message.timestamp.after.max.ms", records.ErrTimestamp, r.Time, from, to)
+		}
+		if err != nil {
+			if errs.KindOf(err) != errs.Invalid {
+				return err
+			}
+			if len(refused.Records) < maxBatchErrors {
+				refused.Records = append(refused.Records, records.RecordError{Index: i, Err: err})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return records.Head{}, err
+	}
+	if len(refused.Records) > 0 {
+		return records.Head{}, &refused
+	}
+	return head, nil
+}
+
+// batchError says in the broker's words what is wrong with a batch.
+func batchError(err error) error {
+	var one *records.RecordError
+	if errors.As(err, &one) && errors.Is(err, records.ErrInvalid) {
+		return &BatchError{Records: []records.RecordError{*one}}
+	}
+	return err
+}
+
+// looksInside says whether the topic has rules for single records.
+func (t *StreamTopic) looksInside() bool {
+	_, typed := t.topic.schemas.latest()
+	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.keyed || t.rules.validation != unchecked && typed
+}
+
+var errNoKey = errs.Newf(errs.Invalid, "%w: topic is compacted, so every message needs a key", ErrMessage)
+
+// checkRecord says whether the topic takes a record.
+func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error {
+	if t.rules.stream.keyed && r.Key == nil {
+		return errNoKey
+	}
+	if (t.topic.prefixedKey || t.topic.prefixedValue) && t.b.registry == nil {
+		return ErrNoRegistry
+	}
+	if t.topic.prefixedKey && r.Key != nil {
+		if err := t.b.checkPrefix(ctx, t.topic, "key", r.Key); err != nil {
+			return err
+		}
+	}
+	if t.topic.prefixedValue && r.Value != nil {
+		if err := t.b.checkPrefix(ctx, t.topic, "value", r.Value); err != nil {
+			return err
+		}
+	}
+	if v, ok := t.topic.schemas.latest(); ok && t.rules.validation != unchecked && r.Value != nil {
+		return t.b.checkPayload(ctx, t.topic.id, v, t.rules.validation, &Message{Payload: r.Value, Key: string(r.Key), BinaryKey: true, SchemaVersion: v.Version})
+	}
+	return nil
+}
+
+// Splitter takes the batches of the stream protocol apart for the engine.
+type Splitter struct{}
+
+// Split implements engine.Splitter.
+func (Splitter) Split(format engine.RunFormat, body []byte, each func(i int32, m *engine.Message) error) error {
+	if format != engine.RecordBatch {
+		return fmt.Errorf("run of format %d: %w", format, engine.ErrNewerFormat)
+	}
+	head, err := records.ReadHead(body)
+	if err != nil {
+		return err
+	}
+	return records.Walk(body, func(_ int32, r *records.Record) error {
+		return each(r.Delta, message(&head, r))
+	})
+}
+
+// message is a record in the engine's form. It has copies of what lies in the
+// record: that may be unpacked into memory that is used again.
+func message(head *records.Head, r *records.Record) *engine.Message {
+	m := &engine.Message{
+		Payload: append([]byte(nil), r.Value...), NullPayload: r.Value == nil,
+		Key: string(r.Key), EmptyKey: r.Key != nil && len(r.Key) == 0,
+		SchemaVersion: engine.NoSchema,
+	}
+	if r.Time > 0 {
+		m.EventTime = r.Time
+	}
+	if head.ProducerID != records.NoProducer {
+		m.Sequence, m.HasSequence = uint64(uint32(head.Sequence+r.Delta)&0x7fffffff), true
+	}
+	for i := range r.Headers {
+		h := &r.Headers[i]
+		m.Properties = append(m.Properties, engine.Property{Key: string(h.Key), Value: string(h.Value), Null: h.Value == nil})
+	}
+	return m
+}

@@ -1,0 +1,158 @@
+package messaging
+
+import (
+	"github.com/tidwall/btree"
+
+	"freshet/internal/base/names"
+	"freshet/internal/storage/engine"
+)
+
+// catalogue is the state machine behind the broker: what exists and under
+// which rules. A published catalogue never changes; Clone shares everything
+// with the original, and whoever changes an entry replaces it with a new one.
+type catalogue struct {
+	seeded     bool // public/default was created once, and never comes back by itself
+	tenants    *btree.Map[string, *Tenant]
+	namespaces *btree.BTreeG[*namespace]
+	topics     *btree.BTreeG[topicItem]
+	byID       *btree.Map[engine.TopicID, *topic]
+
+	// Added up over the topics.
+	partitions  int64 // a topic that is not partitioned is one
+	schemaBytes int64
+}
+
+// Tenant owns namespaces.
+type Tenant struct {
+	Name            string   `json:"name"`
+	AdminRoles      []string `json:"adminRoles,omitempty"`
+	AllowedClusters []string `json:"allowedClusters,omitempty"`
+}
+
+type namespace struct {
+	name     names.Namespace
+	policies *Policies
+	topics   int
+	// pending is the position of a change that the engine may not know of yet
+	// for every topic; 0 when all is told.
+	pending uint64
+}
+
+type topic struct {
+	id         engine.TopicID // made from the position of the record that created it
+	name       names.Topic
+	created    int64 // epoch milliseconds
+	partitions int32 // 0 when the topic is not partitioned
+	terminated bool
+	policies   *Policies // never nil
+	schemas    *schemaHistory
+	pending    uint64 // as in namespace
+
+	// Derived from the properties: whether keys and values must carry the id
+	// of a registered schema.
+	prefixedKey   bool
+	prefixedValue bool
+	keySubjects   subjectStrategy // where these ids are looked for
+	valueSubjects subjectStrategy
+}
+
+// topicItem is a topic under its name; by value, so that a lookup needs no
+// topic to look for.
+type topicItem struct {
+	name  names.Topic
+	topic *topic
+}
+
+func newCatalogue() *catalogue {
+	opts := btree.Options{NoLocks: true}
+	return &catalogue{
+		tenants: &btree.Map[string, *Tenant]{},
+		namespaces: btree.NewBTreeGOptions(func(a, b *namespace) bool {
+			return a.name.Compare(b.name) < 0
+		}, opts),
+		topics: btree.NewBTreeGOptions(func(a, b topicItem) bool {
+			return a.name.Compare(b.name) < 0
+		}, opts),
+		byID: &btree.Map[engine.TopicID, *topic]{},
+	}
+}
+
+// Clone implements replica.State.
+func (c *catalogue) Clone() *catalogue {
+	return &catalogue{
+		seeded:     c.seeded,
+		tenants:    c.tenants.Copy(),
+		namespaces: c.namespaces.Copy(),
+		topics:     c.topics.Copy(),
+		byID:       c.byID.Copy(),
+
+		partitions:  c.partitions,
+		schemaBytes: c.schemaBytes,
+	}
+}
+
+func (c *catalogue) namespace(name names.Namespace) (*namespace, bool) {
+	return c.namespaces.Get(&namespace{name: name})
+}
+
+func (c *catalogue) topic(name names.Topic) (*topic, bool) {
+	item, ok := c.topics.Get(topicItem{name: name})
+	return item.topic, ok
+}
+
+// namespacesOf calls visit for the namespaces of a tenant in order.
+func (c *catalogue) namespacesOf(tenant string, visit func(*namespace) bool) {
+	from := &namespace{name: names.Namespace{Tenant: tenant}}
+	c.namespaces.Ascend(from, func(n *namespace) bool {
+		return n.name.Tenant == tenant && visit(n)
+	})
+}
+
+// topicsOf calls visit for the topics of a namespace in order.
+func (c *catalogue) topicsOf(ns names.Namespace, visit func(*topic) bool) {
+	from := topicItem{name: names.Topic{Namespace: ns}}
+	c.topics.Ascend(from, func(item topicItem) bool {
+		return item.name.Namespace == ns && visit(item.topic)
+	})
+}
+
+// setTopic puts t in place of its former self, if there was one.
+func (c *catalogue) setTopic(t *topic) {
+	t.prefixedKey = isTrue(t.policies.Properties[PropertyKeyValidation])
+	t.prefixedValue = isTrue(t.policies.Properties[PropertyValueValidation])
+	t.keySubjects, _ = parseStrategy(t.policies.Properties[PropertyKeySubjects])
+	t.valueSubjects, _ = parseStrategy(t.policies.Properties[PropertyValueSubjects])
+	c.topics.Set(topicItem{name: t.name, topic: t})
+	if old, ok := c.byID.Get(t.id); ok {
+		c.countTopic(old, -1)
+	}
+	c.byID.Set(t.id, t)
+	c.countTopic(t, 1)
+}
+
+// countTopic adds a topic to the sums, or takes it out of them.
+func (c *catalogue) countTopic(t *topic, times int64) {
+	c.partitions += times * partitionsOf(t.partitions)
+	c.schemaBytes += times * t.schemas.size()
+}
+
+// partitionsOf is what a topic counts as.
+func partitionsOf(partitions int32) int64 { return max(1, int64(partitions)) }
+
+// countTopics changes the number of topics of a namespace.
+func (c *catalogue) countTopics(name names.Namespace, by int) {
+	if old, ok := c.namespace(name); ok {
+		ns := *old
+		ns.topics += by
+		c.namespaces.Set(&ns)
+	}
+}
+
+// rules returns the policies in force for a topic.
+func (c *catalogue) rules(t *topic, limits *Limits) rules {
+	var policies *Policies
+	if ns, ok := c.namespace(t.name.Namespace); ok {
+		policies = ns.policies
+	}
+	return limits.rules(policies, t.policies)
+}

@@ -1,0 +1,116 @@
+package messaging
+
+import (
+	"freshet/internal/base/errs"
+	"freshet/internal/base/workpool"
+	"freshet/internal/registry/avro"
+)
+
+func incompatible(version int64, format string, args ...any) error {
+	return errs.Newf(errs.Conflict, "%w: against version %d: %w", ErrIncompatibleSchema, version, errs.Newf(errs.Conflict, format, args...))
+}
+
+// compatible tells whether a strategy lets s follow the given versions.
+func compatible(job *workpool.Job, s *Schema, versions []*schemaVersion, strategy Strategy) error {
+	if len(versions) == 0 || strategy == StrategyAlwaysCompatible {
+		return nil
+	}
+	last := versions[len(versions)-1]
+	if strategy == StrategyAlwaysIncompatible {
+		return incompatible(last.Version, "the strategy is %s", strategy)
+	}
+	back, forth := false, false
+	switch strategy {
+	case StrategyBackward, StrategyBackwardTransitive:
+		back = true
+	case StrategyForward, StrategyForwardTransitive:
+		forth = true
+	default:
+		back, forth = true, true
+	}
+	switch strategy {
+	case StrategyBackwardTransitive, StrategyForwardTransitive, StrategyFullTransitive:
+	default:
+		versions = versions[len(versions)-1:]
+	}
+	for i := len(versions) - 1; i >= 0; i-- {
+		old := &versions[i].Schema
+		err := job.Do(workpool.LaneOf(len(s.Text)+len(old.Text)), func() error {
+			return follows(job, s, old, versions[i].Version, back, forth)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follows tells whether a definition can follow an older one: back, when it
+// can read what was written by the older; forth, when the older can read it.
+func follows(job *workpool.Job, s, old *Schema, version int64, back, forth bool) error {
+	if s.Type != old.Type {
+		return incompatible(version, "the type was %s and would be %s", old.Type, s.Type)
+	}
+	switch {
+	case s.Type.structured():
+		return recordFollows(job, s, old, version, back, forth)
+	case s.Type == SchemaProtobufNative:
+		// As in Pulsar: a message may change as Protobuf allows, which its
+		// readers cope with, but not become another message.
+		now, _, err := s.native()
+		if err != nil {
+			return err
+		}
+		before, _, err := old.native()
+		if err != nil {
+			return err
+		}
+		if now.RootMessageTypeName != before.RootMessageTypeName {
+			return incompatible(version, "the message was %s and would be %s", before.RootMessageTypeName, now.RootMessageTypeName)
+		}
+	case s.Type == SchemaKeyValue:
+		key, value, err := s.split()
+		if err != nil {
+			return err
+		}
+		oldKey, oldValue, err := old.split()
+		if err != nil {
+			return err
+		}
+		if err := follows(job, key, oldKey, version, back, forth); err != nil {
+			return err
+		}
+		return follows(job, value, oldValue, version, back, forth)
+	}
+	return nil
+}
+
+func recordFollows(job *workpool.Job, s, old *Schema, version int64, back, forth bool) error {
+	newer, err := s.record()
+	if err != nil {
+		return err
+	}
+	older, err := old.record()
+	if err != nil {
+		return err
+	}
+	if back {
+		problems, err := avro.Check(newer, older, job.Spend)
+		if err != nil {
+			return err
+		}
+		if len(problems) > 0 {
+			return incompatible(version, "it cannot read what was written before: %s", problems[0].Describe("new", "old"))
+		}
+	}
+	if forth {
+		problems, err := avro.Check(older, newer, job.Spend)
+		if err != nil {
+			return err
+		}
+		if len(problems) > 0 {
+			return incompatible(version, "what it writes could not be read before: %s", problems[0].Describe("old", "new"))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/storage/engine"
+)
+
+// ReceiveOptions says what a consumer wants.
+type ReceiveOptions struct {
+	Max   int           // most messages; 0 means 1
+	Wait  time.Duration // for the first one; longer than Limits.Wait means Limits.Wait
+	Lease time.Duration // 0 means the subscription's
+}
+
+// Receive leases messages of a subscription to the caller. It returns as soon
+// as there is one, and with none after the wait, or when the broker drains.
+// What a caller does not settle in time goes to another.
+func (b *Broker) Receive(ctx context.Context, name names.Topic, subscription string, opts ReceiveOptions) ([]Received, error) {
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.checkLease(opts.Lease); err != nil {
+		return nil, err
+	}
+	if opts.Max < 0 || opts.Max > b.limits.Batch {
+		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, at most %d", ErrBatch, opts.Max, b.limits.Batch)
+	}
+	req := engine.ReceiveRequest{
+		Max: max(opts.Max, 1), MaxBytes: b.limits.BatchBytes, Lease: opts.Lease, Partition: t.partition,
+	}
+	return b.receive(ctx, t, subscription, req, opts.Wait)
+}
+
+func (b *Broker) checkLease(lease time.Duration) error {
+	if lease != 0 && (lease < b.limits.MinLease || lease > b.limits.MaxLease) {
+		return errs.Newf(errs.Invalid, "%w: acknowledgement timeout must be between %s and %s", engine.ErrInvalid, b.limits.MinLease, b.limits.MaxLease)
+	}
+	return nil
+}
+
+func (b *Broker) receive(ctx context.Context, t target, subscription string, req engine.ReceiveRequest, wait time.Duration) ([]Received, error) {
+	deliveries, err := b.engine.Receive(ctx, t.id, subscription, req)
+	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
+		err = b.repair(ctx, t.id, func() (err error) {
+			deliveries, err = b.engine.Receive(ctx, t.id, subscription, req)
+			return err
+		})
+	}
+	if err == nil && len(deliveries) == 0 && wait > 0 {
+		req.Wait = min(wait, b.limits.Wait)
+		deliveries, err = b.await(ctx, t.id, subscription, req)
+	}
+	if err != nil || len(deliveries) == 0 {
+		return nil, t.damaged(err)
+	}
+	live := b.liveOf(t.id)
+	sub := live.subscription(subscription)
+	received := make([]Received, len(deliveries))
+	for i := range deliveries {
+		d := &deliveries[i]
+		received[i] = b.received(t.topic, &d.Record)
+		received[i].Redeliveries, received[i].LeasedUntil = d.Redeliveries, d.LeasedUntil
+		received[i].ID.Redeliveries = d.Redeliveries
+		live.out.add(len(d.Payload))
+		sub.out.add(len(d.Payload))
+	}
+	return received, nil
+}
+
+// addWaiting counts a caller who waits, if there is room for one more.
+func (b *Broker) addWaiting() error {
+	if b.waiting.Add(1) > int64(b.limits.Waiting) {
+		b.waiting.Add(-1)
+		return ErrTooMany
+	}
+	return nil
+}
+
+func (b *Broker) removeWaiting() { b.waiting.Add(-1) }
+
+// await waits for messages on the caller's own goroutine. Only here, where
+// there is time, does it cost a context that ends when the broker drains.
+func (b *Broker) await(ctx context.Context, id engine.TopicID, subscription string, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+	if b.draining.Err() != nil {
+		return nil, nil
+	}
+	if err := b.addWaiting(); err != nil {
+		return nil, err
+	}
+	defer b.removeWaiting()
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(b.draining, cancel)
+	defer stop()
+	deliveries, err := b.engine.Receive(waiting, id, subscription, req)
+	switch {
+	case err == nil:
+		return deliveries, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case b.draining.Err() != nil, errors.Is(err, engine.ErrClosed):
+		return nil, nil // the caller asks again, and finds another replica
+	}
+	return nil, err
+}
+
+// SettleAction is what a consumer says about a message it has on lease.
+type SettleAction = engine.Action
+
+// The actions of a Settlement.
+const (
+	Ack    = engine.Ack    // done with it
+	AckTo  = engine.AckTo  // done with it and all before it on its partition
+	Nack   = engine.Nack   // give it to somebody else after Delay
+	Extend = engine.Extend // keep it for Delay from now
+)
+
+// Settlement is one action on one message. The id that a redelivered message
+// came with says of which delivery it is, and a Nack or Extend with it is for
+// that lease only; an id without redeliveries is for the lease in force
+// (docs/spec/messages.md#m7).
+type Settlement struct {
+	ID     names.MessageID
+	Action SettleAction
+	Delay  time.Duration
+}
+
+// Settle applies settlements and returns once they are durable. An id that is
+// not of this topic, or a Nack or Extend without a lease (ErrLeaseEnded), fails
+// the whole call and changes nothing; acknowledging twice is no error.
+func (b *Broker) Settle(ctx context.Context, name names.Topic, subscription string, settlements ...Settlement) error {
+	if len(settlements) == 0 || len(settlements) > b.limits.Batch {
+		return errs.Newf(errs.TooLarge, "%w: %d message ids, must be between 1 and %d", ErrBatch, len(settlements), b.limits.Batch)
+	}
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return err
+	}
+	var buf [4]engine.Settlement
+	list := buf[:0]
+	for i := range settlements {
+		s := &settlements[i]
+		if err := b.checkDelay(s); err != nil {
+			return err
+		}
+		id, err := t.engineID(s.ID)
+		if err != nil {
+			return err
+		}
+		st := engine.Settlement{ID: id, Action: s.Action, Delay: s.Delay}
+		if s.ID.Redeliveries > 0 {
+			st.Delivery = s.ID.Redeliveries + 1
+		}
+		list = append(list, st)
+	}
+	if err := b.engine.Settle(ctx, t.id, subscription, list); err != nil {
+		return err
+	}
+	b.settled(t.id, subscription, list)
+	return nil
+}
+
+func (b *Broker) checkDelay(s *Settlement) error {
+	switch s.Action {
+	case Extend:
+		if s.Delay == 0 {
+			return errs.Newf(errs.Invalid, "%w: extending needs an acknowledgement timeout", engine.ErrInvalid)
+		}
+		return b.checkLease(s.Delay)
+	case Nack:
+		if s.Delay < 0 || s.Delay > b.limits.MaxDelay {
+			return errs.Newf(errs.Invalid, "%w: delay must be between 0 and %s", engine.ErrInvalid, b.limits.MaxDelay)
+		}
+	}
+	return nil
+}
+
+// settled counts acknowledgements and gives streams their credit back.
+func (b *Broker) settled(id engine.TopicID, subscription string, list []engine.Settlement) {
+	sub := b.liveOf(id).subscription(subscription)
+	for i := range list {
+		if list[i].Action == Ack || list[i].Action == AckTo {
+			sub.acks.add(0)
+		}
+	}
+	if sub.open.Load() == 0 {
+		return
+	}
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	for s := range sub.streams {
+		s.settled(list)
+	}
+}

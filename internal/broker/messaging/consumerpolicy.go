@@ -1,0 +1,119 @@
+package messaging
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/storage/engine"
+)
+
+// consumerPolicy is what a subscription's properties ask of the broker.
+type consumerPolicy struct {
+	lease        time.Duration
+	deadLetters  bool
+	redeliveries uint32
+	topic        string // for dead letters; "" for the default
+}
+
+const maxRedeliveries = 1_000_000
+
+func (b *Broker) parsePolicy(properties map[string]string) (consumerPolicy, error) {
+	var p consumerPolicy
+	if err := checkProperties(properties); err != nil {
+		return p, err
+	}
+	if text, ok := properties[PropertyAckTimeout]; ok {
+		ms, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || ms < 1 || ms > b.limits.MaxLease.Milliseconds() {
+			return p, errs.Newf(errs.Invalid, "%w: %s must be a number of milliseconds up to %d", ErrPolicy, PropertyAckTimeout, b.limits.MaxLease.Milliseconds())
+		}
+		p.lease = time.Duration(ms) * time.Millisecond
+		if err := b.checkLease(p.lease); err != nil {
+			return p, err
+		}
+	}
+	p.topic = properties[PropertyDeadLetterTopic]
+	if text, ok := properties[PropertyMaxRedeliver]; ok {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || n > maxRedeliveries {
+			return p, errs.Newf(errs.Invalid, "%w: %s must be a number up to %d", ErrPolicy, PropertyMaxRedeliver, maxRedeliveries)
+		}
+		p.deadLetters, p.redeliveries = true, uint32(n)
+	} else if p.topic != "" {
+		return p, errs.Newf(errs.Invalid, "%w: %s needs %s", ErrPolicy, PropertyDeadLetterTopic, PropertyMaxRedeliver)
+	}
+	return p, nil
+}
+
+// deadLetterName is where the dead letters of a subscription go, by default
+// <topic>-<subscription>-DLQ as in Pulsar.
+func (p *consumerPolicy) deadLetterName(topic names.Topic, subscription string) (names.Topic, error) {
+	if p.topic == "" {
+		return names.Topic{Namespace: topic.Namespace, Local: topic.Local + "-" + subscription + "-DLQ"}, nil
+	}
+	name, err := names.ParseTopic(p.topic)
+	if err != nil {
+		return name, errs.Newf(errs.Invalid, "%w: %s: %w", ErrPolicy, PropertyDeadLetterTopic, err)
+	}
+	if name.Namespace != topic.Namespace {
+		return name, errs.Newf(errs.Invalid, "%w: %s must be in the topic's own namespace", ErrPolicy, PropertyDeadLetterTopic)
+	}
+	return name, nil
+}
+
+// DeadLetters is where the dead letters of a subscription are to go.
+type DeadLetters struct {
+	Topic  names.Topic
+	Exists bool // else giving the subscription these properties makes the topic
+}
+
+// DeadLetters tells where a subscription with such properties would send its
+// dead letters, or nil when it would not. Whoever gives a subscription these
+// properties makes the broker produce there on their behalf, so surfaces ask for
+// that permission first.
+func (b *Broker) DeadLetters(ctx context.Context, name names.Topic, subscription string, properties map[string]string) (*DeadLetters, error) {
+	p, err := b.parsePolicy(properties)
+	if err != nil || !p.deadLetters {
+		return nil, err
+	}
+	c, err := b.catalogue.Fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := lookup(c, name); ok {
+		name = t.name // dead letters of a partition are its topic's
+	}
+	to, err := p.deadLetterName(name, subscription)
+	if err != nil {
+		return nil, err
+	}
+	_, exists := lookup(c, to)
+	return &DeadLetters{Topic: to, Exists: exists}, nil
+}
+
+// subscriptionConfig makes the engine's form of a policy. It creates the topic
+// for dead letters.
+func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription string, p consumerPolicy, properties map[string]string) (engine.SubscriptionConfig, error) {
+	config := engine.SubscriptionConfig{Lease: p.lease, Properties: maps.Clone(properties)}
+	if !p.deadLetters {
+		return config, nil
+	}
+	name, err := p.deadLetterName(t.name, subscription)
+	if err != nil {
+		return config, err
+	}
+	letters, err := b.create(ctx, name, true, func(*namespace) (topicRecord, error) { return b.beside(t), nil })
+	if err != nil {
+		return config, fmt.Errorf("creating the dead-letter topic %s: %w", name, err)
+	}
+	if letters.id == t.id || letters.partitions > 0 {
+		return config, errs.Newf(errs.Invalid, "%w: %s must be another topic, without partitions", ErrPolicy, PropertyDeadLetterTopic)
+	}
+	config.DeadLetterTopic, config.MaxDeliveries = letters.id, p.redeliveries+1
+	return config, nil
+}

@@ -1,0 +1,111 @@
+package messaging
+
+import (
+	"slices"
+	"strings"
+
+	"freshet/internal/base/names"
+	"freshet/internal/identity/access"
+)
+
+// The permissions that a cluster keeps itself, as Pulsar's admin API sets them:
+// administrators of tenants, and actions on namespaces and topics.
+
+// Conveys is what an action lets a role do; actions that mean nothing here
+// convey nothing.
+func (a Action) Conveys() (access.Permission, bool) {
+	switch a {
+	case ActionProduce:
+		return "messaging.topics.produce", true
+	case ActionConsume:
+		return "messaging.topics.consume", true
+	}
+	return "", false
+}
+
+// tenantAdminPermissions is what the administrators of a tenant may do in it.
+var tenantAdminPermissions = slices.DeleteFunc(access.Permissions(), func(p access.Permission) bool {
+	return !strings.HasPrefix(string(p), "messaging.") || strings.HasPrefix(string(p), "messaging.tenants.")
+})
+
+// TenantAdminPermissions lists what the administrators of a tenant may do in
+// it. Do not change the slice.
+func TenantAdminPermissions() []access.Permission { return tenantAdminPermissions }
+
+// grantIndex is what every role is granted by one state of the catalogue.
+type grantIndex struct {
+	of     *catalogue
+	byRole map[string][]access.ClusterGrant
+}
+
+// GrantsOf lists what the cluster grants to a role, with scopes that begin at
+// the tenant. Do not change the slice. It never blocks; the first call after a
+// change of the catalogue goes through all of it.
+func (b *Broker) GrantsOf(role string) []access.ClusterGrant {
+	now := b.catalogue.View()
+	index := b.granted.Load()
+	if index == nil || index.of != now {
+		index = &grantIndex{of: now, byRole: now.grants()}
+		b.granted.Store(index)
+	}
+	return index.byRole[canonicalRole(role)]
+}
+
+func (c *catalogue) grants() map[string][]access.ClusterGrant {
+	byRole := make(map[string][]access.ClusterGrant)
+	add := func(permissions map[string][]Action, scope access.Scope) {
+		for role, granted := range permissions {
+			var conveyed []access.Permission
+			for _, action := range granted {
+				if p, ok := action.Conveys(); ok {
+					conveyed = append(conveyed, p)
+				}
+			}
+			if len(conveyed) > 0 {
+				role = canonicalRole(role)
+				byRole[role] = append(byRole[role], access.ClusterGrant{Scope: scope, Permissions: conveyed})
+			}
+		}
+	}
+	c.tenants.Scan(func(name string, t *Tenant) bool {
+		for _, role := range t.AdminRoles {
+			role = canonicalRole(role)
+			byRole[role] = append(byRole[role], access.ClusterGrant{Scope: access.Scope{Tenant: name}, Permissions: tenantAdminPermissions})
+		}
+		return true
+	})
+	c.namespaces.Scan(func(n *namespace) bool {
+		add(n.policies.Permissions, access.Scope{Tenant: n.name.Tenant, Namespace: n.name.Name})
+		return true
+	})
+	c.topics.Scan(func(item topicItem) bool {
+		ns := item.name.Namespace
+		add(item.topic.policies.Permissions, access.Scope{
+			Tenant: ns.Tenant, Namespace: ns.Name, TopicDomain: string(names.Persistent), Topic: item.name.Local,
+		})
+		return true
+	})
+	return byRole
+}
+
+// Granted says whether the cluster's own permissions give a role a permission on
+// a topic, as Pulsar's admin API sets them.
+func (b *Broker) Granted(role string, p access.Permission, topic names.Topic) bool {
+	for _, action := range []Action{ActionProduce, ActionConsume} {
+		if conveyed, ok := action.Conveys(); ok && conveyed == p {
+			return b.Grants(role, topic, action)
+		}
+	}
+	return slices.Contains(TenantAdminPermissions(), p) && b.Administers(role, topic.Namespace.Tenant)
+}
+
+// GrantedWithin says whether they give it on something of a tenant, or of the
+// whole cluster when none is named.
+func (b *Broker) GrantedWithin(role string, p access.Permission, tenant string) bool {
+	for _, g := range b.GrantsOf(role) {
+		if (tenant == "" || g.Scope.Tenant == tenant) && slices.Contains(g.Permissions, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,96 @@
+package messaging
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"freshet/internal/base/names"
+)
+
+// A role in a list of permissions or of a tenant's administrators names an
+// account as account@organization. A host may follow the organization, as in
+// the client_email of a credentials file (account@organization.host:port): it
+// is the address that the server once had, and not looked at. Roles are kept as
+// they were written, so that tools read back what they wrote.
+
+// Grantee takes a role apart. ok is false for one that names nobody.
+func Grantee(role string) (account, organization string, ok bool) {
+	account, rest, ok := strings.Cut(role, "@")
+	organization, _, _ = strings.Cut(rest, ".")
+	return account, organization, ok && account != "" && organization != ""
+}
+
+// RoleOf is how an account is called in lists of permissions.
+func RoleOf(account, organization string) string { return account + "@" + organization }
+
+// sameRole says whether two roles name the same account.
+func sameRole(a, b string) bool {
+	if a == b {
+		return true
+	}
+	account, organization, ok := Grantee(a)
+	if !ok {
+		return false
+	}
+	otherAccount, otherOrganization, ok := Grantee(b)
+	return ok && account == otherAccount && organization == otherOrganization
+}
+
+// canonicalRole is one spelling for all that name the same account.
+func canonicalRole(role string) string {
+	if account, organization, ok := Grantee(role); ok {
+		return RoleOf(account, organization)
+	}
+	return role
+}
+
+// Grant gives a role exactly these actions, whatever it had under whichever
+// spelling of its name.
+func (p *Policies) Grant(role string, granted []Action) {
+	p.Revoke(role)
+	if p.Permissions == nil {
+		p.Permissions = make(map[string][]Action)
+	}
+	p.Permissions[role] = granted
+}
+
+// Revoke takes everything from a role and reports whether it had anything.
+func (p *Policies) Revoke(role string) bool {
+	before := len(p.Permissions)
+	maps.DeleteFunc(p.Permissions, func(other string, _ []Action) bool { return sameRole(role, other) })
+	return len(p.Permissions) < before
+}
+
+// grants says whether a role has an action by these permissions.
+func (p *Policies) grants(role string, action Action) bool {
+	if slices.Contains(p.Permissions[role], action) {
+		return true
+	}
+	for other, granted := range p.Permissions {
+		if sameRole(role, other) && slices.Contains(granted, action) {
+			return true
+		}
+	}
+	return false
+}
+
+// Grants reports whether the permissions kept with the topic, its namespace or
+// its tenant let a role do something. A tenant's administrators may do
+// everything in it. It never blocks.
+func (b *Broker) Grants(role string, topic names.Topic, action Action) bool {
+	c := b.catalogue.View()
+	if t, ok := lookup(c, topic); ok && t.policies.grants(role, action) {
+		return true
+	}
+	if ns, ok := c.namespace(topic.Namespace); ok && ns.policies.grants(role, action) {
+		return true
+	}
+	return b.Administers(role, topic.Namespace.Tenant)
+}
+
+// Administers reports whether a role is among a tenant's administrators.
+func (b *Broker) Administers(role, tenant string) bool {
+	t, ok := b.catalogue.View().tenants.Get(tenant)
+	return ok && slices.ContainsFunc(t.AdminRoles, func(other string) bool { return sameRole(role, other) })
+}

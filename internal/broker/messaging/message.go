@@ -1,0 +1,213 @@
+package messaging
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/storage/engine"
+)
+
+// Property is one key-value pair of a message.
+type Property = engine.Property
+
+// NoSchema is the SchemaVersion of a message that has none, or that leaves the
+// choice to the broker.
+const NoSchema = engine.NoSchema
+
+// Message is what producers hand over and consumers get.
+type Message struct {
+	Payload       []byte
+	NullPayload   bool   // there is none at all, which is not the same as an empty one
+	Key           string // decides the partition; "" for none
+	EmptyKey      bool   // Key is "" and there is one
+	BinaryKey     bool   // of a producer: Key has the bytes themselves, also where HTTP clients send base64
+	Properties    []Property
+	EventTime     int64 // epoch milliseconds; 0 for none
+	SchemaVersion int64 // NoSchema from a producer means the latest
+	Producer      string
+	Sequence      uint64 // the producer's number
+	HasSequence   bool
+	DeliverAt     int64 // epoch milliseconds; 0 for at once
+	// IdempotencyKey makes a repeated produce harmless; consumers do not see it.
+	IdempotencyKey string
+}
+
+// Produced tells what became of a message.
+type Produced struct {
+	ID            names.MessageID
+	SchemaVersion int64
+	Duplicate     bool // an earlier message with the same key or sequence has this id
+}
+
+// Received is a message with what the broker knows of it.
+type Received struct {
+	Message
+	ID           names.MessageID
+	PublishTime  int64     // epoch milliseconds
+	Redeliveries uint32    // 0 at the first delivery
+	LeasedUntil  time.Time // zero for messages that were only looked at
+	SchemaID     int32     // of the registry, where the topic demands one in front of values; 0 for none
+}
+
+func (m *Message) check(r *rules, limits *Limits, at int64) error {
+	if len(m.Payload) > r.messageBytes {
+		return errs.Newf(errs.TooLarge, "%w: %d bytes, limit is %d", ErrTooLarge, len(m.Payload), r.messageBytes)
+	}
+	size := len(m.Key) + len(m.Producer) + len(m.IdempotencyKey)
+	for i := range m.Properties {
+		p := &m.Properties[i]
+		if strings.HasPrefix(p.Key, format1Hidden) {
+			return errs.Newf(errs.Invalid, "%w: property name begins with a zero byte", ErrMessage)
+		}
+		size += len(p.Key) + len(p.Value)
+	}
+	if size > limits.MetadataBytes {
+		return errs.Newf(errs.Invalid, "%w: key, properties and producer are over %d bytes", ErrMessage, limits.MetadataBytes)
+	}
+	if hasControl(m.Producer) || hasControl(m.IdempotencyKey) {
+		return errs.Newf(errs.Invalid, "%w: producer name or idempotency key holds a control character", ErrMessage)
+	}
+	if m.EventTime < 0 {
+		return errs.Newf(errs.Invalid, "%w: event time is negative", ErrMessage)
+	}
+	if m.DeliverAt != 0 {
+		if !r.delay {
+			return ErrNoDelay
+		}
+		if m.DeliverAt < 0 || m.DeliverAt > at+limits.MaxDelay.Milliseconds() {
+			return errs.Newf(errs.Invalid, "%w: delivery time is more than %s away", ErrMessage, limits.MaxDelay)
+		}
+	}
+	return nil
+}
+
+func hasControl(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+// toEngine makes the engine's form of a message.
+func (m *Message) toEngine(version int64, deduplicate bool) engine.Message {
+	return engine.Message{
+		Payload: m.Payload, NullPayload: m.NullPayload, Key: m.Key, EmptyKey: m.EmptyKey, Properties: m.Properties, EventTime: m.EventTime,
+		SchemaVersion: version, DeliverAt: m.DeliverAt,
+		Producer: m.Producer, Sequence: m.Sequence, HasSequence: m.HasSequence,
+		Dedup: m.dedupKey(deduplicate),
+	}
+}
+
+// idempotencyKeys is in front of deduplication keys that are idempotency keys.
+// No producer can have such a name, since control characters are refused in
+// names; and stored messages are found by it, so it must not change.
+const idempotencyKeys = "\x00key:"
+
+// dedupKey says what the engine is to know a repetition of the message by: the
+// idempotency key, or the producer's number where the topic deduplicates.
+func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
+	switch {
+	case m.IdempotencyKey != "":
+		return engine.DedupKey{Producer: idempotencyKeys + m.IdempotencyKey}
+	case deduplicate && m.Producer != "" && m.HasSequence:
+		return engine.DedupKey{Producer: m.Producer, Sequence: m.Sequence}
+	}
+	return engine.DedupKey{}
+}
+
+// received makes the outward form of a stored message.
+func (b *Broker) received(t *topic, r *engine.Record) Received {
+	out := t.received(r)
+	at := len(out.Properties) - 1
+	if copiesRecord(r) {
+		at = 0
+	}
+	if at >= 0 && r.Run == 0 && out.Properties[at].Key == engine.OriginProperty {
+		out.Properties = slices.Clone(out.Properties)
+		out.Properties[at].Value = b.origin(out.Properties[at].Value)
+	}
+	return out
+}
+
+// copiesRecord says whether a message is the dead letter of a record of the stream
+// protocol: its origin stands before the properties, which may have any name.
+func copiesRecord(r *engine.Record) bool {
+	return r.Run == 0 && len(r.Properties) > 0 && r.Properties[0].Key == engine.OriginProperty
+}
+
+// origin gives the id of the message that a dead letter is a copy of the form
+// that all ids have outside: the engine numbers the one partition of a topic
+// without any. An engine's name has three parts; anything else is the producer's.
+func (b *Broker) origin(name string) string {
+	if strings.Count(name, ":") != 2 {
+		return name
+	}
+	id, err := names.ParseMessageID(name)
+	if err != nil {
+		return name
+	}
+	if t, ok := b.catalogue.View().byID.Get(engine.TopicID(id.Ledger)); id.Partition == 0 && (!ok || t.partitions == 0) {
+		id.Partition = -1
+	}
+	return id.String()
+}
+
+func (t *topic) received(r *engine.Record) Received {
+	out := Received{
+		Message: Message{
+			Payload: r.Payload, NullPayload: r.NullPayload, Key: r.Key, EmptyKey: r.EmptyKey, Properties: r.Properties, EventTime: r.EventTime,
+			SchemaVersion: r.SchemaVersion, DeliverAt: r.DeliverAt,
+			Producer: r.Producer, Sequence: r.Sequence, HasSequence: r.HasSequence,
+		},
+		ID:          t.messageID(r.ID),
+		PublishTime: r.PublishTime,
+	}
+	if t.prefixedValue {
+		out.SchemaID, _ = prefixID(r.Payload)
+	}
+	if r.Run == 0 && !copiesRecord(r) { // a record of the stream protocol may have properties of any name
+		out.readFormat1()
+	}
+	if !out.HasSequence {
+		// Pulsar's producers number their messages from 0 when the caller does
+		// not; the place in the partition is exactly that.
+		out.Sequence = r.ID.Entry
+	}
+	return out
+}
+
+// messageID is the outward name of a message of this topic.
+func (t *topic) messageID(id engine.MessageID) names.MessageID {
+	out := names.MessageID{Ledger: int64(id.Topic), Entry: int64(id.Entry), Partition: id.Partition, BatchSize: 1}
+	if t.partitions == 0 {
+		out.Partition = -1
+	}
+	return out
+}
+
+// engineID is the engine's name of a message of this target, or why it cannot
+// be one.
+func (t target) engineID(id names.MessageID) (engine.MessageID, error) {
+	if id.Ledger < 0 || id.Entry < 0 {
+		return engine.MessageID{}, errs.Newf(errs.Invalid, "%w: %s is negative", ErrMessageID, id)
+	}
+	out := engine.MessageID{Topic: t.id, Partition: id.Partition, Entry: uint64(id.Entry)}
+	if engine.TopicID(id.Ledger) != t.id {
+		return out, ErrForeignID
+	}
+	switch {
+	case t.partitions == 0:
+		if id.Partition > 0 {
+			return out, ErrForeignID
+		}
+		out.Partition = 0
+	case id.Partition < 0 || id.Partition >= t.partitions, t.partition >= 0 && id.Partition != t.partition:
+		return out, ErrForeignID
+	}
+	return out, nil
+}

@@ -1,0 +1,331 @@
+package messaging
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/storage/engine"
+)
+
+// Retention says how long and how much of what is acknowledged, or was never
+// subscribed to, is kept. -1 means without limit, 0 not at all.
+type Retention struct {
+	Minutes   int64 `json:"minutes"`
+	Megabytes int64 `json:"megabytes"`
+}
+
+// QuotaAction is what happens when a subscription's backlog is over its quota.
+type QuotaAction string
+
+// The actions, in Pulsar's words. Holding a producer and refusing it are the
+// same over HTTP: the call fails and may be retried.
+const (
+	QuotaHold  QuotaAction = "producer_request_hold"
+	QuotaFail  QuotaAction = "producer_exception"
+	QuotaEvict QuotaAction = "consumer_backlog_eviction"
+)
+
+// BacklogQuota bounds the unacknowledged bytes of a subscription.
+type BacklogQuota struct {
+	Bytes  int64       `json:"bytes"`
+	Action QuotaAction `json:"action"`
+}
+
+// AutoCreation says whether a schema or subscription may bring its topic into
+// being, and what kind of topic that is.
+type AutoCreation struct {
+	Allow      bool  `json:"allow"`
+	Partitions int32 `json:"partitions,omitempty"` // 0 for a topic without partitions
+}
+
+// Strategy says which changes of a topic's schema are allowed.
+type Strategy string
+
+// The strategies; Undefined means that the next level decides.
+const (
+	StrategyUndefined          Strategy = "UNDEFINED"
+	StrategyAlwaysIncompatible Strategy = "ALWAYS_INCOMPATIBLE"
+	StrategyAlwaysCompatible   Strategy = "ALWAYS_COMPATIBLE"
+	StrategyBackward           Strategy = "BACKWARD"
+	StrategyForward            Strategy = "FORWARD"
+	StrategyFull               Strategy = "FULL"
+	StrategyBackwardTransitive Strategy = "BACKWARD_TRANSITIVE"
+	StrategyForwardTransitive  Strategy = "FORWARD_TRANSITIVE"
+	StrategyFullTransitive     Strategy = "FULL_TRANSITIVE"
+)
+
+var strategies = []Strategy{
+	StrategyUndefined, StrategyAlwaysIncompatible, StrategyAlwaysCompatible, StrategyBackward, StrategyForward,
+	StrategyFull, StrategyBackwardTransitive, StrategyForwardTransitive, StrategyFullTransitive,
+}
+
+// Action is what Pulsar's permissions grant to a role.
+type Action string
+
+// The actions. Only produce and consume have a meaning here; the others are
+// kept so that an administrator's tool reads back what it wrote.
+const (
+	ActionProduce   Action = "produce"
+	ActionConsume   Action = "consume"
+	actionFunctions Action = "functions"
+	actionSources   Action = "sources"
+	actionSinks     Action = "sinks"
+	actionPackages  Action = "packages"
+)
+
+var actions = []Action{ActionProduce, ActionConsume, actionFunctions, actionSources, actionSinks, actionPackages}
+
+// Policies are the rules of a namespace, or of a single topic, where they
+// override the namespace's. A nil field says nothing.
+type Policies struct {
+	Retention          *Retention          `json:"retention,omitempty"`
+	TTLSeconds         *int64              `json:"ttlSeconds,omitempty"`
+	BacklogQuota       *BacklogQuota       `json:"backlogQuota,omitempty"`
+	Deduplicate        *bool               `json:"deduplicate,omitempty"`
+	MaxUnacked         *int                `json:"maxUnacked,omitempty"`
+	MaxMessageBytes    *int                `json:"maxMessageBytes,omitempty"`
+	DelayedDelivery    *bool               `json:"delayedDelivery,omitempty"`
+	Compatibility      Strategy            `json:"compatibility,omitempty"`
+	ValidatePayload    *bool               `json:"validatePayload,omitempty"`
+	ParsePayload       *bool               `json:"parsePayload,omitempty"` // less than ValidatePayload, which wins
+	NameSchemaVersion  *bool               `json:"nameSchemaVersion,omitempty"`
+	AutoTopicCreation  *AutoCreation       `json:"autoTopicCreation,omitempty"`  // namespaces only
+	AllowSchemaUpdates *bool               `json:"allowSchemaUpdates,omitempty"` // namespaces only
+	MaxTopics          *int                `json:"maxTopics,omitempty"`          // namespaces only
+	Clusters           []string            `json:"clusters,omitempty"`           // namespaces only; informational
+	Permissions        map[string][]Action `json:"permissions,omitempty"`
+	Properties         map[string]string   `json:"properties,omitempty"`
+	Stream             map[string]string   `json:"stream,omitempty"` // topics only: configuration in the stream protocol's words
+}
+
+// DefaultPolicies are in force where neither a topic nor its namespace says
+// anything. What they leave nil is the cluster's: MaxUnacked and MaxMessageBytes
+// are its Limits, and there is no backlog quota.
+func DefaultPolicies() *Policies {
+	return &Policies{
+		// docs/spec/messages.md#m10: seven days or 10 GiB per topic, whichever
+		// comes first.
+		Retention:          &Retention{Minutes: 7 * 24 * 60, Megabytes: 10 << 10},
+		TTLSeconds:         new(int64(0)), // messages are kept until they are acknowledged
+		Deduplicate:        new(false),
+		DelayedDelivery:    new(true),
+		Compatibility:      StrategyFull,
+		ValidatePayload:    new(false),
+		ParsePayload:       new(false),
+		NameSchemaVersion:  new(false),
+		AutoTopicCreation:  &AutoCreation{Allow: true},
+		AllowSchemaUpdates: new(true),
+		MaxTopics:          new(0), // no limit of the namespace's own
+	}
+}
+
+// defaults is read and never changed.
+var defaults = DefaultPolicies()
+
+// inForce returns what a namespace sets, or the default when it sets nothing.
+func inForce[T any](set, byDefault *T) T {
+	if set != nil {
+		return *set
+	}
+	return *byDefault
+}
+
+// clone returns a copy whose maps may be changed. What pointers point to is
+// never changed, only replaced.
+func (p Policies) clone() Policies {
+	p.Permissions = maps.Clone(p.Permissions)
+	p.Properties = maps.Clone(p.Properties)
+	p.Stream = maps.Clone(p.Stream)
+	p.Clusters = slices.Clone(p.Clusters)
+	return p
+}
+
+const (
+	maxRoles         = 1000
+	maxPropertyBytes = 64 << 10
+	maxRoleName      = 512
+	maxMinutes       = int64(1<<63-1) / int64(time.Minute)
+	maxSeconds       = int64(1<<63-1) / int64(time.Second)
+	maxMegabytes     = int64(1) << 43
+)
+
+func (p *Policies) validate(limits *Limits) error {
+	if r := p.Retention; r != nil {
+		if r.Minutes < -1 || r.Megabytes < -1 || r.Minutes > maxMinutes || r.Megabytes > maxMegabytes {
+			return errs.Newf(errs.Invalid, "%w: retention must be between -1 (no limit) and %d minutes, and between -1 and %d megabytes", ErrPolicy, maxMinutes, maxMegabytes)
+		}
+		if (r.Minutes == 0) != (r.Megabytes == 0) {
+			return errs.Newf(errs.Invalid, "%w: retention time and size must be zero together, or neither", ErrPolicy)
+		}
+	}
+	if t := p.TTLSeconds; t != nil && (*t < 0 || *t > maxSeconds) {
+		return errs.Newf(errs.Invalid, "%w: message TTL must be between 0 and %d seconds", ErrPolicy, maxSeconds)
+	}
+	if q := p.BacklogQuota; q != nil {
+		if q.Bytes < -1 {
+			return errs.Newf(errs.Invalid, "%w: backlog quota must be -1 (no limit) or more bytes", ErrPolicy)
+		}
+		if q.Action != QuotaHold && q.Action != QuotaFail && q.Action != QuotaEvict {
+			return errs.Newf(errs.Invalid, "%w: backlog quota policy %q is unknown", ErrPolicy, q.Action)
+		}
+	}
+	if n := p.MaxUnacked; n != nil && (*n < 0 || *n > limits.MaxUnacked) {
+		return errs.Newf(errs.Invalid, "%w: unacknowledged messages per subscription must be between 0 and %d", ErrPolicy, limits.MaxUnacked)
+	}
+	if n := p.MaxMessageBytes; n != nil && (*n < 0 || *n > limits.MessageBytes) {
+		return errs.Newf(errs.Invalid, "%w: message size must be between 0 and %d bytes", ErrPolicy, limits.MessageBytes)
+	}
+	if n := p.MaxTopics; n != nil && *n < 0 {
+		return errs.Newf(errs.Invalid, "%w: limit of topics must not be negative", ErrPolicy)
+	}
+	if a := p.AutoTopicCreation; a != nil && (a.Partitions < 0 || a.Partitions > limits.Partitions) {
+		return errs.Newf(errs.Invalid, "%w: partitions must be between 0 and %d", ErrPolicy, limits.Partitions)
+	}
+	if p.Compatibility != "" && !slices.Contains(strategies, p.Compatibility) {
+		return errs.Newf(errs.Invalid, "%w: compatibility strategy %q is unknown", ErrPolicy, p.Compatibility)
+	}
+	if err := checkPermissions(p.Permissions); err != nil {
+		return err
+	}
+	for name, value := range p.Stream {
+		if err := checkStreamConfig(name, value, limits); err != nil {
+			return err
+		}
+	}
+	return checkProperties(p.Properties)
+}
+
+func checkPermissions(permissions map[string][]Action) error {
+	if len(permissions) > maxRoles {
+		return errs.Newf(errs.TooLarge, "%w: more than %d roles", ErrTooMuchData, maxRoles)
+	}
+	for role, granted := range permissions {
+		if role == "" || len(role) > maxRoleName {
+			return errs.Newf(errs.Invalid, "%w: role name is empty or longer than %d bytes", ErrPolicy, maxRoleName)
+		}
+		for _, a := range granted {
+			if !slices.Contains(actions, a) {
+				return errs.Newf(errs.Invalid, "%w: action %q is unknown", ErrPolicy, a)
+			}
+		}
+	}
+	return nil
+}
+
+func checkProperties(properties map[string]string) error {
+	size := 0
+	for k, v := range properties {
+		if k == "" {
+			return errs.Newf(errs.Invalid, "%w: a property has no name", ErrPolicy)
+		}
+		if _, known := parseStrategy(v); !known && (k == PropertyKeySubjects || k == PropertyValueSubjects) {
+			return errs.Newf(errs.Invalid, "%w: %s: %q is none of %s", ErrPolicy, k, v, strings.Join(subjectStrategies, ", "))
+		}
+		size += len(k) + len(v)
+	}
+	if size > maxPropertyBytes {
+		return errs.Newf(errs.TooLarge, "%w: properties are over %d bytes", ErrTooMuchData, maxPropertyBytes)
+	}
+	return nil
+}
+
+// rules are the policies in force for one topic.
+type rules struct {
+	retention    Retention
+	ttl          time.Duration
+	quota        BacklogQuota
+	deduplicate  bool
+	maxUnacked   int
+	messageBytes int
+	delay        bool
+	strategy     Strategy
+	validation   validation
+	nameVersion  bool
+	stream       streamRules
+}
+
+// orElse returns what is set, or else what was in force before.
+func orElse(set *bool, before bool) bool {
+	if set != nil {
+		return *set
+	}
+	return before
+}
+
+func (l *Limits) rules(namespace, topic *Policies) rules {
+	r := rules{maxUnacked: l.MaxUnacked, messageBytes: l.MessageBytes}
+	parse, validate := false, false
+	for _, p := range [...]*Policies{defaults, namespace, topic} {
+		if p == nil {
+			continue
+		}
+		r.override(p)
+		parse = orElse(p.ParsePayload, parse)
+		validate = orElse(p.ValidatePayload, validate)
+		r.nameVersion = orElse(p.NameSchemaVersion, r.nameVersion)
+	}
+	switch {
+	case validate:
+		r.validation = validated
+	case parse:
+		r.validation = parsed
+	}
+	return r
+}
+
+func (r *rules) override(p *Policies) {
+	if p.Retention != nil {
+		r.retention = *p.Retention
+	}
+	if p.TTLSeconds != nil {
+		r.ttl = time.Duration(*p.TTLSeconds) * time.Second
+	}
+	if p.BacklogQuota != nil {
+		r.quota = *p.BacklogQuota
+	}
+	if p.Deduplicate != nil {
+		r.deduplicate = *p.Deduplicate
+	}
+	if p.MaxUnacked != nil && *p.MaxUnacked > 0 {
+		r.maxUnacked = *p.MaxUnacked
+	}
+	if p.MaxMessageBytes != nil && *p.MaxMessageBytes > 0 {
+		r.messageBytes = *p.MaxMessageBytes
+	}
+	if p.DelayedDelivery != nil {
+		r.delay = *p.DelayedDelivery
+	}
+	if p.Compatibility != "" && p.Compatibility != StrategyUndefined {
+		r.strategy = p.Compatibility
+	}
+	r.stream.override(p.Stream)
+}
+
+// config is what the engine has to know of the rules.
+func (r *rules) config(t *topic) engine.TopicConfig {
+	c := engine.TopicConfig{
+		Partitions: max(t.partitions, 1),
+		TTL:        r.ttl,
+		MaxUnacked: r.maxUnacked,
+		Terminated: t.terminated,
+		// Always on: which messages take part is decided per message, by
+		// giving them a key or not. See Message.dedupKey.
+		Deduplicate: true,
+	}
+	c.RetainAge = time.Duration(r.retention.Minutes) * time.Minute
+	c.RetainBytes = r.retention.Megabytes << 20
+	if r.retention.Minutes < 0 {
+		c.RetainAge = -1
+	}
+	if r.retention.Megabytes < 0 {
+		c.RetainBytes = -1
+	}
+	r.stream.configure(&c)
+	if r.quota.Bytes > 0 {
+		c.BacklogBytes, c.BacklogEvict = r.quota.Bytes, r.quota.Action == QuotaEvict
+	}
+	return c
+}

@@ -1,0 +1,129 @@
+package messaging
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"freshet/internal/base/errs"
+)
+
+// Properties of a topic that make it take only records which start with the
+// id of a schema registered under the topic's subject
+// (docs/spec/messages.md#schema-ids).
+const (
+	PropertyKeyValidation   = "kop.stream.key.schema.validation"
+	PropertyValueValidation = "kop.stream.value.schema.validation"
+
+	// How the subject is called.
+	PropertyKeySubjects   = "kop.stream.key.subject.name.strategy"
+	PropertyValueSubjects = "kop.stream.value.subject.name.strategy"
+)
+
+// linked are the properties that the configuration of the stream protocol has under
+// the same names.
+var linked = []string{PropertyKeyValidation, PropertyValueValidation, PropertyKeySubjects, PropertyValueSubjects}
+
+// subjectStrategy says how serializers call the subject of a schema.
+type subjectStrategy uint8
+
+const (
+	byTopic          subjectStrategy = iota // <topic>-key, <topic>-value
+	byRecord                                // <name of the record>
+	byTopicAndRecord                        // <topic>-<name of the record>
+)
+
+// strategyPackage is where serializers have these classes.
+const strategyPackage = "io.confluent.kafka.serializers.subject."
+
+var subjectStrategies = []string{strategyPackage + "TopicNameStrategy", strategyPackage + "RecordNameStrategy", strategyPackage + "TopicRecordNameStrategy"}
+
+// parseStrategy reads the name of a strategy; "" is the first.
+func parseStrategy(name string) (subjectStrategy, bool) {
+	i := slices.Index(subjectStrategies, name)
+	return subjectStrategy(max(i, 0)), i >= 0 || name == "" //nolint:gosec // one of three
+}
+
+// checkPrefixes demands the five bytes of docs/spec/registry.md#wire-format
+// where the topic asks for them: 0, then the schema's id in big endian. A key
+// travels in a header, which cannot hold such bytes, so it may also come in
+// base64; a message without a key has none to check, nor has one without a value,
+// which deletes what has its key.
+func (b *Broker) checkPrefixes(ctx context.Context, t *topic, m *Message) error {
+	if b.registry == nil {
+		return ErrNoRegistry
+	}
+	if t.prefixedKey && (m.Key != "" || m.EmptyKey) {
+		key := []byte(m.Key)
+		if raw, err := base64.StdEncoding.DecodeString(m.Key); err == nil && !m.BinaryKey && key[0] != 0 {
+			key = raw
+		}
+		if err := b.checkPrefix(ctx, t, "key", key); err != nil {
+			return err
+		}
+	}
+	if t.prefixedValue && !m.NullPayload {
+		return b.checkPrefix(ctx, t, "value", m.Payload)
+	}
+	return nil
+}
+
+func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []byte) error {
+	id, ok := prefixID(data)
+	if !ok {
+		return errs.Newf(errs.Invalid, "%w: %s must start with a zero byte and the schema id in four bytes", ErrSchemaPrefix, part)
+	}
+	list, err := b.subjectsOf(ctx, t, part, id)
+	if err != nil {
+		return fmt.Errorf("asking the schema registry: %w", err)
+	}
+	if len(list) == 0 {
+		return errs.Newf(errs.Invalid, "%w: %s starts with id %d, whose schema does not exist or has no name, which the topic's subject name strategy needs", ErrSchemaPrefix, part, id)
+	}
+	for _, subject := range list {
+		has, err := b.registry.SubjectHasID(ctx, subject, id)
+		if err != nil {
+			return fmt.Errorf("asking the schema registry: %w", err)
+		}
+		if has {
+			return nil
+		}
+	}
+	return errs.Newf(errs.Invalid, "%w: %s starts with id %d, which is not registered for subject %s", ErrSchemaPrefix, part, id, list[0])
+}
+
+// prefixID reads the schema id in front of a key or value.
+func prefixID(data []byte) (int32, bool) {
+	if len(data) < 5 || data[0] != 0 {
+		return 0, false
+	}
+	return int32(binary.BigEndian.Uint32(data[1:5])), true
+}
+
+// subjectsOf are the names under which serializers register the schema of a topic's
+// keys or values, depending on their strategy and on how they call the topic.
+func (b *Broker) subjectsOf(ctx context.Context, t *topic, part string, id int32) ([]string, error) {
+	strategy := t.valueSubjects
+	if part == "key" {
+		strategy = t.keySubjects
+	}
+	ends := []string{part}
+	if strategy != byTopic {
+		var err error
+		if ends, err = b.registry.RecordNames(ctx, id); err != nil || strategy == byRecord {
+			return ends, err
+		}
+	}
+	var list []string
+	for _, end := range ends {
+		dotted := strings.Join([]string{t.name.Namespace.Tenant, t.name.Namespace.Name, t.name.Local}, ".")
+		list = append(list, t.name.StreamName()+"-"+end, t.name.String()+"-"+end)
+		if dotted != t.name.StreamName() {
+			list = append(list, dotted+"-"+end)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,192 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/base/workpool"
+	"freshet/internal/storage/engine"
+)
+
+// Produce appends one message and returns once it is durable.
+func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Produced, error) {
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return Produced{}, err
+	}
+	live := b.liveOf(t.id)
+	r := b.rulesOf(t.topic, live)
+	admit := b.admit
+	if r.validation != unchecked && len(m.Payload) > workpool.SmallBytes {
+		admit = b.admitLarge
+	}
+	version, err := admit(ctx, t.topic, r, m)
+	if err != nil {
+		return Produced{}, err
+	}
+	partition := t.choose(live, m)
+	msgs := []engine.Message{m.toEngine(version, r.deduplicate)}
+	appended, err := b.append(ctx, t.id, partition, msgs)
+	if err != nil {
+		return Produced{}, err
+	}
+	if !appended[0].Duplicate {
+		live.in.add(len(m.Payload))
+	}
+	return Produced{ID: t.messageID(appended[0].ID), SchemaVersion: version, Duplicate: appended[0].Duplicate}, nil
+}
+
+// choose picks the partition of a message: the one in the topic's name, the
+// key's, or the next in turn. What is to be deduplicated goes where its first
+// attempt went.
+func (t target) choose(live *liveTopic, m *Message) int32 {
+	switch {
+	case t.partitions <= 1:
+		return 0
+	case t.partition >= 0:
+		return t.partition
+	case (m.Key != "" || m.EmptyKey) && live.murmur2(t.topic):
+		return names.RouteMurmur2(m.Key, t.partitions)
+	case m.Key != "" || m.EmptyKey:
+		return names.Route(m.Key, t.partitions)
+	case m.IdempotencyKey != "":
+		return names.Route(m.IdempotencyKey, t.partitions)
+	case m.Producer != "" && m.HasSequence:
+		return names.Route(m.Producer, t.partitions)
+	}
+	return int32(live.turn.Add(1) % uint32(t.partitions))
+}
+
+// append writes to the engine, and tells it about the topic when it has to.
+func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
+	size := sizeOf(msgs)
+	if err := b.quota.Store(size); err != nil {
+		return nil, err
+	}
+	defer b.quota.Stored(size)
+	appended, err := b.engine.Append(ctx, id, partition, msgs)
+	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
+		err = b.repair(ctx, id, func() (err error) {
+			appended, err = b.engine.Append(ctx, id, partition, msgs)
+			return err
+		})
+	}
+	return appended, err
+}
+
+// sizeOf is about what messages will take in the store.
+func sizeOf(msgs []engine.Message) (n int64) {
+	for i := range msgs {
+		m := &msgs[i]
+		n += int64(len(m.Payload) + len(m.Key))
+		for _, p := range m.Properties {
+			n += int64(len(p.Key) + len(p.Value))
+		}
+	}
+	return n
+}
+
+// Result is the outcome for one message of a batch.
+type Result struct {
+	Produced
+	Err error
+}
+
+const batchWriters = 16
+
+// ProduceBatch appends messages. Those of one partition keep their order and
+// succeed or fail together; a message that breaks a rule fails alone. It
+// returns an error of its own only when it did nothing.
+func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]Result, error) {
+	if len(msgs) == 0 || len(msgs) > b.limits.Batch {
+		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, must be between 1 and %d", ErrBatch, len(msgs), b.limits.Batch)
+	}
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	live := b.liveOf(t.id)
+	r := b.rulesOf(t.topic, live)
+	results := make([]Result, len(msgs))
+	if err := b.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
+		return nil, err
+	}
+	groups := make(map[int32][]int, 1)
+	turn := int32(-1)
+	for i := range msgs {
+		m := &msgs[i]
+		if results[i].Err != nil {
+			continue
+		}
+		free := m.Key == "" && !m.EmptyKey && m.IdempotencyKey == "" && (m.Producer == "" || !m.HasSequence)
+		if free && turn < 0 {
+			turn = t.choose(live, m) // the whole batch takes one turn
+		}
+		p := turn
+		if !free {
+			p = t.choose(live, m)
+		}
+		if groups[p] == nil {
+			groups[p] = make([]int, 0, len(msgs)-i)
+		}
+		groups[p] = append(groups[p], i)
+	}
+	if len(groups) == 1 { // as nearly always: nobody has to be woken for it
+		for p, members := range groups {
+			b.produceGroup(ctx, t, p, msgs, members, results, r.deduplicate)
+		}
+		return results, nil
+	}
+	var writers errgroup.Group
+	writers.SetLimit(batchWriters)
+	for p, members := range groups {
+		writers.Go(func() error {
+			b.produceGroup(ctx, t, p, msgs, members, results, r.deduplicate)
+			return nil
+		})
+	}
+	_ = writers.Wait() // outcomes are in results
+	return results, nil
+}
+
+// admitBatch is admit for the messages of a batch, whose outcomes it writes into
+// results. It fails when the call ended before it was through.
+func (b *Broker) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []Result) error {
+	admit := func() error {
+		for i := range msgs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			results[i].SchemaVersion, results[i].Err = b.admit(ctx, t, r, &msgs[i])
+		}
+		return nil
+	}
+	if r.validation == unchecked {
+		return admit()
+	}
+	return b.pool.Job(ctx).Do(workpool.Payloads, admit)
+}
+
+func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, msgs []Message, members []int, results []Result, deduplicate bool) {
+	sealed := make([]engine.Message, len(members))
+	for i, m := range members {
+		sealed[i] = msgs[m].toEngine(results[m].SchemaVersion, deduplicate)
+	}
+	appended, err := b.append(ctx, t.id, partition, sealed)
+	count, bytes := 0, 0
+	for i, m := range members {
+		if err != nil {
+			results[m].Err = err
+			continue
+		}
+		results[m].ID, results[m].Duplicate = t.messageID(appended[i].ID), appended[i].Duplicate
+		if !appended[i].Duplicate {
+			count, bytes = count+1, bytes+len(msgs[m].Payload)
+		}
+	}
+	b.liveOf(t.id).in.addMany(count, bytes)
+}

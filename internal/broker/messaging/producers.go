@@ -1,0 +1,219 @@
+package messaging
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/records"
+	"freshet/internal/storage/engine"
+)
+
+const (
+	keptBatches       = 5              // of a producer, that a repetition is known by
+	maxProducers      = 10_000         // of a partition
+	producerRetention = 24 * time.Hour // after its last batch
+)
+
+// producerTable is what a partition knows of idempotent producers
+// (docs/spec/stream.md#idempotence). mu makes checking a batch and placing it one
+// step; it is not held while anybody waits for the disk, so the table runs ahead
+// of it. What is durable is in sides of the partition, written with each batch.
+type producerTable struct {
+	mu     sync.Mutex
+	loaded bool
+	m      map[int64]*producerState
+}
+
+// producerState is one producer. It is replaced, never changed.
+type producerState struct {
+	epoch   int16
+	at      int64 // of the last batch, epoch milliseconds
+	batches []sentBatch
+}
+
+type sentBatch struct {
+	first, last int32 // sequences
+	offset      uint64
+	appendTime  int64         // as in PlacedBatch; -1 once it was read from the store
+	ticket      engine.Ticket // nil once it was read from the store
+}
+
+// producerTable returns the table of a partition, read from the store when it is
+// needed first.
+func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*producerTable, error) {
+	if partition < 0 || partition >= t.Partitions() {
+		return nil, engine.ErrNoPartition
+	}
+	found, ok := t.live.producers.Load(partition)
+	if !ok {
+		found, _ = t.live.producers.LoadOrStore(partition, &producerTable{})
+	}
+	table, _ := found.(*producerTable)
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	if t.live.left.Load() {
+		return nil, engine.ErrNotOwner
+	}
+	if table.loaded {
+		return table, nil
+	}
+	m := make(map[int64]*producerState)
+	err := t.engineCall(ctx, func() error {
+		return t.b.engine.Sides(ctx, t.topic.id, partition, producerSides, func(s engine.Side) error {
+			id, state, err := decodeProducer(s)
+			if err == nil {
+				m[id] = state
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	table.m, table.loaded = m, true
+	return table, nil
+}
+
+// append checks a batch against what the producer sent before and places it. One
+// that was there already gets the offset and the append time of the first.
+func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *atomic.Bool, place func(func(uint64) []engine.Side) (engine.Ticket, error)) (duplicate bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left.Load() { // another member may have taken batches since
+		return false, engine.ErrNotOwner
+	}
+	old := p.m[head.ProducerID]
+	last := lastSequence(head)
+	if earlier, err := old.check(head, last); err != nil || earlier != nil {
+		if earlier != nil {
+			placed.First, placed.AppendTime, placed.ticket = earlier.offset, earlier.appendTime, earlier.ticket
+		}
+		return true, err
+	}
+	next := &producerState{epoch: head.ProducerEpoch, at: now()}
+	if old != nil && old.epoch == head.ProducerEpoch {
+		next.batches = slices.Clone(old.batches[max(0, len(old.batches)-keptBatches+1):])
+	}
+	next.batches = append(next.batches, sentBatch{first: head.Sequence, last: last, appendTime: placed.AppendTime})
+	sent := &next.batches[len(next.batches)-1]
+	evicted := p.evict(next.at)
+	ticket, err := place(func(first uint64) []engine.Side {
+		sent.offset = first
+		sides := []engine.Side{encodeProducer(head.ProducerID, next)}
+		for _, id := range evicted {
+			sides = append(sides, engine.Side{Key: producerKey(id)})
+		}
+		return sides
+	})
+	if err != nil {
+		return false, err
+	}
+	sent.ticket = ticket
+	for _, id := range evicted {
+		delete(p.m, id)
+	}
+	p.m[head.ProducerID] = next
+	placed.First, placed.ticket = ticket.First(), ticket
+	return false, nil
+}
+
+// lastSequence is the sequence of a batch's last record; numbers begin at 0 again
+// behind the largest.
+func lastSequence(head *records.Head) int32 {
+	return int32(uint32(head.Sequence+head.Count-1) & 0x7fffffff)
+}
+
+// check returns the batch that this one repeats, or why it cannot come now.
+func (s *producerState) check(head *records.Head, last int32) (*sentBatch, error) {
+	if s == nil {
+		return nil, nil
+	}
+	switch {
+	case head.ProducerEpoch < s.epoch:
+		return nil, errs.Newf(errs.Conflict, "%w: it is %d, the producer's newest is %d", ErrProducerEpoch, head.ProducerEpoch, s.epoch)
+	case head.ProducerEpoch > s.epoch:
+		if head.Sequence != 0 {
+			return nil, errs.Newf(errs.Conflict, "%w: the first batch of epoch %d begins at %d, want 0", ErrSequence, head.ProducerEpoch, head.Sequence)
+		}
+		return nil, nil
+	}
+	for i := range s.batches {
+		if b := &s.batches[i]; b.first == head.Sequence && b.last == last {
+			return b, nil
+		}
+	}
+	if n := len(s.batches); n > 0 {
+		if want := int32(uint32(s.batches[n-1].last+1) & 0x7fffffff); head.Sequence != want {
+			return nil, errs.Newf(errs.Conflict, "%w: it begins at %d, want %d", ErrSequence, head.Sequence, want)
+		}
+	}
+	return nil, nil
+}
+
+// evict returns the producers that are forgotten when another batch comes: those
+// that sent nothing for long, and the oldest when there are too many. It looks
+// through all of them only now and then.
+func (p *producerTable) evict(at int64) (gone []int64) {
+	if len(p.m) < maxProducers {
+		if len(p.m)%256 != 255 {
+			return nil
+		}
+	}
+	oldest, oldestAt := int64(-1), at
+	for id, s := range p.m {
+		if at-s.at > producerRetention.Milliseconds() && len(gone) < 100 {
+			gone = append(gone, id)
+		}
+		if s.at < oldestAt {
+			oldest, oldestAt = id, s.at
+		}
+	}
+	if len(gone) == 0 && len(p.m) >= maxProducers && oldest >= 0 {
+		gone = append(gone, oldest)
+	}
+	return gone
+}
+
+// Sides of producers: this byte and the id in eight bytes; the value is epoch,
+// time, and for each batch its sequences and offset.
+var producerSides = []byte{'p'}
+
+const (
+	producerHeadLen  = 2 + 8
+	producerBatchLen = 4 + 4 + 8
+)
+
+func producerKey(id int64) []byte {
+	return binary.BigEndian.AppendUint64(slices.Clone(producerSides), uint64(id))
+}
+
+func encodeProducer(id int64, s *producerState) engine.Side {
+	value := binary.BigEndian.AppendUint16(nil, uint16(s.epoch))
+	value = binary.BigEndian.AppendUint64(value, uint64(s.at))
+	for _, b := range s.batches {
+		value = binary.BigEndian.AppendUint32(value, uint32(b.first))
+		value = binary.BigEndian.AppendUint32(value, uint32(b.last))
+		value = binary.BigEndian.AppendUint64(value, b.offset)
+	}
+	return engine.Side{Key: producerKey(id), Value: value}
+}
+
+func decodeProducer(side engine.Side) (int64, *producerState, error) {
+	rest := side.Value
+	if len(side.Key) != len(producerSides)+8 || len(rest) < producerHeadLen || (len(rest)-producerHeadLen)%producerBatchLen != 0 {
+		return 0, nil, errs.Newf(errs.Unavailable, "%w: state of a producer has %d and %d bytes", engine.ErrCorrupt, len(side.Key), len(rest))
+	}
+	s := &producerState{epoch: int16(binary.BigEndian.Uint16(rest)), at: int64(binary.BigEndian.Uint64(rest[2:]))}
+	for rest = rest[producerHeadLen:]; len(rest) > 0; rest = rest[producerBatchLen:] {
+		s.batches = append(s.batches, sentBatch{
+			first: int32(binary.BigEndian.Uint32(rest)), last: int32(binary.BigEndian.Uint32(rest[4:])),
+			offset: binary.BigEndian.Uint64(rest[8:]), appendTime: -1,
+		})
+	}
+	return int64(binary.BigEndian.Uint64(side.Key[len(producerSides):])), s, nil
+}

@@ -1,0 +1,376 @@
+package messaging
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/base/workpool"
+	"freshet/internal/ops/quota"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/statemachine"
+)
+
+// Schema is the definition of a topic's payloads.
+type Schema struct {
+	Type       SchemaType        `json:"type"`
+	Text       string            `json:"text,omitempty"`
+	Properties map[string]string `json:"properties,omitempty"`
+}
+
+// SchemaVersion is a definition that a topic has, or had.
+type SchemaVersion struct {
+	Schema
+	Version int64
+	At      int64 // epoch milliseconds
+}
+
+// schemaVersion is a definition in the catalogue, or the mark that the schema
+// was deleted at that version.
+type schemaVersion struct {
+	Schema
+	Version int64 `json:"version"`
+	At      int64 `json:"at"`
+	Deleted bool  `json:"deleted,omitempty"`
+
+	sum [sha256.Size]byte // of the definition, see Schema.sum
+}
+
+func (v *schemaVersion) public() SchemaVersion {
+	return SchemaVersion{Schema: v.Schema, Version: v.Version, At: v.At}
+}
+
+// schemaHistory is every version of a topic's schema. Numbers are never used
+// twice, since stored messages carry them. A nil history is an empty one.
+type schemaHistory struct {
+	Next     int64            `json:"next"`
+	Versions []*schemaVersion `json:"versions,omitempty"`
+}
+
+func (h *schemaHistory) with(v *schemaVersion) *schemaHistory {
+	if h == nil {
+		h = &schemaHistory{}
+	}
+	v.Version = h.Next
+	v.sum = v.Schema.sum()
+	return &schemaHistory{
+		Next:     h.Next + 1,
+		Versions: append(h.Versions[:len(h.Versions):len(h.Versions)], v),
+	}
+}
+
+// size is how many bytes the definitions have.
+func (h *schemaHistory) size() (n int64) {
+	if h == nil {
+		return 0
+	}
+	for _, v := range h.Versions {
+		n += v.Schema.size()
+	}
+	return n
+}
+
+func (s *Schema) size() int64 {
+	n := len(s.Text)
+	for key, value := range s.Properties {
+		n += len(key) + len(value)
+	}
+	return int64(n)
+}
+
+func (h *schemaHistory) emptied() *schemaHistory {
+	if h == nil {
+		return nil
+	}
+	return &schemaHistory{Next: h.Next}
+}
+
+// current returns the versions that count: those behind the last deletion.
+func (h *schemaHistory) current() []*schemaVersion {
+	if h == nil {
+		return nil
+	}
+	for i := len(h.Versions) - 1; i >= 0; i-- {
+		if h.Versions[i].Deleted {
+			return h.Versions[i+1:]
+		}
+	}
+	return h.Versions
+}
+
+func (h *schemaHistory) latest() (*schemaVersion, bool) {
+	if h == nil || len(h.Versions) == 0 {
+		return nil, false
+	}
+	v := h.Versions[len(h.Versions)-1]
+	return v, !v.Deleted
+}
+
+// version returns any version that ever was, so that old messages stay readable.
+func (h *schemaHistory) version(n int64) (*schemaVersion, bool) {
+	if h == nil || n < 0 {
+		return nil, false
+	}
+	for i := len(h.Versions) - 1; i >= 0; i-- {
+		if v := h.Versions[i]; v.Version == n {
+			return v, !v.Deleted
+		}
+	}
+	return nil, false
+}
+
+// choose returns the version that a message is to be stamped with: the one the
+// producer names, or the latest. nil means none. What was deleted is for readers
+// of old messages only.
+func (h *schemaHistory) choose(asked int64) (*schemaVersion, error) {
+	if asked == NoSchema {
+		v, ok := h.latest()
+		if !ok {
+			return nil, nil
+		}
+		return v, nil
+	}
+	versions := h.current()
+	for i := len(versions) - 1; i >= 0; i-- {
+		if versions[i].Version == asked {
+			return versions[i], nil
+		}
+	}
+	return nil, errs.Newf(errs.NotFound, "%w: topic has no schema version %d", ErrNoSchema, asked)
+}
+
+// AddSchema gives a topic a new version of its schema and returns its number.
+// A definition that the topic has already keeps its number. Only an
+// administrator may add to a namespace that does not allow updates.
+func (b *Broker) AddSchema(ctx context.Context, name names.Topic, s Schema, administrator bool) (int64, error) {
+	job := b.pool.Job(ctx)
+	if err := b.checkSchema(job, &s); err != nil {
+		return NoSchema, err
+	}
+	t, err := b.autoCreate(ctx, name)
+	if err != nil {
+		return NoSchema, err
+	}
+	for range addAttempts {
+		version, err := b.tryAddSchema(ctx, job, t.id, s, administrator)
+		if !errors.Is(err, errSchemaChanged) {
+			return version, err
+		}
+	}
+	return NoSchema, statemachine.ErrContended
+}
+
+const addAttempts = 16
+
+// errSchemaChanged says that a topic's schema changed while it was being
+// compared.
+var errSchemaChanged = errors.New("schema changed")
+
+// tryAddSchema compares the new definition with the old ones before it takes
+// its turn at the journal, so that nobody else waits for that.
+func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.TopicID, s Schema, administrator bool) (int64, error) {
+	c, err := b.catalogue.Fresh(ctx)
+	if err != nil {
+		return NoSchema, err
+	}
+	t, ok := c.byID.Get(id)
+	if !ok {
+		return NoSchema, ErrNoTopic
+	}
+	sum := s.sum()
+	compared, strategy := t.schemas, c.rules(t, &b.limits).strategy
+	if v := find(compared.current(), s.Type, sum); v != nil {
+		return v.Version, nil
+	}
+	if err := b.mayAdd(c, t, administrator); err != nil {
+		return NoSchema, err
+	}
+	if err := compatible(job, &s, compared.current(), strategy); err != nil {
+		return NoSchema, err
+	}
+	room, err := b.quota.Reserve(ctx, quota.SchemaBytes, s.size())
+	if err != nil {
+		return NoSchema, err
+	}
+	defer room.Done()
+	version, at := int64(0), now()
+	_, err = b.catalogue.Update(context.WithoutCancel(ctx), func(c *catalogue) ([][]byte, error) {
+		t, ok := c.byID.Get(id)
+		if !ok {
+			return nil, ErrNoTopic
+		}
+		if t.schemas != compared || c.rules(t, &b.limits).strategy != strategy {
+			return nil, errSchemaChanged
+		}
+		if version = 0; t.schemas != nil {
+			version = t.schemas.Next
+		}
+		return [][]byte{record{Op: opSchema, ID: id, Schema: &schemaVersion{Schema: s, At: at}}.encode()}, nil
+	})
+	if err != nil {
+		return NoSchema, err
+	}
+	return version, nil
+}
+
+func (b *Broker) mayAdd(c *catalogue, t *topic, administrator bool) error {
+	if ns, ok := c.namespace(t.name.Namespace); ok && !administrator {
+		if !inForce(ns.policies.AllowSchemaUpdates, defaults.AllowSchemaUpdates) {
+			return ErrSchemaUpdate
+		}
+	}
+	if t.schemas != nil && len(t.schemas.Versions) >= b.limits.SchemaCount {
+		return errs.Newf(errs.TooLarge, "%w: topic has %d schema versions", ErrTooMuchData, b.limits.SchemaCount)
+	}
+	return nil
+}
+
+// find returns the version with the given definition.
+func find(versions []*schemaVersion, kind SchemaType, sum [sha256.Size]byte) *schemaVersion {
+	for i := len(versions) - 1; i >= 0; i-- {
+		if v := versions[i]; v.Type == kind && v.sum == sum {
+			return v
+		}
+	}
+	return nil
+}
+
+// sum is a hash of what a definition means: white space and the order of
+// members make no difference, properties only where they say what a text is.
+func (s *Schema) sum() [sha256.Size]byte {
+	text := s.Text
+	if s.Type.structured() || s.Type == SchemaKeyValue || s.Type == SchemaProtobufNative {
+		text = sortedJSON(text)
+	}
+	if s.Type == SchemaKeyValue {
+		for _, p := range [...]string{propertyKeyType, propertyValueType, propertyEncoding} {
+			text += "\x00" + s.Properties[p]
+		}
+	}
+	return sha256.Sum256([]byte(text))
+}
+
+func sortedJSON(text string) string {
+	in := json.NewDecoder(strings.NewReader(text))
+	in.UseNumber()
+	var v any
+	if err := in.Decode(&v); err != nil {
+		return text
+	}
+	b, err := json.Marshal(v) // writes the members in order
+	if err != nil {
+		return text
+	}
+	return string(b)
+}
+
+// LatestSchema returns the version that messages are stamped with.
+func (b *Broker) LatestSchema(ctx context.Context, name names.Topic) (SchemaVersion, error) {
+	t, err := b.fresh(ctx, name)
+	if err != nil {
+		return SchemaVersion{}, err
+	}
+	v, ok := t.schemas.latest()
+	switch {
+	case ok:
+		return v.public(), nil
+	case v != nil:
+		return SchemaVersion{}, errs.Newf(errs.NotFound, "%w: it was deleted", ErrNoSchema)
+	}
+	return SchemaVersion{}, ErrNoSchema
+}
+
+// fresh resolves a name on a state that has every change made so far.
+func (b *Broker) fresh(ctx context.Context, name names.Topic) (target, error) {
+	if _, err := b.catalogue.Fresh(ctx); err != nil {
+		return target{}, err
+	}
+	return b.resolve(ctx, name)
+}
+
+// SchemaByVersion returns one version, also when the schema was deleted since.
+func (b *Broker) SchemaByVersion(ctx context.Context, name names.Topic, version int64) (SchemaVersion, error) {
+	t, err := b.fresh(ctx, name)
+	if err != nil {
+		return SchemaVersion{}, err
+	}
+	v, ok := t.schemas.version(version)
+	if !ok {
+		return SchemaVersion{}, ErrNoSchema
+	}
+	return v.public(), nil
+}
+
+// Schemas returns the versions of a topic's schema, oldest first.
+func (b *Broker) Schemas(ctx context.Context, name names.Topic) ([]SchemaVersion, error) {
+	t, err := b.fresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	list := []SchemaVersion{}
+	for _, v := range t.schemas.current() {
+		list = append(list, v.public())
+	}
+	return list, nil
+}
+
+// FindSchema returns the number of the version with this definition.
+func (b *Broker) FindSchema(ctx context.Context, name names.Topic, s Schema) (int64, error) {
+	t, err := b.fresh(ctx, name)
+	if err != nil {
+		return NoSchema, err
+	}
+	v := find(t.schemas.current(), s.Type, s.sum())
+	if v == nil {
+		return NoSchema, ErrNoSchema
+	}
+	return v.Version, nil
+}
+
+// TestSchema tells whether AddSchema would take a definition, and by which
+// strategy. The reason why not is an ErrIncompatibleSchema.
+func (b *Broker) TestSchema(ctx context.Context, name names.Topic, s Schema) (Strategy, error) {
+	job := b.pool.Job(ctx)
+	if err := b.checkSchema(job, &s); err != nil {
+		return "", err
+	}
+	t, err := b.fresh(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	strategy := b.catalogue.View().rules(t.topic, &b.limits).strategy
+	if find(t.schemas.current(), s.Type, s.sum()) != nil {
+		return strategy, nil
+	}
+	return strategy, compatible(job, &s, t.schemas.current(), strategy)
+}
+
+// DeleteSchema marks a topic's schema as deleted and returns the version of
+// that mark. With force it forgets every version.
+func (b *Broker) DeleteSchema(ctx context.Context, name names.Topic, force bool) (int64, error) {
+	var version int64
+	at := now()
+	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+		t, ok := lookup(c, name)
+		if !ok {
+			return nil, missingError(c, name)
+		}
+		if _, ok := t.schemas.latest(); !ok {
+			return nil, ErrNoSchema
+		}
+		version = t.schemas.Next
+		if force {
+			version--
+			return [][]byte{record{Op: opDropSchemas, ID: t.id}.encode()}, nil
+		}
+		return [][]byte{record{Op: opSchema, ID: t.id, Schema: &schemaVersion{At: at, Deleted: true}}.encode()}, nil
+	})
+	if err != nil {
+		return NoSchema, err
+	}
+	return version, nil
+}

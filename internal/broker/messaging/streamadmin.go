@@ -1,0 +1,87 @@
+package messaging
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/storage/engine"
+)
+
+// Grow gives the topic more partitions, up to a number. With dryRun it only says
+// whether that would work.
+func (t *StreamTopic) Grow(ctx context.Context, partitions int32, dryRun bool) error {
+	if !t.Partitioned() {
+		return errs.Newf(errs.Conflict, "%w: topic %s has no partitions; make it partitioned first", ErrWrongKind, t.topic.name)
+	}
+	if dryRun {
+		return t.b.checkGrowth(t.topic, partitions)
+	}
+	return t.b.GrowTopic(ctx, t.topic.name, partitions)
+}
+
+// checkGrowth says whether a topic can have so many partitions.
+func (b *Broker) checkGrowth(t *topic, partitions int32) error {
+	if t.partitions == 0 {
+		return errs.Newf(errs.Conflict, "%w: %s is not partitioned", ErrWrongKind, t.name)
+	}
+	if partitions <= t.partitions || partitions > b.limits.Partitions {
+		return errs.Newf(errs.Invalid, "%w: must be more than %d and at most %d", ErrPartitionCount, t.partitions, b.limits.Partitions)
+	}
+	return nil
+}
+
+// Trim removes a partition's messages before an offset, for subscriptions too,
+// and returns the first offset that is left. ErrNoMessage when the offset is
+// behind the partition's end.
+func (t *StreamTopic) Trim(ctx context.Context, partition int32, before uint64) (uint64, error) {
+	var first uint64
+	err := t.engineCall(ctx, func() (err error) {
+		first, err = t.b.engine.Trim(ctx, t.topic.id, partition, before)
+		return err
+	})
+	return first, err
+}
+
+// Compacted says that the topic keeps the last record of every key, whatever its
+// age.
+func (t *StreamTopic) Compacted() bool { return t.rules.stream.compact }
+
+// PartitionStats returns the statistics of every partition.
+func (t *StreamTopic) PartitionStats(ctx context.Context) ([]engine.PartitionStats, error) {
+	stats, err := t.b.describe(ctx, t.topic)
+	return stats.Partitions, err
+}
+
+// ActiveProducer is an idempotent producer that a partition knows.
+type ActiveProducer struct {
+	ID           int64
+	Epoch        int16
+	LastSequence int32
+	LastTime     int64 // of its last batch, epoch milliseconds
+}
+
+// Producers returns the producers that a partition knows, in the order of their
+// ids.
+func (t *StreamTopic) Producers(ctx context.Context, partition int32) ([]ActiveProducer, error) {
+	table, err := t.producerTable(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	all := make([]ActiveProducer, 0, len(table.m))
+	for id, s := range table.m {
+		if now()-s.at > producerRetention.Milliseconds() {
+			continue // it is forgotten with the next batch of another
+		}
+		p := ActiveProducer{ID: id, Epoch: s.epoch, LastSequence: -1, LastTime: s.at}
+		if n := len(s.batches); n > 0 {
+			p.LastSequence = s.batches[n-1].last
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b ActiveProducer) int { return cmp.Compare(a.ID, b.ID) })
+	return all, nil
+}

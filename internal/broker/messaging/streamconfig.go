@@ -1,0 +1,246 @@
+package messaging
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/storage/engine"
+)
+
+// Names of topic configuration in the stream protocol that have an effect
+// (docs/spec/stream.md#configuration).
+const (
+	configRetentionMillis = "retention.ms"
+	configRetentionBytes  = "retention.bytes"
+	configCleanup         = "cleanup.policy"
+	configMessageBytes    = "max.message.bytes"
+	configTimestampType   = "message.timestamp.type"
+	configRouting         = "freshet.routing"
+	configStrict          = "freshet.retention.strict"
+	configTimeBefore      = "message.timestamp.before.max.ms"
+	configTimeAfter       = "message.timestamp.after.max.ms"
+
+	routingMurmur2 = "murmur2"
+	routingMurmur3 = "murmur3"
+
+	cleanupDelete  = "delete"
+	cleanupCompact = "compact"
+)
+
+// defaultBatchBytes is the largest batch where the topic says nothing.
+const defaultBatchBytes = 8 << 20
+
+// defaultTimeAfter is how many milliseconds ahead a record's clock may be.
+const defaultTimeAfter = 3_600_000
+
+// streamConfig is one name of topic configuration.
+type streamConfig struct {
+	byDefault string
+	kind      ConfigKind
+	check     func(value string, limits *Limits) error
+	fixed     bool // only the default may be set: it is the truth
+}
+
+// ConfigKind is the type of a configuration's value.
+type ConfigKind uint8
+
+// The types, with the protocol's numbers.
+const (
+	ConfigBoolean ConfigKind = 1
+	ConfigString  ConfigKind = 2
+	ConfigInt     ConfigKind = 3
+	ConfigLong    ConfigKind = 5
+	ConfigDouble  ConfigKind = 6
+	ConfigList    ConfigKind = 7
+)
+
+var streamConfigs = map[string]streamConfig{
+	configRetentionMillis: {"604800000", ConfigLong, atLeast(-1), false},
+	configRetentionBytes:  {"-1", ConfigLong, atLeast(-1), false},
+	configCleanup:         {cleanupDelete, ConfigList, cleanupPolicies, false},
+	configMessageBytes:    {strconv.Itoa(defaultBatchBytes), ConfigInt, batchBytes, false},
+	configTimestampType:   {"CreateTime", ConfigString, oneOf("CreateTime", "LogAppendTime"), false},
+	configRouting:         {routingMurmur3, ConfigString, oneOf(routingMurmur2, routingMurmur3), false},
+	configStrict:          {"false", ConfigBoolean, oneOf("true", "false"), false},
+	configTimeBefore:      {"9223372036854775807", ConfigLong, atLeast(0), false},
+	configTimeAfter:       {strconv.Itoa(defaultTimeAfter), ConfigLong, atLeast(0), false},
+
+	PropertyKeyValidation:   {"false", ConfigBoolean, oneOf("true", "false"), false},
+	PropertyValueValidation: {"false", ConfigBoolean, oneOf("true", "false"), false},
+
+	PropertyKeySubjects:   {subjectStrategies[0], ConfigString, oneOf(subjectStrategies...), false},
+	PropertyValueSubjects: {subjectStrategies[0], ConfigString, oneOf(subjectStrategies...), false},
+
+	// Kept and shown, without an effect.
+	"compression.type":          {"producer", ConfigString, oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"), false},
+	"compression.gzip.level":    {"-1", ConfigInt, atLeast(-1), false},
+	"compression.lz4.level":     {"9", ConfigInt, atLeast(1), false},
+	"compression.zstd.level":    {"3", ConfigInt, atLeast(-131072), false},
+	"delete.retention.ms":       {"86400000", ConfigLong, atLeast(0), false},
+	"file.delete.delay.ms":      {"60000", ConfigLong, atLeast(0), false},
+	"index.interval.bytes":      {"4096", ConfigInt, atLeast(0), false},
+	"max.compaction.lag.ms":     {"9223372036854775807", ConfigLong, atLeast(1), false},
+	"min.compaction.lag.ms":     {"0", ConfigLong, atLeast(0), false},
+	"min.cleanable.dirty.ratio": {"0.5", ConfigDouble, fraction, false},
+	"preallocate":               {"false", ConfigBoolean, oneOf("true", "false"), false},
+	"segment.bytes":             {"1073741824", ConfigInt, atLeast(14), false},
+	"segment.index.bytes":       {"10485760", ConfigInt, atLeast(4), false},
+	"segment.jitter.ms":         {"0", ConfigLong, atLeast(0), false},
+	"segment.ms":                {"604800000", ConfigLong, atLeast(1), false},
+
+	// True whatever anybody wants.
+	"flush.messages":                 {"1", ConfigLong, nil, true},
+	"flush.ms":                       {"0", ConfigLong, nil, true},
+	"min.insync.replicas":            {"1", ConfigInt, nil, true},
+	"unclean.leader.election.enable": {"false", ConfigBoolean, nil, true},
+}
+
+func atLeast(least int64) func(string, *Limits) error {
+	return func(value string, _ *Limits) error {
+		if n, err := strconv.ParseInt(value, 10, 64); err != nil || n < least {
+			return errs.Newf(errs.Invalid, "%q is not a whole number of at least %d", value, least)
+		}
+		return nil
+	}
+}
+
+func oneOf(values ...string) func(string, *Limits) error {
+	return func(value string, _ *Limits) error {
+		if !slices.Contains(values, value) {
+			return errs.Newf(errs.Invalid, "%q is none of %s", value, strings.Join(values, ", "))
+		}
+		return nil
+	}
+}
+
+func fraction(value string, _ *Limits) error {
+	if f, err := strconv.ParseFloat(value, 64); err != nil || f < 0 || f > 1 {
+		return errs.Newf(errs.Invalid, "%q is not a number between 0 and 1", value)
+	}
+	return nil
+}
+
+func cleanupPolicies(value string, limits *Limits) error {
+	for policy := range strings.SplitSeq(value, ",") {
+		if err := oneOf(cleanupDelete, cleanupCompact)(strings.TrimSpace(policy), limits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func batchBytes(value string, _ *Limits) error {
+	if n, err := strconv.Atoi(value); err != nil || n < 0 || n > defaultBatchBytes {
+		return errs.Newf(errs.Invalid, "%q is not a number of bytes up to %d", value, defaultBatchBytes)
+	}
+	return nil
+}
+
+// checkStreamConfig says whether a topic may have a configuration.
+func checkStreamConfig(name, value string, limits *Limits) error {
+	config, known := streamConfigs[name]
+	if !known {
+		return errs.Newf(errs.Invalid, "%w: %s is no configuration of a topic", ErrConfig, name)
+	}
+	if config.fixed {
+		if value != config.byDefault {
+			return errs.Newf(errs.Invalid, "%w: %s is always %s here", ErrConfig, name, config.byDefault)
+		}
+		return nil
+	}
+	if err := config.check(value, limits); err != nil {
+		return errs.Newf(errs.Invalid, "%w: %s: %w", ErrConfig, name, err)
+	}
+	return nil
+}
+
+// streamRules are what the configuration of the stream protocol says, where it
+// says something.
+type streamRules struct {
+	retainMillis *int64
+	retainBytes  *int64 // of a partition
+	batchBytes   int    // 0 for the default
+	appendTime   bool
+	compact      bool // and nothing else: age and size delete nothing
+	keyed        bool // every message needs a key, since the topic is compacted
+	murmur2      bool
+	strict       bool
+	timeBefore   *int64 // milliseconds that a record's time may lie back
+	timeAfter    *int64 // and ahead
+}
+
+func (r *streamRules) override(config map[string]string) {
+	for name, value := range config {
+		switch name {
+		case configRetentionMillis:
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				r.retainMillis = &n
+			}
+		case configRetentionBytes:
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				r.retainBytes = &n
+			}
+		case configMessageBytes:
+			r.batchBytes, _ = strconv.Atoi(value)
+		case configTimestampType:
+			r.appendTime = value == "LogAppendTime"
+		case configCleanup:
+			r.compact = !strings.Contains(value, cleanupDelete)
+			r.keyed = strings.Contains(value, cleanupCompact)
+		case configRouting:
+			r.murmur2 = value == routingMurmur2
+		case configStrict:
+			r.strict = value == "true"
+		case configTimeBefore:
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				r.timeBefore = &n
+			}
+		case configTimeAfter:
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				r.timeAfter = &n
+			}
+		}
+	}
+}
+
+// times is between which timestamps a record that comes now must lie; false when all
+// are set anyway.
+func (r *streamRules) times(now int64) (from, to int64, bounded bool) {
+	from, to = math.MinInt64, math.MaxInt64
+	if r.timeBefore != nil {
+		from = now - *r.timeBefore
+	}
+	after := int64(defaultTimeAfter)
+	if r.timeAfter != nil {
+		after = *r.timeAfter
+	}
+	if after < math.MaxInt64-now {
+		to = now + after
+	}
+	return from, to, !r.appendTime
+}
+
+// configure puts what concerns the engine into a topic's configuration.
+func (r *streamRules) configure(c *engine.TopicConfig) {
+	if r.retainMillis != nil {
+		c.RetainAge = max(time.Duration(*r.retainMillis)*time.Millisecond, -1)
+		if *r.retainMillis > maxMinutes*60_000 {
+			c.RetainAge = -1
+		}
+	}
+	if r.retainBytes != nil {
+		c.RetainBytes = max(*r.retainBytes, -1)
+		if *r.retainBytes > math.MaxInt64/int64(c.Partitions) {
+			c.RetainBytes = -1 // more than there will ever be
+		} else if *r.retainBytes > 0 {
+			c.RetainBytes *= int64(c.Partitions)
+		}
+	}
+	if r.compact { // until there is compaction: nothing that it would keep is deleted
+		c.RetainAge, c.RetainBytes = -1, -1
+	}
+}

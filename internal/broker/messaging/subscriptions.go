@@ -1,0 +1,189 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/ops/quota"
+	"freshet/internal/storage/engine"
+)
+
+// Names of subscription properties that the broker acts upon; all others are
+// kept and given back.
+const (
+	PropertyMaxRedeliver    = "maxRedeliverCount"
+	PropertyDeadLetterTopic = "deadLetterTopic"
+	PropertyAckTimeout      = "ackTimeoutMillis"
+)
+
+// Position says where a subscription starts or is moved to.
+type Position struct {
+	Kind PositionKind
+	ID   names.MessageID // AtID and AfterID
+	Time time.Time       // AtTime and ExpiredBefore
+	N    uint64          // Skip
+}
+
+// PositionKind says how to read a Position.
+type PositionKind = engine.PositionKind
+
+// The kinds of position.
+const (
+	Latest        = engine.Latest
+	Earliest      = engine.Earliest
+	AtID          = engine.AtID
+	AfterID       = engine.AfterID
+	AtTime        = engine.AtTime
+	Skip          = engine.SkipN    // past N unacknowledged messages; only of an existing subscription
+	ExpiredBefore = engine.SkipTime // past what was published before Time; only of an existing subscription
+)
+
+func (t target) position(p Position) (engine.Position, error) {
+	out := engine.Position{Kind: p.Kind, Time: p.Time, Count: p.N}
+	if p.Kind != AtID && p.Kind != AfterID {
+		return out, nil
+	}
+	switch {
+	case p.ID.IsEarliest():
+		return engine.Position{Kind: Earliest}, nil
+	case p.ID.IsLatest():
+		return engine.Position{Kind: Latest}, nil
+	}
+	id, err := t.engineID(p.ID)
+	if err != nil {
+		return out, errs.Newf(errs.Precondition, "%w: %w", ErrNoPosition, err)
+	}
+	out.ID = id
+	return out, nil
+}
+
+// Subscribe creates a subscription, and its topic when the namespace allows.
+func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription string, at Position, properties map[string]string) error {
+	if err := names.CheckSubscription(subscription); err != nil {
+		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
+	}
+	policy, err := b.parsePolicy(properties)
+	if err != nil {
+		return err
+	}
+	t, err := b.autoCreate(ctx, name)
+	if err != nil {
+		return err
+	}
+	position, err := t.position(at)
+	if err != nil {
+		return err
+	}
+	stats, err := b.describe(ctx, t.topic)
+	if err != nil {
+		return err
+	}
+	if len(stats.Subscriptions) >= b.limits.Subscriptions {
+		return errs.Newf(errs.Precondition, "%w: a topic may have %d subscriptions", ErrTopicLimit, b.limits.Subscriptions)
+	}
+	for i := range stats.Subscriptions {
+		if stats.Subscriptions[i].Name == subscription {
+			return ErrSubscriptionExists // before a dead-letter topic is made in vain
+		}
+	}
+	config, err := b.subscriptionConfig(ctx, t.topic, subscription, policy, properties)
+	if err != nil {
+		return err
+	}
+	room, err := b.quota.Reserve(ctx, quota.Subscriptions, 1)
+	if err != nil {
+		return err
+	}
+	defer room.Done()
+	err = b.withTopic(ctx, t.id, func() error {
+		return b.engine.CreateSubscription(ctx, t.id, subscription, config, position)
+	})
+	return positionError(err)
+}
+
+// positionError gives an engine's complaint about an id its name here.
+func positionError(err error) error {
+	if errors.Is(err, engine.ErrForeignID) || errors.Is(err, engine.ErrNoMessage) || errors.Is(err, engine.ErrNoPartition) {
+		return errs.Newf(errs.Precondition, "%w: %w", ErrNoPosition, err)
+	}
+	return err
+}
+
+// Subscriptions returns the names of a topic's subscriptions in order.
+func (b *Broker) Subscriptions(ctx context.Context, name names.Topic) ([]string, error) {
+	_, stats, err := b.describeFresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]string, 0, len(stats.Subscriptions))
+	for i := range stats.Subscriptions {
+		list = append(list, stats.Subscriptions[i].Name)
+	}
+	return list, nil
+}
+
+// SubscriptionProperties returns the properties of a subscription.
+func (b *Broker) SubscriptionProperties(ctx context.Context, name names.Topic, subscription string) (map[string]string, error) {
+	_, stats, err := b.describeSubscription(ctx, name, subscription)
+	if err != nil {
+		return nil, err
+	}
+	return stats.Config.Properties, nil
+}
+
+// SetSubscriptionProperties replaces the properties of a subscription and acts
+// upon those it knows.
+func (b *Broker) SetSubscriptionProperties(ctx context.Context, name names.Topic, subscription string, properties map[string]string) error {
+	policy, err := b.parsePolicy(properties)
+	if err != nil {
+		return err
+	}
+	t, _, err := b.describeSubscription(ctx, name, subscription)
+	if err != nil {
+		return err
+	}
+	config, err := b.subscriptionConfig(ctx, t.topic, subscription, policy, properties)
+	if err != nil {
+		return err
+	}
+	return b.engine.ConfigureSubscription(ctx, t.id, subscription, config)
+}
+
+// Unsubscribe deletes a subscription. Without force, one that consumers wait on
+// stays (ErrSubscriptionBusy).
+func (b *Broker) Unsubscribe(ctx context.Context, name names.Topic, subscription string, force bool) error {
+	t, stats, err := b.describeSubscription(ctx, name, subscription)
+	if err != nil {
+		return err
+	}
+	if !force && stats.Waiting > 0 {
+		return ErrSubscriptionBusy
+	}
+	if err := b.engine.DeleteSubscription(ctx, t.id, subscription); err != nil {
+		return err
+	}
+	b.liveOf(t.id).endSubscription(subscription, ErrNoSubscription)
+	return nil
+}
+
+// Reset moves a subscription.
+func (b *Broker) Reset(ctx context.Context, name names.Topic, subscription string, at Position) error {
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return err
+	}
+	if at.Kind == Skip && t.partitions > 0 {
+		return ErrPartitioned
+	}
+	position, err := t.position(at)
+	if err != nil {
+		return err
+	}
+	err = b.withTopic(ctx, t.id, func() error {
+		return b.engine.ResetSubscription(ctx, t.id, subscription, position)
+	})
+	return positionError(err)
+}

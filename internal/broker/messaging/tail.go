@@ -1,0 +1,146 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"freshet/internal/base/names"
+	"freshet/internal/storage/engine"
+)
+
+// Tail reads a topic as it grows and disturbs no subscription.
+type Tail struct {
+	b      *Broker
+	target target
+	first  int32
+	next   []uint64 // entry to read next, by partition from first on
+}
+
+// TailFrom says where a tail begins: at an id, at a time, at the first message
+// still kept, or, by default, behind the last one.
+type TailFrom struct {
+	Earliest bool
+	Since    time.Time
+	After    *names.MessageID
+}
+
+// Tail opens a tail.
+func (b *Broker) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Tail, error) {
+	t, stats, err := b.describeFresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	tail := &Tail{b: b, target: t}
+	parts := stats.Partitions
+	if t.partition >= 0 {
+		tail.first = t.partition
+		if int(t.partition) < len(parts) {
+			parts = parts[t.partition : t.partition+1]
+		} else {
+			// The engine does not have the partition yet, so its first message will be entry 0.
+			parts = make([]engine.PartitionStats, 1)
+		}
+	}
+	for i := range parts {
+		next := parts[i].Next
+		if from.Earliest {
+			next = parts[i].First
+		}
+		tail.next = append(tail.next, next)
+	}
+	if !from.Since.IsZero() {
+		if err := tail.seek(ctx, from.Since); err != nil {
+			return nil, err
+		}
+	}
+	if from.After != nil {
+		if err := tail.resume(ctx, *from.After); err != nil {
+			return nil, err
+		}
+	}
+	return tail, nil
+}
+
+// resume continues behind a message. On the other partitions that means behind
+// what was published before it; what was published with it may come again.
+func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
+	id, err := t.target.engineID(last)
+	if err != nil {
+		return err
+	}
+	if len(t.next) > 1 {
+		records, err := t.b.read(ctx, t.target.id, engine.ReadRequest{Partition: id.Partition, From: id.Entry, Max: 1})
+		if err != nil && !errors.Is(err, engine.ErrCorrupt) { // one may go on behind a damaged message
+			return err
+		}
+		if len(records) > 0 {
+			if err := t.seek(ctx, time.UnixMilli(records[0].PublishTime)); err != nil {
+				return err
+			}
+		}
+	}
+	t.passed(id)
+	return nil
+}
+
+// passed continues behind a message. The message may be of a partition that the engine got
+// since the tail began.
+func (t *Tail) passed(id engine.MessageID) {
+	part := int(id.Partition - t.first)
+	for part >= len(t.next) {
+		t.next = append(t.next, 0)
+	}
+	t.next[part] = id.Entry + 1
+}
+
+// seek goes to the first messages published since then, and where there are none
+// stays behind the last.
+func (t *Tail) seek(ctx context.Context, since time.Time) error {
+	for i := range t.next {
+		req := engine.ReadRequest{Partition: t.first + int32(i), Since: since, Max: 1}
+		records, err := t.b.read(ctx, t.target.id, req)
+		if err != nil {
+			return err
+		}
+		if len(records) > 0 {
+			t.next[i] = records[0].ID.Entry
+		}
+	}
+	return nil
+}
+
+// Next returns the messages that came since the last call, waiting for the
+// first. It returns none after the wait, and ErrClosing when the broker drains.
+func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
+	if err := t.b.addWaiting(); err != nil {
+		return nil, err
+	}
+	defer t.b.removeWaiting()
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(t.b.draining, cancel)
+	defer stop()
+	received, err := t.read(waiting, wait)
+	if err != nil && ctx.Err() == nil && (t.b.draining.Err() != nil || errors.Is(err, engine.ErrClosed)) {
+		return nil, ErrClosing
+	}
+	return received, err
+}
+
+func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error) {
+	req := engine.ReadRequest{
+		Partition: t.target.partition, From: t.next[0], FromEach: t.next,
+		Max: streamBatch, MaxBytes: t.b.limits.MessageBytes, Wait: wait,
+	}
+	records, err := t.b.read(ctx, t.target.id, req)
+	if err != nil {
+		return nil, t.target.damaged(err)
+	}
+	var out []Received
+	for i := range records {
+		out = append(out, t.b.received(t.target.topic, &records[i]))
+		t.passed(records[i].ID)
+	}
+	return out, nil
+}

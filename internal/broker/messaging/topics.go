@@ -1,0 +1,364 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/ops/quota"
+	"freshet/internal/storage/engine"
+)
+
+// errTopicChanged says that a topic, or what a new one would be, is not what it
+// was when room was taken for it.
+var errTopicChanged = errs.New(errs.Unavailable, "topic or its namespace was changed at the same moment; try again")
+
+// changedTries is how often room is taken anew. One try brings the catalogue up to date
+// with what other members have changed; each further one is for a change meanwhile.
+const changedTries = 5
+
+// untilUnchanged repeats what takes room for a topic that was not what this member knew.
+func untilUnchanged(try func() error) (err error) {
+	for range changedTries {
+		if err = try(); !errors.Is(err, errTopicChanged) {
+			return err
+		}
+	}
+	return err
+}
+
+// Topic is what the catalogue knows of a topic.
+type Topic struct {
+	Name       names.Topic
+	ID         uint64 // the incarnation number, first part of its message ids
+	Partitions int32  // 0 when the topic is not partitioned
+	Partition  int32  // the partition that was asked for by name, or -1
+	Created    int64  // epoch milliseconds
+	Terminated bool
+	Policies   *Policies // of the topic itself; not to be changed
+}
+
+func (t target) describe() Topic {
+	return Topic{
+		Name: t.name, ID: uint64(t.id), Partitions: t.partitions, Partition: t.partition,
+		Created: t.created, Terminated: t.terminated, Policies: t.policies,
+	}
+}
+
+// Topic returns a topic, or the topic that a partition belongs to.
+func (b *Broker) Topic(ctx context.Context, name names.Topic) (Topic, error) {
+	if _, err := b.catalogue.Fresh(ctx); err != nil {
+		return Topic{}, err
+	}
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return Topic{}, err
+	}
+	return t.describe(), nil
+}
+
+// Topics calls visit for the topics of a namespace, or of all when none is
+// given, in order of their names, until it returns false.
+func (b *Broker) Topics(ctx context.Context, ns *names.Namespace, visit func(Topic) bool) error {
+	c, err := b.catalogue.Fresh(ctx)
+	if err != nil {
+		return err
+	}
+	show := func(t *topic) bool {
+		return visit(target{topic: t, partition: engine.AllPartitions}.describe())
+	}
+	if ns == nil {
+		c.topics.Scan(func(item topicItem) bool { return show(item.topic) })
+		return nil
+	}
+	if _, err := existingNamespace(c, *ns); err != nil {
+		return err
+	}
+	c.topicsOf(*ns, show)
+	return nil
+}
+
+// CreateTopic makes a topic with that many partitions, 0 for a topic that is
+// not partitioned.
+func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions int32, properties map[string]string) error {
+	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
+		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
+	}
+	if partitions < 0 || partitions > b.limits.Partitions {
+		return errs.Newf(errs.Invalid, "%w: must be between 1 and %d", ErrPartitionCount, b.limits.Partitions)
+	}
+	if err := checkProperties(properties); err != nil {
+		return err
+	}
+	_, err := b.create(ctx, name, false, func(*namespace) (topicRecord, error) {
+		rec := topicRecord{Partitions: partitions}
+		if len(properties) > 0 {
+			rec.Policies = &Policies{Properties: properties}
+		}
+		return rec, nil
+	})
+	return err
+}
+
+// create appends the topic's first record and brings it to the engine. With
+// ifMissing set, a topic that exists already is no error.
+func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, make func(*namespace) (topicRecord, error)) (t *topic, err error) {
+	err = untilUnchanged(func() error {
+		t, err = b.createAsKnown(ctx, name, ifMissing, make)
+		return err
+	})
+	return t, err
+}
+
+// createAsKnown does so with room for a topic as this member would make it now.
+func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing bool, make func(*namespace) (topicRecord, error)) (*topic, error) {
+	room, n, err := b.reserveTopic(ctx, name, make)
+	if err != nil {
+		return nil, err
+	}
+	defer room.Done()
+	at := now()
+	c, err := b.catalogue.Update(context.WithoutCancel(ctx), func(c *catalogue) ([][]byte, error) {
+		if _, ok := lookup(c, name); ok {
+			if ifMissing {
+				return nil, nil
+			}
+			return nil, ErrTopicExists
+		}
+		ns, err := existingNamespace(c, name.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		// Such a name would be a partition's, if ever its parent came to be.
+		if _, _, ok := name.Partition(); ok {
+			return nil, ErrPartitionName
+		}
+		if c.byID.Len() >= b.limits.Topics {
+			return nil, errs.Newf(errs.Unavailable, "cluster has reached its limit of %d topics; delete some or raise the limit", b.limits.Topics)
+		}
+		if limit := inForce(ns.policies.MaxTopics, defaults.MaxTopics); limit > 0 && ns.topics >= limit {
+			return nil, errs.Newf(errs.Precondition, "%w: namespace %s may have %d topics", ErrTopicLimit, name.Namespace, limit)
+		}
+		rec, err := make(ns)
+		if err != nil {
+			return nil, err
+		}
+		rec.Shards = b.shards
+		if partitionsOf(rec.Partitions) > n {
+			return nil, errTopicChanged
+		}
+		return [][]byte{record{Op: opCreateTopic, Name: path(name), At: at, Topic: &rec}.encode()}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t, ok := lookup(c, name)
+	if !ok {
+		return nil, ErrNoTopic
+	}
+	err = b.ensure(ctx, b.engine, t.id)
+	if errors.Is(err, ErrNoTopic) && !ifMissing {
+		err = nil // it was created, and deleted by somebody else since
+	}
+	return t.topic, err
+}
+
+// InView returns whether the catalogue has a topic of that name as far as this member has
+// read it. Other members may have changed the catalogue since.
+func (b *Broker) InView(name names.Topic) bool {
+	_, ok := b.catalogue.View().topic(name)
+	return ok
+}
+
+// HasTopic says whether there is a topic of that name. It is false as well where
+// there is not even a namespace, and for partitions that do not exist.
+func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
+	_, err := b.resolve(ctx, name)
+	if errs.KindOf(err) == errs.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// reserveTopic takes room for a topic as it would be made now; n is how much of
+// the quota that is. A topic that is there already needs none.
+func (b *Broker) reserveTopic(ctx context.Context, name names.Topic, make func(*namespace) (topicRecord, error)) (room quota.Reservation, n int64, err error) {
+	c := b.catalogue.View()
+	ns, ok := c.namespace(name.Namespace)
+	if _, exists := lookup(c, name); exists || !ok {
+		return quota.Reservation{}, 0, nil
+	}
+	rec, err := make(ns)
+	if err != nil {
+		return quota.Reservation{}, 0, err
+	}
+	n = partitionsOf(rec.Partitions)
+	room, err = b.quota.Reserve(ctx, quota.Topics, n)
+	return room, n, err
+}
+
+// autoCreate makes a topic that a schema or a subscription needs, when the
+// namespace lets it (docs/spec/messages.md#m5).
+func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, error) {
+	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
+		return target{}, errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
+	}
+	t, err := b.resolve(ctx, name)
+	if err == nil || errs.KindOf(err) != errs.NotFound {
+		return t, err
+	}
+	if _, _, ok := name.Partition(); ok {
+		return target{}, err
+	}
+	_, err = b.create(ctx, name, true, func(ns *namespace) (topicRecord, error) {
+		auto := inForce(ns.policies.AutoTopicCreation, defaults.AutoTopicCreation)
+		if !auto.Allow {
+			return topicRecord{}, ErrNoAutoCreation
+		}
+		return topicRecord{Partitions: auto.Partitions}, nil
+	})
+	if err != nil {
+		return target{}, err
+	}
+	return b.resolve(ctx, name)
+}
+
+// change rewrites what can change of a topic and tells the engine.
+func (b *Broker) change(ctx context.Context, name names.Topic, edit func(t *topic, rec *topicRecord) error) error {
+	var id engine.TopicID
+	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+		t, ok := lookup(c, name)
+		if !ok {
+			return nil, missingError(c, name)
+		}
+		id = t.id
+		policies := t.policies.clone()
+		rec := topicRecord{Partitions: t.partitions, Terminated: t.terminated, Policies: &policies}
+		if err := edit(t.topic, &rec); err != nil {
+			return nil, err
+		}
+		if err := rec.Policies.validate(&b.limits); err != nil {
+			return nil, err
+		}
+		return [][]byte{record{Op: opTopic, ID: id, Topic: &rec}.encode()}, nil
+	})
+	if err != nil {
+		return err
+	}
+	if t, ok := c.byID.Get(id); ok && t.pending != 0 {
+		return b.configure(ctx, b.engine, id, t.pending)
+	}
+	return nil
+}
+
+// UpdateTopic changes a topic's own policies, permissions and properties.
+// update may be called more than once and must depend on its argument only.
+func (b *Broker) UpdateTopic(ctx context.Context, name names.Topic, update func(*Policies) error) error {
+	return b.change(ctx, name, func(_ *topic, rec *topicRecord) error { return update(rec.Policies) })
+}
+
+// SetProperties adds properties to those a topic has.
+func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties map[string]string) error {
+	return b.UpdateTopic(ctx, name, func(p *Policies) error {
+		if p.Properties == nil {
+			p.Properties = make(map[string]string, len(properties))
+		}
+		maps.Copy(p.Properties, properties)
+		return nil
+	})
+}
+
+// GrowTopic gives a partitioned topic more partitions.
+func (b *Broker) GrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
+	return untilUnchanged(func() error { return b.growAsKnown(ctx, name, partitions) })
+}
+
+// growAsKnown does so with room for what this member knows of the topic.
+func (b *Broker) growAsKnown(ctx context.Context, name names.Topic, partitions int32) error {
+	before, err := b.resolve(ctx, name)
+	if err != nil {
+		return err
+	}
+	room, err := b.quota.Reserve(ctx, quota.Topics, int64(min(partitions, b.limits.Partitions)-before.partitions))
+	if err != nil {
+		return err
+	}
+	defer room.Done()
+	return b.change(context.WithoutCancel(ctx), name, func(t *topic, rec *topicRecord) error {
+		if t.id != before.id {
+			return errTopicChanged
+		}
+		if err := b.checkGrowth(t, partitions); err != nil {
+			return err
+		}
+		rec.Partitions = partitions
+		return nil
+	})
+}
+
+// Terminate makes a topic refuse all further messages and returns the id of
+// its last one.
+func (b *Broker) Terminate(ctx context.Context, name names.Topic) (names.MessageID, error) {
+	err := b.change(ctx, name, func(t *topic, rec *topicRecord) error {
+		if t.partitions > 0 {
+			return ErrPartitioned
+		}
+		rec.Terminated = true
+		return nil
+	})
+	if err != nil {
+		return names.MessageID{}, err
+	}
+	return b.LastMessageID(ctx, name)
+}
+
+// DeleteTopic removes a topic with its partitions, subscriptions, schemas and
+// data. Without force, a topic that consumers wait on stays (ErrTopicBusy).
+func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) error {
+	t, err := b.resolve(ctx, name)
+	if err != nil {
+		return err
+	}
+	if t.partition >= 0 {
+		return errs.Newf(errs.Conflict, "%w: a partition is deleted with its topic; delete %s", ErrWrongKind, t.name)
+	}
+	if !force {
+		stats, err := b.describe(ctx, t.topic)
+		if err != nil {
+			return err
+		}
+		for i := range stats.Subscriptions {
+			if stats.Subscriptions[i].Waiting > 0 {
+				return ErrTopicBusy
+			}
+		}
+	}
+	return b.drop(ctx, t.topic)
+}
+
+// Delete removes this incarnation of the topic with its partitions, subscriptions, schemas
+// and data, also when consumers wait on it. It returns ErrNoTopic when the incarnation is
+// gone, even if another topic has its name now.
+func (t *StreamTopic) Delete(ctx context.Context) error { return t.b.drop(ctx, t.topic) }
+
+// drop removes one incarnation of a topic.
+func (b *Broker) drop(ctx context.Context, t *topic) error {
+	_, err := b.catalogue.Free(ctx, func(c *catalogue) ([][]byte, error) {
+		if _, ok := c.byID.Get(t.id); !ok {
+			return nil, ErrNoTopic
+		}
+		return [][]byte{record{Op: opDropTopic, ID: t.id}.encode()}, nil
+	})
+	if err != nil {
+		return err
+	}
+	// The topic is gone for everyone once the journal says so. A failure to
+	// free its space is made up for at the next start.
+	if err := b.dropFromEngine(ctx, b.engine, t.id); err != nil {
+		return fmt.Errorf("topic %s is deleted but its data is not yet: %w", t.name, err)
+	}
+	return nil
+}

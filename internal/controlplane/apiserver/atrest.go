@@ -1,0 +1,62 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/storage/value"
+
+	"freshet/internal/controlplane/store"
+)
+
+// Sealer encrypts data so that it can be opened only in the same place.
+type Sealer interface {
+	Seal(plaintext, place []byte) ([]byte, error)
+	Open(sealed, place []byte) ([]byte, error)
+	// Stale says that the data should be sealed again, with a newer key.
+	Stale(sealed []byte) bool
+}
+
+// AtRest encrypts the resources that hold secrets before etcd sees them.
+func AtRest(sealer Sealer, definitions []store.Definition) value.ResourceTransformers {
+	return atRest{sealer, kindsOf(definitions)}
+}
+
+type atRest struct {
+	sealer Sealer
+	kinds  kinds
+}
+
+// TransformerForResource implements value.ResourceTransformers.
+func (a atRest) TransformerForResource(resource schema.GroupResource) value.Transformer {
+	if a.kinds.info(resource.Resource).Secret {
+		return sealing{a.sealer}
+	}
+	return unsealed{}
+}
+
+// sealing ties each value to its key, so that values cannot be swapped in etcd.
+type sealing struct{ sealer Sealer }
+
+func (s sealing) TransformFromStorage(_ context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+	plain, err := s.sealer.Open(data, dataCtx.AuthenticatedData())
+	if err != nil {
+		return nil, false, fmt.Errorf("decrypting a resource: %w", err)
+	}
+	return plain, s.sealer.Stale(data), nil
+}
+
+func (s sealing) TransformToStorage(_ context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
+	return s.sealer.Seal(data, dataCtx.AuthenticatedData())
+}
+
+type unsealed struct{}
+
+func (unsealed) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
+	return data, false, nil
+}
+
+func (unsealed) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
+	return data, nil
+}

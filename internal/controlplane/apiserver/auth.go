@@ -1,0 +1,176 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/base/web"
+	"freshet/internal/controlplane/caller"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+	"freshet/internal/surfaces/pipeline"
+)
+
+// Authorizer says what a principal may do; access.Policy is one. The error of
+// Authorize names the permission that is missing.
+type Authorizer interface {
+	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
+	Filter(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+	Rules(who *identity.Principal, scope access.Scope) []access.Rule
+}
+
+// publicPaths need no token; healthz and its kin have one page per check below them.
+var publicPaths = []string{"/healthz", "/livez", "/readyz", "/version"}
+
+func isPublic(path string) bool {
+	for _, public := range publicPaths {
+		if path == public || (public != "/version" && strings.HasPrefix(path, public+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// authentication puts an Authenticator into the machinery's form.
+func authentication(from pipeline.Authenticator, audiences []string) authenticator.Request {
+	anonymous := &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
+	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		if token, ok := web.BearerToken(r); ok {
+			principal, err := from.Authenticate(r.Context(), token, audiences...)
+			if err == nil {
+				web.RecordOf(r.Context()).Principal = principal.Name
+				auditNotesOf(r.Context()).setPrincipal(principal)
+				return &authenticator.Response{User: caller.Caller{Principal: principal}}, true, nil
+			}
+			if !isPublic(r.URL.Path) {
+				noteFailure(r.Context(), err)
+				return nil, false, err
+			}
+		}
+		if isPublic(r.URL.Path) {
+			return &authenticator.Response{User: anonymous}, true, nil
+		}
+		return nil, false, nil
+	})
+}
+
+// policy decides what a caller may do on this API.
+type policy struct {
+	authorizer Authorizer
+	kinds      kinds
+	reviews    []string // groups whose create calls anyone may make about themselves
+}
+
+func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if caller.IsService(a.GetUser()) {
+		auditNotesOf(ctx).setService()
+		return authorizer.DecisionAllow, "", nil
+	}
+	if !a.IsResourceRequest() {
+		return p.authorizePath(a)
+	}
+	who, ok := a.GetUser().(caller.Caller)
+	if !ok {
+		return authorizer.DecisionDeny, "anonymous callers may not use the API", nil
+	}
+	permission, known := access.ForVerb(a.GetResource(), a.GetSubresource(), a.GetVerb())
+	if !known { // the many impersonation verbs among them
+		return authorizer.DecisionDeny, "verb " + a.GetVerb() + " is not served", nil
+	}
+	if slices.Contains(p.reviews, a.GetAPIGroup()) && a.GetVerb() == "create" {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if isNamespace(a) || isEvent(a) || isQuota(a) {
+		reason := authorizeNamespace(who, a)
+		switch {
+		case isEvent(a):
+			reason = authorizeEvent(who, a)
+		case isQuota(a):
+			reason = authorizeQuota(who, a)
+		}
+		auditNotesOf(ctx).noteDecision(a, permission, access.Scope{Organization: a.GetNamespace()}, access.Decision{Allowed: reason == ""})
+		if reason != "" {
+			return authorizer.DecisionDeny, reason, nil
+		}
+		return authorizer.DecisionAllow, "", nil
+	}
+	if a.GetAPIGroup() != v1alpha1.GroupName {
+		return authorizer.DecisionDeny, "group " + a.GetAPIGroup() + " is not served", nil
+	}
+	scope := p.kinds.scopeOf(a)
+	decision, err := p.decide(ctx, who, a, permission, scope)
+	auditNotesOf(ctx).noteDecision(a, permission, scope, decision)
+	if err != nil {
+		return authorizer.DecisionDeny, err.Error(), nil //nolint:nilerr // a denial is a decision, not a fault
+	}
+	return authorizer.DecisionAllow, "", nil
+}
+
+// decide turns away whoever has no business here at all. Those whose rights end
+// within what the path names come in, and objects.go looks at every object.
+func (p policy) decide(ctx context.Context, who caller.Caller, a authorizer.Attributes, permission access.Permission, scope access.Scope) (access.Decision, error) {
+	if reason := p.forbid(who, a); reason != "" {
+		return access.Decision{}, errors.New(reason)
+	}
+	if p.kinds.info(a.GetResource()).ClusterScoped {
+		return access.Decision{Allowed: true}, nil // predefined roles are for everyone to read
+	}
+	filter := p.authorizer.Filter(who.Principal, permission, scope)
+	if !filter.None() {
+		return filter.Decision(), nil
+	}
+	decision, err := p.authorizer.Authorize(ctx, who.Principal, permission, scope)
+	if err != nil && (mayBeOwnKey(who, a) || rotatesItself(who, a)) {
+		return decision, nil // whose key it is stands in the key, and what else it takes is asked there
+	}
+	return decision, err
+}
+
+// rotatesItself: an account may have new credentials for those that it has.
+func rotatesItself(who caller.Caller, a authorizer.Attributes) bool {
+	return a.GetResource() == "serviceaccounts" && a.GetSubresource() == "rotate" && a.GetVerb() == "create" &&
+		a.GetName() == who.ServiceAccount && who.ServiceAccount != "" && who.Organization == a.GetNamespace()
+}
+
+func mayBeOwnKey(who caller.Caller, a authorizer.Attributes) bool {
+	return a.GetResource() == "apikeys" && a.GetVerb() == "get" && a.GetName() != "" &&
+		who.ServiceAccount != "" && who.Organization == a.GetNamespace()
+}
+
+// forbid holds whatever a role says.
+func (p policy) forbid(who caller.Caller, a authorizer.Attributes) string {
+	writes := !a.IsReadOnly()
+	switch {
+	case writes && p.kinds.info(a.GetResource()).ReadOnly:
+		return a.GetResource() + " come with the service and cannot be changed"
+	case writes && a.GetSubresource() == "status" && !who.System:
+		return "status is set by the service"
+	case a.GetNamespace() == "" && !p.kinds.info(a.GetResource()).ClusterScoped && !who.System:
+		return "only a system administrator may look across organizations; name one in the path: /namespaces/{organization}/" + a.GetResource()
+	}
+	return ""
+}
+
+func (policy) authorizePath(a authorizer.Attributes) (authorizer.Decision, string, error) {
+	path := a.GetPath()
+	if isPublic(path) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if _, ok := a.GetUser().(caller.Caller); !ok {
+		return authorizer.DecisionDeny, "anonymous callers may not use the API", nil
+	}
+	for _, prefix := range []string{"/apis", "/openapi", "/api"} {
+		if path == prefix || strings.HasPrefix(path, prefix+"/") {
+			return authorizer.DecisionAllow, "", nil
+		}
+	}
+	return authorizer.DecisionDeny, "path is not served", nil
+}

@@ -1,0 +1,140 @@
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/cacher"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	storagefeature "k8s.io/apiserver/pkg/storage/feature"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"freshet/internal/controlplane/etcd"
+)
+
+// calledStores opens the kinds' stores over a member in this process that is
+// called rather than dialled. The machinery makes its clients out of addresses,
+// and every read and write of theirs is a message that is encoded, framed,
+// scheduled and decoded twice (docs/adr/0016-the-embedded-etcd-is-called.md).
+// The stores themselves, and the watch caches over them, are the machinery's.
+type calledStores struct {
+	generic.RESTOptionsGetter
+	etcd      etcd.Endpoints
+	client    *clientv3.Client // the compactor's
+	compactor interface {
+		etcd3.Compactor
+		Stop()
+	}
+}
+
+// callMember has the stores of a server opened so when its etcd is embedded.
+func callMember(cfg Config, config *genericapiserver.Config) *calledStores {
+	if cfg.Etcd.Call == nil {
+		return nil
+	}
+	client := cfg.Etcd.Call()
+	s := &calledStores{
+		RESTOptionsGetter: config.RESTOptionsGetter, etcd: cfg.Etcd, client: client,
+		compactor: etcd3.NewCompactor(client, cmp.Or(cfg.CompactionInterval, compactionInterval), clock.RealClock{}, nil),
+	}
+	config.RESTOptionsGetter = s
+	config.AddHealthChecks(healthz.NamedCheck("etcd", s.probe))
+	config.AddReadyzChecks(healthz.NamedCheck("etcd-readiness", s.probe))
+	// Lists are answered from the watch caches when the member can tell how far
+	// its watches are. The stores ask by address, and their clients have none.
+	storagefeature.DefaultFeatureSupportChecker.CheckClient(client.Ctx(), named{client, cfg.Etcd.URLs}, storage.RequestWatchProgress)
+	return s
+}
+
+// named is a client that knows the address of its member.
+type named struct {
+	*clientv3.Client
+	urls []string
+}
+
+func (n named) Endpoints() []string { return n.urls }
+
+const probeTimeout = 2 * time.Second
+
+// probe says whether the member answers.
+func (s *calledStores) probe(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
+	defer cancel()
+	if _, err := s.client.Get(ctx, "health"); err != nil {
+		return fmt.Errorf("reading from the embedded etcd: %w", err)
+	}
+	return nil
+}
+
+// close ends what all stores share, behind them.
+func (s *calledStores) close() {
+	if s != nil {
+		s.compactor.Stop()
+		_ = s.client.Close() // says that it is closed
+	}
+}
+
+// GetRESTOptions implements generic.RESTOptionsGetter.
+func (s *calledStores) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	options, err := s.RESTOptionsGetter.GetRESTOptions(resource, example)
+	options.Decorator = s.open
+	return options, err
+}
+
+// open makes the store of one resource, with a watch cache. It has a client of its
+// own: watches of one client share a stream, and would wait for each other.
+func (s *calledStores) open(config *storagebackend.ConfigForResource, resourcePrefix string, key func(runtime.Object) (string, error),
+	newObject, newList func() runtime.Object, attributes storage.AttrFunc, indexed storage.IndexerFuncs, indexers *cache.Indexers,
+) (storage.Interface, factory.DestroyFunc, error) {
+	client := &kubernetes.Client{Client: s.etcd.Call()}
+	client.Kubernetes = client
+	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
+	versioner := storage.APIObjectVersioner{}
+	transformer := config.Transformer
+	if transformer == nil {
+		transformer = unsealed{}
+	}
+	raw, err := etcd3.New(client, s.compactor, config.Codec, newObject, newList, config.Prefix, resourcePrefix, config.GroupResource,
+		etcd3.WithCorruptObjErrorHandlingTransformer(transformer), config.LeaseManagerConfig,
+		etcd3.WithCorruptObjErrorHandlingDecoder(etcd3.NewDefaultDecoder(config.Codec, versioner)), versioner)
+	if err != nil {
+		_ = client.Close() // nothing was done with it
+		return nil, nil, fmt.Errorf("opening the store of %s: %w", config.GroupResource, err)
+	}
+	stored := etcd3.NewStoreWithUnsafeCorruptObjectDeletion(raw, config.GroupResource)
+	cached, err := cacher.NewCacherFromConfig(cacher.Config{
+		Storage: stored, Versioner: versioner, GroupResource: config.GroupResource, ResourcePrefix: resourcePrefix,
+		EventsHistoryWindow: config.EventsHistoryWindow, KeyFunc: key, NewFunc: newObject, NewListFunc: newList,
+		GetAttrsFunc: attributes, IndexerFuncs: indexed, Indexers: indexers, Codec: config.Codec,
+	})
+	if err != nil {
+		raw.Close()
+		_ = client.Close() // nothing was done with it
+		return nil, nil, fmt.Errorf("opening the watch cache of %s: %w", config.GroupResource, err)
+	}
+	delegator := cacher.NewCacheDelegator(cached, stored)
+	var once sync.Once // main resource and status both end it
+	return delegator, func() {
+		once.Do(func() {
+			delegator.Stop()
+			cached.Stop()
+			raw.Close()
+			_ = client.Close() // says that it is closed
+		})
+	}, nil
+}

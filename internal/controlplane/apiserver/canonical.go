@@ -1,0 +1,188 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"freshet/api/v1alpha1"
+)
+
+// canonical writes what an apply says in the form in which it is stored and read
+// back: quantities (1.6Gi is 1717986918400m), durations (3h is 3h0m0s), times and
+// the settings of protocols. Server-side apply compares texts: without this, the
+// same value by another manager would be a conflict, and an unchanged manifest a
+// change. A patch that cannot be read is left to the machinery, as is one with
+// duplicate keys, about which that has something to say.
+//
+// live finds what is stored; nil when nothing is.
+func canonical(patch []byte, empty runtime.Object, live func() runtime.Object) []byte {
+	object, ok := readPatch(patch)
+	if !ok || empty == nil {
+		return patch
+	}
+	changed := dropOffProtocols(object, empty, live)
+	t := reflect.TypeOf(empty).Elem()
+	for name, value := range object {
+		if name == "metadata" {
+			continue // it has its own ways, and nothing in it is written in two
+		}
+		if next := fieldType(t, name); next != nil {
+			var new bool
+			object[name], new = rewrite(next, value)
+			changed = changed || new
+		}
+	}
+	if !changed {
+		return patch
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return patch
+	}
+	return text
+}
+
+// dropOffProtocols leaves out the protocols that are to be off and are: nobody has
+// to own what is not there. A null that switches one off stays, for it may be
+// another manager's.
+func dropOffProtocols(object map[string]any, empty runtime.Object, live func() runtime.Object) bool {
+	if _, ok := empty.(*v1alpha1.MessagingCluster); !ok {
+		return false
+	}
+	spec, _ := object["spec"].(map[string]any)
+	config, _ := spec["config"].(map[string]any)
+	protocols, _ := config["protocols"].(map[string]any)
+	var on map[string]v1alpha1.ProtocolSettings
+	asked, changed := false, false
+	for name, settings := range protocols {
+		if settings != nil {
+			continue
+		}
+		if !asked {
+			asked = true
+			if cluster, ok := live().(*v1alpha1.MessagingCluster); ok && cluster.Spec.Config != nil {
+				on = cluster.Spec.Config.Protocols
+			}
+		}
+		if _, isOn := on[name]; !isOn {
+			delete(protocols, name)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// readPatch reads JSON, or YAML, whose numbers stay as they are.
+func readPatch(patch []byte) (object map[string]any, ok bool) {
+	text := bytes.TrimSpace(patch)
+	if !bytes.HasPrefix(text, []byte("{")) {
+		var err error
+		if text, err = yaml.YAMLToJSONStrict(patch); err != nil {
+			return nil, false
+		}
+	}
+	var probe any
+	if strict, err := kjson.UnmarshalStrict(text, &probe); err != nil || len(strict) > 0 {
+		return nil, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return object, decoder.Decode(&object) == nil && object != nil
+}
+
+var (
+	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	marshaler   = reflect.TypeFor[json.Marshaler]()
+)
+
+// rewrite follows a value along its type, and puts those into canonical form
+// whose type reads and writes itself.
+func rewrite(t reflect.Type, value any) (out any, changed bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if value == nil {
+		return nil, false
+	}
+	if pointer := reflect.PointerTo(t); pointer.Implements(unmarshaler) && pointer.Implements(marshaler) {
+		return throughType(t, value)
+	}
+	each := func(next reflect.Type, below any, set func(any)) {
+		if next == nil {
+			return
+		}
+		if got, new := rewrite(next, below); new {
+			set(got)
+			changed = true
+		}
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, below := range v {
+			next := fieldType(t, name)
+			each(next, below, func(got any) { v[name] = got })
+		}
+	case []any:
+		if t.Kind() != reflect.Slice {
+			return value, false
+		}
+		for i, below := range v {
+			each(t.Elem(), below, func(got any) { v[i] = got })
+		}
+	}
+	return value, changed
+}
+
+// throughType has a type read a value and write it again. What it cannot read is
+// told by the machinery.
+func throughType(t reflect.Type, value any) (out any, changed bool) {
+	before, err := json.Marshal(value)
+	if err != nil {
+		return value, false
+	}
+	typed := reflect.New(t).Interface()
+	if json.Unmarshal(before, typed) != nil {
+		return value, false
+	}
+	after, err := json.Marshal(typed)
+	if err != nil || bytes.Equal(before, after) || string(after) == "null" {
+		return value, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(after))
+	decoder.UseNumber()
+	if decoder.Decode(&out) != nil {
+		return value, false
+	}
+	return out, true
+}
+
+// fieldType is the type of what is under a name in a struct or a map; nil when
+// there is no such field.
+func fieldType(t reflect.Type, name string) reflect.Type {
+	switch t.Kind() {
+	case reflect.Map:
+		return t.Elem()
+	case reflect.Struct:
+	default:
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag == name {
+			return f.Type
+		}
+		if f.Anonymous && tag == "" {
+			if found := fieldType(f.Type, name); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}

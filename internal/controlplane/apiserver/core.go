@@ -1,0 +1,206 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1internal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"freshet/internal/controlplane/events"
+	"freshet/internal/controlplane/organizations"
+	"freshet/internal/controlplane/quotas"
+	"freshet/internal/ops/quota"
+)
+
+// addCore registers what tools of Kubernetes ask every server for: namespaces,
+// which are our organizations, events, and quotas.
+func addCore(scheme *runtime.Scheme) error {
+	core := []runtime.Object{
+		&corev1.Namespace{}, &corev1.NamespaceList{}, &corev1.Event{}, &corev1.EventList{},
+		&corev1.ResourceQuota{}, &corev1.ResourceQuotaList{},
+	}
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, core...)
+	scheme.AddKnownTypes(internalVersion(corev1.GroupName), core...)
+	fresh := []runtime.Object{&eventsv1.Event{}, &eventsv1.EventList{}}
+	scheme.AddKnownTypes(eventsv1.SchemeGroupVersion, fresh...)
+	scheme.AddKnownTypes(internalVersion(eventsv1.GroupName), fresh...)
+	metav1.AddToGroupVersion(scheme, eventsv1.SchemeGroupVersion)
+	for kind, convert := range map[schema.GroupVersionKind]runtime.FieldLabelConversionFunc{
+		corev1.SchemeGroupVersion.WithKind("Namespace"): organizations.FieldLabel,
+		corev1.SchemeGroupVersion.WithKind("Event"):     events.FieldLabel,
+		eventsv1.SchemeGroupVersion.WithKind("Event"):   events.NewFieldLabel,
+	} {
+		if err := scheme.AddFieldLabelConversionFunc(kind, convert); err != nil {
+			return err
+		}
+	}
+	return errors.Join(scheme.SetVersionPriority(corev1.SchemeGroupVersion), scheme.SetVersionPriority(eventsv1.SchemeGroupVersion))
+}
+
+func internalVersion(group string) schema.GroupVersion {
+	return schema.GroupVersion{Group: group, Version: runtime.APIVersionInternal}
+}
+
+// core is what is served beside the kinds.
+type core struct {
+	organizations *organizations.Organizations
+	events        *events.Events
+	quotas        *quota.Book // nil: none are served
+}
+
+// openCore opens the stores, whose objects are written in a group of their own.
+func openCore(scheme *runtime.Scheme, codecs serializer.CodecFactory, options generic.RESTOptionsGetter) (core, error) {
+	options = storedAs{options, storageCodec(scheme, codecs, corev1.SchemeGroupVersion)}
+	list, err := organizations.Open(scheme, options)
+	if err != nil {
+		return core{}, err
+	}
+	told, err := events.Open(scheme, options)
+	return core{organizations: list, events: told}, err
+}
+
+// storedAs has objects stored with another codec.
+type storedAs struct {
+	generic.RESTOptionsGetter
+	codec runtime.Codec
+}
+
+// GetRESTOptions implements generic.RESTOptionsGetter.
+func (s storedAs) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	options, err := s.RESTOptionsGetter.GetRESTOptions(resource, example)
+	if err == nil {
+		config := *options.StorageConfig
+		config.Codec = s.codec
+		options.StorageConfig = &config
+	}
+	return options, err
+}
+
+// install serves the resources.
+func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, readable events.Readable) error {
+	legacy := genericapiserver.NewDefaultAPIGroupInfo(corev1.GroupName, scheme, metav1.ParameterCodec, codecs)
+	legacy.NegotiatedSerializer = plainStatuses{legacy.NegotiatedSerializer}
+	storages := map[string]rest.Storage{"namespaces": c.organizations.REST(), "events": c.events.Core(readable)}
+	if c.quotas != nil {
+		storages["resourcequotas"] = quotas.REST{Book: c.quotas, Count: kinds.count, Readable: readable}
+	}
+	legacy.VersionedResourcesStorageMap["v1"] = storages
+	if err := generic.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, &legacy); err != nil {
+		return fmt.Errorf("installing the namespaces: %w", err)
+	}
+	fresh := genericapiserver.NewDefaultAPIGroupInfo(eventsv1.GroupName, scheme, metav1.ParameterCodec, codecs)
+	fresh.NegotiatedSerializer = plainStatuses{fresh.NegotiatedSerializer}
+	fresh.VersionedResourcesStorageMap["v1"] = map[string]rest.Storage{"events": c.events.New(readable)}
+	if err := generic.InstallAPIGroup(&fresh); err != nil {
+		return fmt.Errorf("installing the events: %w", err)
+	}
+	return nil
+}
+
+// maxContents is how much of an organization is named when it is not empty.
+const maxContents = 3
+
+// contents names some of what an organization holds.
+func contents(storages map[string]rest.Storage) func(ctx context.Context, organization string) ([]string, error) {
+	return func(ctx context.Context, organization string) ([]string, error) {
+		// As the service, who sees everything.
+		ctx = request.WithNamespace(context.WithoutCancel(ctx), organization)
+		ctx = request.WithUser(ctx, nil)
+		var found []string
+		for _, plural := range namespaced(storages) {
+			list, err := storages[plural].(rest.Lister).List(ctx, &metav1internal.ListOptions{Limit: maxContents})
+			if err != nil {
+				return nil, fmt.Errorf("reading the %s of organization %s: %w", plural, organization, err)
+			}
+			err = meta.EachListItem(list, func(obj runtime.Object) error {
+				if object, err := meta.Accessor(obj); err == nil && len(found) < maxContents {
+					found = append(found, plural+"/"+object.GetName())
+				}
+				return nil
+			})
+			if err != nil || len(found) == maxContents {
+				return found, err
+			}
+		}
+		return found, nil
+	}
+}
+
+// namespaced are the kinds that lie in organizations.
+func namespaced(storages map[string]rest.Storage) []string {
+	var list []string
+	for plural, storage := range storages {
+		scoper, ok := storage.(rest.Scoper)
+		if _, lists := storage.(rest.Lister); ok && lists && scoper.NamespaceScoped() && !strings.Contains(plural, "/") {
+			list = append(list, plural)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+const organizationsRetry = time.Second
+
+// findOrganizations completes the list when the server starts, which is not ready
+// before its caches are and this is done. It does not give up: a hook that fails ends
+// the process.
+func findOrganizations(storages map[string]rest.Storage, list *organizations.Organizations, caches []cached, log *slog.Logger) genericapiserver.PostStartHookFunc {
+	return func(hook genericapiserver.PostStartHookContext) error {
+		if warm(hook, caches) != nil {
+			return nil //nolint:nilerr // the server is stopped, which is no failure of the hook
+		}
+		for {
+			err := ensureOrganizations(hook, storages, list)
+			if err == nil {
+				return nil
+			}
+			log.Warn("the list of organizations is not complete yet, trying again", slog.String("error", err.Error()))
+			select {
+			case <-time.After(organizationsRetry):
+			case <-hook.Done():
+				return nil
+			}
+		}
+	}
+}
+
+// ensureOrganizations puts every organization on the list that holds something:
+// those of earlier versions, which kept no list.
+func ensureOrganizations(ctx context.Context, storages map[string]rest.Storage, list *organizations.Organizations) error {
+	known := map[string]bool{}
+	for _, plural := range namespaced(storages) {
+		objects, err := storages[plural].(rest.Lister).List(request.WithNamespace(ctx, ""), &metav1internal.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return fmt.Errorf("reading the %s: %w", plural, err)
+		}
+		err = meta.EachListItem(objects, func(obj runtime.Object) error {
+			object, err := meta.Accessor(obj)
+			if err != nil || known[object.GetNamespace()] {
+				return err
+			}
+			known[object.GetNamespace()] = true
+			_, err = list.Ensure(ctx, object.GetNamespace())
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("listing the organizations: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package apiserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"freshet/internal/controlplane/kinds/kindstest"
+)
+
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	a.get("/apis").want(http.StatusOK).has("kind", "APIGroupList")
+	a.get("/apis/cloud.vendor.io").want(http.StatusOK).has("kind", "APIGroup", "versions.0.groupVersion", "cloud.vendor.io/v1alpha1", "preferredVersion.version", "v1alpha1")
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(a.get(group).want(http.StatusOK).body, &list); err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]metav1.APIResource{}
+	for _, r := range list.APIResources {
+		served[r.Name] = r
+	}
+	verbs := []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	for _, k := range append(slices.Clone(kinds), readOnly...) {
+		r, ok := served[k.plural]
+		if !ok {
+			t.Errorf("%s are not discovered", k.plural)
+			continue
+		}
+		if r.Kind != k.kind || r.SingularName != strings.ToLower(k.kind) || !slices.Equal(r.ShortNames, []string{k.short}) {
+			t.Errorf("%s are discovered as %s, %s, %q", k.plural, r.Kind, r.SingularName, r.ShortNames)
+		}
+		if r.Namespaced != (k.kind != "ClusterRole") {
+			t.Errorf("%s are namespaced: %v", k.plural, r.Namespaced)
+		}
+		if !slices.Equal(r.Verbs, verbs) {
+			t.Errorf("%s can %q, want %q", k.plural, r.Verbs, verbs)
+		}
+		if inAll := slices.Contains(r.Categories, "all"); inAll != slices.ContainsFunc(kinds, func(other kind) bool { return other.kind == k.kind }) {
+			t.Errorf("%s are in the category all: %v", k.plural, inAll)
+		}
+		if status, ok := served[k.plural+"/status"]; !ok || !slices.Equal(status.Verbs, []string{"get", "patch", "update"}) {
+			t.Errorf("%s/status is discovered as %v", k.plural, status.Verbs)
+		}
+	}
+	if want := 2 * (len(kinds) + len(readOnly)); len(served) != want {
+		t.Errorf("%d resources are discovered, want %d", len(served), want)
+	}
+}
+
+func TestAggregatedDiscovery(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	res := a.get("/apis", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList").want(http.StatusOK)
+	res.has("kind", "APIGroupDiscoveryList")
+	for _, item := range res.at("items").([]any) {
+		if at(item, "metadata.name") != "cloud.vendor.io" {
+			continue
+		}
+		resources, _ := at(item, "versions.0.resources").([]any)
+		if want := len(kinds) + len(readOnly); len(resources) != want || at(item, "versions.0.version") != "v1alpha1" {
+			t.Errorf("%d resources are discovered, want %d", len(resources), want)
+		}
+		return
+	}
+	t.Errorf("the group is not discovered: %s", res.body)
+}
+
+func TestVersionAndHealth(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	shown, _ := a.get("/version").want(http.StatusOK).has("major", "1").at("gitVersion").(string)
+	if v, err := version.ParseSemantic(shown); err != nil || v.Major() != 1 || v.Minor() < 37 { // this is built without flags
+		t.Errorf("the version that kubectl reads is %q: %v", shown, err)
+	}
+	if _, ours, ok := strings.Cut(shown, "+freshet."); !ok || ours == "" {
+		t.Errorf("got the version %q, want ours behind it", shown)
+	}
+	a.until("what it does after its start is done", func() bool { return a.get("/readyz").code == http.StatusOK })
+	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
+		if body := string(a.get(path).want(http.StatusOK).body); body != "ok" {
+			t.Errorf("%s says %q", path, body)
+		}
+		body := string(a.get(path + "?verbose=1").want(http.StatusOK).body)
+		if of := path != "/livez"; !contains(body, "check passed") || contains(body, "[+]etcd ok") != of {
+			t.Errorf("%s says %q, want a word of etcd: %v", path, body, of)
+		}
+	}
+}
+
+// TestReadyMeansListed of everything: whoever waits for /readyz gets no 429 for its
+// first list.
+func TestReadyMeansListed(t *testing.T) {
+	t.Parallel()
+	a := &api{t, kindstest.Start(t, kindstest.Options{Cold: true}), kindstest.AdminToken}
+	for range 5 {
+		a.until("it is ready", func() bool { return a.get("/readyz").code == http.StatusOK })
+		for _, path := range []string{namespaces, "/api/v1/events", "/apis/events.k8s.io/v1/events"} {
+			a.get(path).want(http.StatusOK)
+		}
+		for _, kind := range append(slices.Clone(kinds), readOnly...) {
+			a.get(group + "/" + kind.plural).want(http.StatusOK)
+		}
+		a.server.Restart()
+	}
+}
+
+// operation is what both OpenAPI versions say about a method.
+func operation(doc map[string]any, path, method string) map[string]any {
+	paths, _ := doc["paths"].(map[string]any)
+	item, _ := paths[path].(map[string]any)
+	op, _ := item[method].(map[string]any)
+	return op
+}
+
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	v2 := a.get("/openapi/v2").want(http.StatusOK).object()
+	paths, _ := a.get("/openapi/v3").want(http.StatusOK).at("paths").(map[string]any)
+	if paths["apis/cloud.vendor.io/v1alpha1"] == nil {
+		t.Errorf("OpenAPI v3 lists %v", paths)
+	}
+	v3 := a.get("/openapi/v3" + group).want(http.StatusOK).object()
+	for version, doc := range map[string]map[string]any{"v2": v2, "v3": v3} {
+		schemas, _ := doc["definitions"].(map[string]any)
+		if version == "v3" {
+			schemas, _ = at(doc, "components.schemas").(map[string]any)
+		}
+		for _, k := range append(slices.Clone(kinds), readOnly...) {
+			items := group + "/namespaces/{namespace}/" + k.plural
+			if k.kind == "ClusterRole" {
+				items = group + "/" + k.plural
+			}
+			for path, methods := range map[string][]string{items: {"get", "post", "delete"}, items + "/{name}": {"get", "put", "patch", "delete"}, items + "/{name}/status": {"get", "put", "patch"}} {
+				for _, method := range methods {
+					op := operation(doc, path, method)
+					if op == nil || op["description"] == "" || op["operationId"] == "" {
+						t.Errorf("%s: %s %s is not described", version, method, path)
+					}
+				}
+			}
+			post, put := operation(doc, items+"/{name}", "post"), operation(doc, items+"/{name}", "put")
+			if k.kind != "ClusterRole" && (post == nil || post["operationId"] == put["operationId"] || !strings.Contains(fmt.Sprint(post["description"]), "replace")) {
+				t.Errorf("%s: POST on %s is described as %v", version, items+"/{name}", post["description"])
+			}
+			schema, _ := schemas["io.vendor.cloud.v1alpha1."+k.kind].(map[string]any)
+			if schema == nil || fmt.Sprint(schema["description"]) == "" || !strings.Contains(fmt.Sprint(schema["description"]), k.kind) {
+				t.Errorf("%s: the schema of %s is %v", version, k.kind, schema["description"])
+			}
+			spec, _ := schemas["io.vendor.cloud.v1alpha1."+k.kind+"Spec"].(map[string]any)
+			for field, property := range properties(spec) {
+				if fmt.Sprint(at(property, "description")) == "<nil>" {
+					t.Errorf("%s: %s.spec.%s has no description", version, k.kind, field)
+				}
+			}
+		}
+	}
+	gvk, _ := json.Marshal(at(v2["definitions"].(map[string]any)["io.vendor.cloud.v1alpha1.User"], "x-kubernetes-group-version-kind"))
+	if want := `[{"group":"cloud.vendor.io","kind":"User","version":"v1alpha1"}]`; string(gvk) != want {
+		t.Errorf("the schema of User belongs to %s, want %s", gvk, want)
+	}
+}
+
+func properties(schema map[string]any) map[string]any {
+	properties, _ := schema["properties"].(map[string]any)
+	return properties
+}
+
+// TestEveryOperationHasItsOwnName: generated clients make a function of each.
+func TestDocumentsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	for _, path := range []string{"/openapi/v3/apis/apps/v1", "/openapi/v3/api/v2", "/openapi/v3/apis/cloud.vendor.io/v9", "/openapi/v9"} {
+		a.get(path).want(http.StatusNotFound).failure()
+	}
+	for _, path := range []string{"/openapi/v2", "/openapi/v3/apis/cloud.vendor.io/v1alpha1"} {
+		a.get(path, "Accept", "text/html").want(http.StatusNotAcceptable).failure()
+		etag := a.get(path).want(http.StatusOK).header.Get("Etag")
+		a.get(path, "If-None-Match", etag).want(http.StatusNotModified)
+	}
+}
+
+func TestEveryOperationHasItsOwnName(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	for _, path := range []string{"/openapi/v2", "/openapi/v3" + group} {
+		seen := map[string]string{}
+		paths, _ := a.get(path).want(http.StatusOK).object()["paths"].(map[string]any)
+		for path, item := range paths {
+			for method, op := range item.(map[string]any) {
+				id, _ := at(op, "operationId").(string)
+				if id == "" {
+					continue
+				}
+				if other, taken := seen[id]; taken {
+					t.Errorf("%s is the name of %s %s and of %s", id, method, path, other)
+				}
+				seen[id] = method + " " + path
+			}
+		}
+		if len(seen) < 100 {
+			t.Errorf("%s describes %d operations", path, len(seen))
+		}
+	}
+}

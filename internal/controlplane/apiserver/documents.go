@@ -1,0 +1,58 @@
+package apiserver
+
+import (
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+const documents = "/openapi/"
+
+// serveDocuments answers for the OpenAPI documents with a Status where the
+// library that serves them fails in silence: for a group that is not served it
+// writes nothing at all, for a media type that it has not only a code.
+func serveDocuments(codecs serializer.CodecFactory, api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, documents) {
+			api.ServeHTTP(w, r)
+			return
+		}
+		out := &documentWriter{ResponseWriter: w}
+		api.ServeHTTP(out, r)
+		switch {
+		case out.failed != 0:
+			writeStatus(codecs, w, r, apierrors.NewGenericServerResponse(out.failed, r.Method, schema.GroupResource{}, "", "", 0, false))
+		case !out.written:
+			notFound(codecs).ServeHTTP(w, r)
+		}
+	})
+}
+
+// documentWriter passes on what is well, and keeps back failures.
+type documentWriter struct {
+	http.ResponseWriter
+	written bool
+	failed  int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *documentWriter) WriteHeader(code int) {
+	if code >= http.StatusBadRequest && !w.written {
+		w.failed = code
+		return
+	}
+	w.written = true
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (w *documentWriter) Write(p []byte) (int, error) {
+	if w.failed != 0 {
+		return len(p), nil
+	}
+	w.written = true
+	return w.ResponseWriter.Write(p)
+}

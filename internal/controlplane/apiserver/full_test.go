@@ -1,0 +1,132 @@
+package apiserver_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/kinds/kindstest"
+	"freshet/test/tally"
+)
+
+// fillStore stores users, from a number on, until the store refuses even small
+// ones, and says how many there are. What was let in lately counts twice for half a
+// second, and compaction may find something for as long: only a store that has
+// refused for longer is full.
+func (a *api) fillStore(made int) int {
+	a.Helper()
+	const sure = 2 * time.Second
+	stored := time.Now()
+	for size := 200 << 10; made < 2000; {
+		answer := a.post("users", padded(fmt.Sprintf("fill-%d", made), size))
+		if answer.code != http.StatusServiceUnavailable {
+			answer.want(http.StatusCreated)
+			made, stored = made+1, time.Now()
+			continue
+		}
+		status := answer.failure()
+		if answer.header.Get("Retry-After") == "" || status.Reason != "ServiceUnavailable" || !contains(status.Message, "nearly full", "bytes") {
+			a.Errorf("refused with %v %s", answer.header, answer.body)
+		}
+		if time.Since(stored) > sure && contains(string(a.get("/readyz").body), "nearly full") {
+			return made
+		}
+		size = max(size/2, 32<<10)
+	}
+	a.Fatal("the store never refused")
+	return 0
+}
+
+// TestFaultFullStore fills the resource store: what adds to it is refused early,
+// what takes away goes on, and deleting makes it whole again by itself. A server
+// that starts with a full store is ready.
+func TestFaultFullStore(t *testing.T) {
+	t.Parallel()
+	const quota = 24 << 20
+	a := startWith(t, kindstest.Options{EtcdQuota: quota})
+	a.post("apikeys", find("APIKey").object("key")).want(http.StatusCreated)
+	a.post("rolebindings", find("RoleBinding").object("binding")).want(http.StatusCreated)
+	fault := tally.Fault{Name: "the quota of the resource store is full", Injected: 2}
+	made := a.fillStore(0)
+	fault.Checked = made
+
+	wrong := func(code int, answer reply) {
+		t.Helper()
+		if answer.code != code {
+			fault.Wrong++
+			t.Errorf("%s: got %d %.300s, want %d", answer.request, answer.code, answer.body, code)
+		}
+	}
+	check := func() {
+		t.Helper()
+		wrong(http.StatusServiceUnavailable, a.post("users", padded("more", 200<<10)))
+		wrong(http.StatusServiceUnavailable, a.put("users/fill-1", padded("fill-1", 250<<10)))
+		wrong(http.StatusServiceUnavailable, a.patch("users/applied?fieldManager=m", applyPatch, padded("applied", 200<<10)))
+		wrong(http.StatusOK, a.get("users/fill-1"))
+		// Compaction goes on finding something for a while: it is asked while the
+		// store refuses.
+		a.await(func() bool {
+			refused := a.post("users", padded(fmt.Sprintf("ready-%d", time.Now().UnixNano()), 200<<10)).code == http.StatusServiceUnavailable
+			ready := a.get("/readyz")
+			return refused && ready.code == http.StatusOK && contains(string(ready.body), "nearly full")
+		})
+	}
+	check()
+	wrong(http.StatusOK, a.patch("apikeys/key", mergePatch, `{"spec":{"revoke":true}}`))
+	wrong(http.StatusOK, a.delete("rolebindings/binding"))
+	own, err := versioned.NewForConfig(a.server.Loopback())
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := own.CloudV1alpha1().Users("acme")
+	user, err := users.Get(t.Context(), "fill-2", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user.Status.Conditions = []v1alpha1.Condition{{Type: "Ready", Status: "True", Reason: "Test", Message: strings.Repeat("m", 1000)}}
+	if _, err := users.UpdateStatus(t.Context(), user, metav1.UpdateOptions{}); err != nil {
+		fault.Wrong++
+		t.Errorf("the service's own write: %v", err)
+	}
+
+	a.server.Restart()
+	a.await(func() bool { return a.get("/readyz").code == http.StatusOK })
+	a.get("apikeys/key").want(http.StatusOK).has("spec.revoke", "true")
+	made = a.fillStore(made)
+	fault.Checked = made
+	check()
+
+	for i := range made {
+		if i%2 == 0 {
+			wrong(http.StatusOK, a.delete(fmt.Sprintf("users/fill-%d", i)))
+		}
+	}
+	began := time.Now()
+	a.await(func() bool { return a.post("users", padded("after", 200<<10)).code == http.StatusCreated })
+	fault.Recovery = time.Since(began)
+	for i := range made {
+		if i%2 == 1 && a.get(fmt.Sprintf("users/fill-%d", i)).code != http.StatusOK {
+			fault.Lost++
+		}
+	}
+	a.await(func() bool { return strings.TrimSpace(string(a.get("/readyz").body)) == "ok" })
+	fault.Record(t)
+}
+
+// await asks until the answer is yes.
+func (a *api) await(done func() bool) {
+	a.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); !done(); <-tick.C {
+		if time.Now().After(end) {
+			a.Fatal("it did not happen in time")
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package apiserver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+
+	"freshet/internal/base/web"
+	"freshet/internal/controlplane/caller"
+)
+
+// inFlight limits the calls that are worked on at once, in fair shares for
+// organizations and principals. Those that are too many wait, and are told to come
+// again when that takes too long; the library's own bound would turn them away at
+// once, and not in a Status. Watches and health checks do not count, nor do the
+// service's own calls.
+//
+// A call is counted when it is known whose it is and its body is there: whoever
+// sends slowly, or nothing, holds a connection and nothing else.
+type inFlight struct {
+	codecs        serializer.CodecFactory
+	bodies        *web.Limiter // the memory of bodies
+	maxBody       int64
+	reads, writes *web.Shares
+	maxWait       time.Duration
+}
+
+const maxInFlightWait = 20 * time.Second
+
+func newInFlight(codecs serializer.CodecFactory, bodies *web.Limiter, maxBody int64, reads, writes int) *inFlight {
+	return &inFlight{
+		codecs: codecs, bodies: bodies, maxBody: maxBody, maxWait: maxInFlightWait,
+		reads: web.NewShares(int64(reads)), writes: web.NewShares(int64(writes)),
+	}
+}
+
+// handle belongs behind authenticate.
+func (l *inFlight) handle(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, counts := callerOf(r)
+		if !counts || isPublic(r.URL.Path) || isWatch(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		r, held, err := l.withBody(r, who)
+		defer l.bodies.Release(who, held)
+		if err != nil {
+			writeStatus(l.codecs, w, r, bodyStatus(err, l.maxBody))
+			return
+		}
+		slots := l.writes
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			slots = l.reads
+		}
+		if _, ok := slots.Acquire(r.Context(), who, 1, l.maxWait); !ok {
+			writeStatus(l.codecs, w, r, apierrors.NewTooManyRequests(
+				fmt.Sprintf("the server is working on as many calls of yours as it does at once, or on %d of everybody, which is its limit; try again", slots.Most()), 1))
+			return
+		}
+		defer slots.Release(who, 1)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// callerOf says who makes a request that counts.
+func callerOf(r *http.Request) (web.Caller, bool) {
+	response, ok := r.Context().Value(authenticatedKey{}).(*authenticator.Response)
+	if !ok || caller.IsService(response.User) {
+		return web.Caller{}, false
+	}
+	if who, ok := response.User.(caller.Caller); ok {
+		return web.Caller{Organization: who.Organization, Principal: who.Name}, true
+	}
+	return web.Caller{}, true
+}
+
+// withBody is the request with its whole body in memory.
+func (l *inFlight) withBody(r *http.Request, who web.Caller) (*http.Request, int64, error) {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return r, 0, nil
+	}
+	body, held, err := l.bodies.ReadBody(r, who, l.maxBody)
+	if err == nil {
+		err = checkYAML(r, body)
+	}
+	if err != nil {
+		return r, held, err
+	}
+	whole := r.Clone(r.Context())
+	whole.Body, whole.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	whole.TransferEncoding = nil
+	return whole, held, nil
+}
+
+// bodyStatus words what is wrong with a body.
+func bodyStatus(err error, limit int64) error {
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status):
+		return err
+	case errors.Is(err, web.ErrBodyTooLarge):
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the request body is too large, and the limit is %d bytes", limit))
+	case errors.Is(err, web.ErrBodyTimeout):
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout, Message: err.Error(),
+		}}
+	case errors.Is(err, web.ErrBusy):
+		return apierrors.NewTooManyRequests("the bodies of the requests that are under way take all the memory there is for them; try again", 1)
+	}
+	return apierrors.NewBadRequest(err.Error())
+}

@@ -1,0 +1,45 @@
+package apiserver
+
+import (
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+
+	"freshet/internal/base/web"
+	"freshet/internal/controlplane/caller"
+	"freshet/internal/ops/quota"
+)
+
+// meter counts the calls of an organization and refuses those that come too
+// fast. System administrators always come in, and the service's own calls do
+// not come here.
+func meter(codecs serializer.CodecFactory, quotas *quota.Book, next http.Handler) http.Handler {
+	if quotas == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if response, ok := r.Context().Value(authenticatedKey{}).(*authenticator.Response); ok {
+			if who, ok := response.User.(caller.Caller); ok && !who.System {
+				organization := quotas.Organization(who.Organization)
+				web.RecordOf(r.Context()).Meter = organization
+				if err := organization.Admit(); err != nil {
+					writeStatus(codecs, w, r, tooFast(err))
+					return
+				}
+				organization.Charge(r.ContentLength)
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func tooFast(err error) error {
+	var throttled *quota.Throttled
+	if errors.As(err, &throttled) {
+		return apierrors.NewTooManyRequests(throttled.Error(), throttled.Seconds())
+	}
+	return err
+}

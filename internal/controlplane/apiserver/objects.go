@@ -1,0 +1,93 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/store"
+	"freshet/internal/identity/access"
+)
+
+// objectAuthorizer asks access about single objects.
+type objectAuthorizer struct {
+	authorizer Authorizer
+	kinds      kinds
+}
+
+var _ store.Authorizer = objectAuthorizer{}
+
+// Authorize implements store.Authorizer. The service itself may do anythino.
+func (o objectAuthorizer) Authorize(ctx context.Context, resource, verb, name string, scope access.Scope) error {
+	who := caller.Principal(ctx)
+	if who == nil {
+		return nil
+	}
+	permission, _ := access.ForVerb(resource, "", verb)
+	decision, err := o.authorizer.Authorize(ctx, who, permission, scope)
+	auditNotesOf(ctx).noteObject(name, permission, scope, decision)
+	if err != nil {
+		return o.forbidden(ctx, resource, verb, name, err)
+	}
+	return nil
+}
+
+// AuthorizeBlocking implements store.Authorizer. Whoever may change the owner may hold it
+// up. What is not of this API cannot be held up here.
+func (o objectAuthorizer) AuthorizeBlocking(ctx context.Context, namespace string, owner metav1.OwnerReference) error {
+	who := caller.Principal(ctx)
+	plural := strings.ToLower(owner.Kind) + "s"
+	kind, known := o.kinds[plural]
+	if who == nil || !known {
+		return nil
+	}
+	permission, _ := access.ForVerb(plural, "", "update")
+	scope := kind.Scope(ctx, namespace, owner.Name)
+	decision, err := o.authorizer.Authorize(ctx, who, permission, scope)
+	if err != nil {
+		auditNotesOf(ctx).noteObject(owner.Name, permission, scope, decision)
+		return o.forbidden(ctx, plural, "create", owner.Name, fmt.Errorf("ownerReferences: blocking the deletion of an owner: %w", err))
+	}
+	return nil
+}
+
+// Filter implements store.Authorizer.
+func (o objectAuthorizer) Filter(ctx context.Context, resource, verb, namespace string) (store.Filter, bool) {
+	who := caller.Principal(ctx)
+	if who == nil {
+		return nil, true
+	}
+	permission, _ := access.ForVerb(resource, "", verb)
+	filter := o.authorizer.Filter(who, permission, access.Scope{Organization: namespace})
+	switch {
+	case !who.Live() || filter.None():
+		return nil, false
+	case filter.All():
+		return nil, true
+	}
+	return filter.Allows, true
+}
+
+// forbidden words a denial as the machinery words its own. Of a stored object it
+// tells no more than the caller knew: whose it is would be news already.
+func (o objectAuthorizer) forbidden(ctx context.Context, resource, verb, name string, denial error) error {
+	attributes, err := filters.GetAuthorizerAttributes(ctx)
+	if err != nil {
+		return apierrors.NewForbidden(v1alpha1.Resource(resource), name, access.ErrDenied)
+	}
+	var denied *access.Denial
+	if errors.As(denial, &denied) && verb != "create" {
+		known := *denied
+		known.Scope = o.kinds.scopeOf(attributes)
+		denial = &known
+	}
+	return responsewriters.ForbiddenStatusError(attributes, denial.Error())
+}

@@ -1,0 +1,110 @@
+package apiserver_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/kinds/kindstest"
+	"freshet/internal/controlplane/kinds/messaginginstance"
+	"freshet/internal/controlplane/store"
+)
+
+// diary is the kind MessagingInstance that writes down what it is told.
+type diary struct {
+	*messaginginstance.Kind
+	mu    sync.Mutex
+	lines []string
+}
+
+// Put implements store.Observer.
+func (d *diary) Put(o *v1alpha1.MessagingInstance) { d.note("put", o) }
+
+// Remove implements store.Observer.
+func (d *diary) Remove(o *v1alpha1.MessagingInstance) { d.note("removed", o) }
+
+func (d *diary) note(what string, o *v1alpha1.MessagingInstance) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, what+" "+o.Name+" "+o.Labels["v"])
+}
+
+// among replaces the kind of the name by the diary.
+func (d *diary) among(definitions []store.Definition) []store.Definition {
+	out := slices.Clone(definitions)
+	for i, definition := range out {
+		switch definition.Info().Kind {
+		case "MessagingInstance":
+			out[i] = store.Define(d)
+		case "MessagingCluster":
+			d.Clusters = definition.(messaginginstance.Clusters)
+		}
+	}
+	return out
+}
+
+// since is what was written since the last call.
+func (d *diary) since() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lines := d.lines
+	d.lines = nil
+	return lines
+}
+
+// TestObservers are told of every write before its call is answered, and of
+// nothing that did not happen.
+func TestObservers(t *testing.T) {
+	t.Parallel()
+	d := &diary{Kind: messaginginstance.New(kindstest.Plan(), "", nil, nil)}
+	a := &api{t, kindstest.Start(t, kindstest.Options{
+		Kinds: d.among(kindstest.NewSet(t).Definitions()),
+	}), kindstest.AdminToken}
+	k := find("MessagingInstance")
+	item := k.plural + "/i"
+	label := func(v string) string { return `{"metadata":{"labels":{"v":"` + v + `"}}}` }
+	steps := []struct {
+		name string
+		call func() reply
+		code int
+		want []string
+	}{
+		{"dry create", func() reply { return a.post(k.plural+"?dryRun=All", k.object("i")) }, 201, nil},
+		{"refused create", func() reply { return a.post(k.plural, k.with(`{"type":"gold"}`, "i")) }, 422, nil},
+		{"create", func() reply { return a.post(k.plural, k.object("i")) }, 201, []string{"put i "}},
+		{"second create", func() reply { return a.post(k.plural, k.object("i")) }, 409, nil},
+		{"dry patch", func() reply { return a.patch(item+"?dryRun=All", mergePatch, label("0")) }, 200, nil},
+		{"refused patch", func() reply { return a.patch(item, mergePatch, `{"spec":{"type":"gold"}}`) }, 422, nil},
+		{"patch", func() reply { return a.patch(item, mergePatch, label("1")) }, 200, []string{"put i 1"}},
+		{"stale replace", func() reply { return a.put(item, k.object("i", `"resourceVersion":"1"`)) }, 409, nil},
+		{"replace", func() reply { return a.post(item, k.object("i", `"labels":{"v":"2"}`)) }, 200, []string{"put i 2"}},
+		{"apply", func() reply {
+			return a.patch(item+"?fieldManager=me&force=true", applyPatch, k.object("i", `"labels":{"v":"3"}`))
+		}, 200, []string{"put i 3"}},
+		{"status", func() reply { return a.patch(item+"/status", mergePatch, `{"status":{"observedGeneration":1}}`) }, 200, []string{"put i 3"}},
+		{"dry delete", func() reply { return a.delete(item + "?dryRun=All") }, 200, nil},
+		{"dry delete with a body", func() reply { return a.call(http.MethodDelete, item+"?dryRun=All", `{}`) }, 200, nil},
+		{"dry delete of all", func() reply { return a.delete(k.plural + "?dryRun=All") }, 200, nil},
+		{"delete later", func() reply { return a.delete(item + "?gracePeriodSeconds=600") }, 200, nil}, // alive until then
+		{"delete", func() reply { return a.delete(item + "?gracePeriodSeconds=0") }, 200, []string{"removed i 3"}},
+		{"dry removal of the finalizer", func() reply { return a.patch(item+"?dryRun=All", mergePatch, `{"metadata":{"finalizers":null}}`) }, 200, nil},
+		{"removal of the finalizer", func() reply { return a.patch(item, mergePatch, `{"metadata":{"finalizers":null}}`) }, 200, []string{"removed i 3"}},
+		{"delete of nothing", func() reply { return a.delete(item) }, 404, nil},
+		{"dry apply", func() reply { return a.patch(item+"?fieldManager=me&dryRun=All", applyPatch, k.object("i")) }, 201, nil},
+		{"apply, creating", func() reply { return a.patch(item+"?fieldManager=me", applyPatch, k.object("i")) }, 201, []string{"put i "}},
+		{"delete of all", func() reply { return a.delete(k.plural) }, 200, []string{"removed i "}},
+	}
+	for _, step := range steps {
+		step.call().want(step.code)
+		got := d.since()
+		if strings.HasPrefix(step.name, "removal") { // the last update takes it away
+			got = slices.DeleteFunc(got, func(line string) bool { return strings.HasPrefix(line, "put") })
+		}
+		if !slices.Equal(got, step.want) {
+			t.Errorf("%s: observers are told %q, want %q", step.name, got, step.want)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package apiserver
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/invite"
+	"freshet/internal/controlplane/openapi"
+	"freshet/internal/controlplane/rotation"
+)
+
+const (
+	apiTitle       = "Freshet resource API"
+	replaceSummary = "replace the specified object (the same as PUT; any content type is accepted)"
+)
+
+// describe configures the OpenAPI documents, from which server-side apply also
+// builds its types.
+func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version string) {
+	namer := apiopenapi.NewDefinitionNamer(versioned(scheme))
+
+	v2 := genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	v2.Info.Title = apiTitle
+	v2.Info.Version = version
+	v2.PostProcessSpec = addReplaceByPostV2
+	config.OpenAPIConfig = v2
+
+	v3 := genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	v3.Info.Title = apiTitle
+	v3.Info.Version = version
+	v3.PostProcessSpec = addReplaceByPostV3
+	config.OpenAPIV3Config = v3
+}
+
+// definitions are those of our types and of the few of Kubernetes beside them.
+func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	all := openapi.GetOpenAPIDefinitions(ref)
+	maps.Copy(all, openapi.Core(ref))
+	maps.Copy(all, rotation.Definitions(ref))
+	maps.Copy(all, invite.Definitions(ref))
+	freeForm(all, v1alpha1.ProtocolSettings{}.OpenAPIModelName())
+	return all
+}
+
+// freeForm says of a type that its objects hold what they like; the generator has
+// no word for it.
+func freeForm(all map[string]common.OpenAPIDefinition, name string) {
+	definition := all[name]
+	definition.Schema.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	all[name] = definition
+}
+
+// versioned leaves out the internal twins of our types: they are the same Go
+// types, and would show up beside the versions that users know.
+func versioned(scheme *runtime.Scheme) *runtime.Scheme {
+	public := runtime.NewScheme()
+	for kind, goType := range scheme.AllKnownTypes() {
+		if object, ok := reflect.New(goType).Interface().(runtime.Object); ok && kind.Version != runtime.APIVersionInternal {
+			public.AddKnownTypeWithName(kind, object)
+		}
+	}
+	return public
+}
+
+// addReplaceByPostV2 documents the route that replaceByPost serves.
+func addReplaceByPostV2(doc *spec.Swagger) (*spec.Swagger, error) {
+	for path, item := range doc.Paths.Paths {
+		if !isItem(path) || item.Put == nil || item.Post != nil {
+			continue
+		}
+		post := *item.Put
+		post.ID = strings.Replace(post.ID, "replace", "replaceByPost", 1)
+		post.Description = replaceSummary
+		item.Post = &post
+		doc.Paths.Paths[path] = item
+	}
+	addPermissionsV2(doc)
+	return doc, nil
+}
+
+func addReplaceByPostV3(doc *spec3.OpenAPI) (*spec3.OpenAPI, error) {
+	if doc.Paths == nil {
+		return doc, nil
+	}
+	for path, item := range doc.Paths.Paths {
+		if !isItem(path) || item.Put == nil || item.Post != nil {
+			continue
+		}
+		post := *item.Put
+		post.OperationId = strings.Replace(post.OperationId, "replace", "replaceByPost", 1)
+		post.Description = replaceSummary
+		item.Post = &post
+	}
+	addPermissionsV3(doc)
+	return doc, nil
+}

@@ -1,0 +1,160 @@
+package apiserver_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/controlplane/kinds/kindstest"
+)
+
+const namespaces = "/api/v1/namespaces"
+
+func TestOrganizationsAreListedByBeingUsed(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	if got := a.get(namespaces).names(); len(got) != 0 {
+		t.Fatalf("of a new server: %v, want none", got)
+	}
+	user := find("User")
+	first := a.post("users", user.object("ann")).want(http.StatusCreated)
+	if got := first.header.Get("Warning"); !contains(got, `organization \"acme\" did not exist and is created by this request`) {
+		t.Errorf("warning of the first object: %q", got)
+	}
+	if got := a.post("users", user.object("bea")).want(http.StatusCreated).header.Get("Warning"); got != "" {
+		t.Errorf("warning of the second object: %q, want none", got)
+	}
+	a.post(group+"/namespaces/other/users", user.object("ann")).want(http.StatusCreated)
+	if got := a.get(namespaces).names(); !slices.Equal(got, []string{"acme", "other"}) {
+		t.Errorf("organizations: %v, want acme and other", got)
+	}
+	a.get(namespaces+"/acme").want(http.StatusOK).has("kind", "Namespace", "apiVersion", "v1", "status.phase", "Active")
+	a.get(namespaces + "/absent").want(http.StatusNotFound).failure()
+
+	// Neither a dry run nor a refused object makes one.
+	dry := a.post(group+"/namespaces/typo/users?dryRun=All", user.object("ann")).want(http.StatusCreated)
+	if !strings.Contains(dry.header.Get("Warning"), "typo") {
+		t.Errorf("a dry run warns %q", dry.header.Get("Warning"))
+	}
+	a.post(group+"/namespaces/typo/users", `{"metadata":{"name":"ann"},"spec":{}}`).want(http.StatusUnprocessableEntity)
+	a.get(namespaces + "/typo").want(http.StatusNotFound)
+
+	// Apply is a way to create, too.
+	a.patch(group+"/namespaces/applied/users/ann?fieldManager=me", applyPatch, user.apply("ann", user.spec)).want(http.StatusCreated)
+	a.get(namespaces + "/applied").want(http.StatusOK)
+}
+
+func TestOrganizationsOnPurpose(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	a.post(namespaces, `{"metadata":{"name":"empty"}}`).want(http.StatusCreated).has("metadata.name", "empty", "status.phase", "Active")
+	a.post(namespaces, `{"metadata":{"name":"empty"}}`).want(http.StatusConflict)
+	a.post(namespaces, `{"metadata":{"name":"not.a.label"}}`).want(http.StatusUnprocessableEntity)
+	if got := a.post(group+"/namespaces/empty/rolebindings", find("RoleBinding").object("ann")).want(http.StatusCreated).header.Get("Warning"); got != "" {
+		t.Errorf("warning in an organization made on purpose: %q", got)
+	}
+	a.put(namespaces+"/empty", `{"metadata":{"name":"empty"}}`).want(http.StatusMethodNotAllowed)
+	a.patch(namespaces+"/empty", mergePatch, `{}`).want(http.StatusMethodNotAllowed)
+	a.delete(namespaces).want(http.StatusMethodNotAllowed)
+
+	// One that holds something stays.
+	status := a.delete(namespaces + "/empty").want(http.StatusConflict).failure()
+	if !strings.Contains(status.Message, "rolebindings/ann") {
+		t.Errorf("the refusal does not say what is in it: %s", status.Message)
+	}
+	a.get(namespaces + "/empty").want(http.StatusOK)
+	a.delete(group + "/namespaces/empty/rolebindings/ann").want(http.StatusOK)
+	a.delete(namespaces + "/empty").want(http.StatusOK)
+	a.get(namespaces + "/empty").want(http.StatusNotFound)
+}
+
+// TestOrganizationsOfOthers are not told of.
+func TestOrganizationsOfOthers(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	for _, name := range []string{"acme", "other"} {
+		a.post(namespaces, `{"metadata":{"name":"`+name+`"}}`).want(http.StatusCreated)
+	}
+	boss := a.as(kindstest.AcmeToken)
+	if got := boss.get(namespaces).names(); !slices.Equal(got, []string{"acme"}) {
+		t.Errorf("an administrator of acme sees %v, want acme alone", got)
+	}
+	if got := boss.get(namespaces + "?fieldSelector=metadata.name%3Dother").names(); len(got) != 0 {
+		t.Errorf("by name: %v, want none", got)
+	}
+	boss.get(namespaces + "/acme").want(http.StatusOK)
+	there := boss.get(namespaces + "/other").want(http.StatusForbidden).failure().Message
+	absent := boss.get(namespaces + "/absent").want(http.StatusForbidden).failure().Message
+	if strings.ReplaceAll(there, "other", "X") != strings.ReplaceAll(absent, "absent", "X") {
+		t.Errorf("what is there and what is not are told apart: %q, %q", there, absent)
+	}
+	boss.post(namespaces, `{"metadata":{"name":"mine"}}`).want(http.StatusForbidden)
+	boss.delete(namespaces + "/acme").want(http.StatusForbidden)
+	boss.delete(namespaces + "/other").want(http.StatusForbidden)
+	boss.post(group+"/namespaces/mine/users", find("User").object("ann")).want(http.StatusForbidden)
+	a.get(namespaces + "/mine").want(http.StatusNotFound)
+
+	initial := boss.get(namespaces + "?watch=true&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true").want(http.StatusOK)
+	if text := string(initial.body); !strings.Contains(text, `"name":"acme"`) || strings.Contains(text, "other") {
+		t.Errorf("a watch shows %s, want acme alone", text)
+	}
+}
+
+func TestOrganizationsAreNotMadeBySlips(t *testing.T) {
+	t.Parallel()
+	a := &api{t, kindstest.Start(t, kindstest.Options{RefuseNewOrganizations: true}), kindstest.AdminToken}
+	user := find("User")
+	status := a.post("users", user.object("ann")).want(http.StatusNotFound).failure()
+	if status.Reason != "NotFound" || !contains(status.Message, `"acme" does not exist`, "kubectl create namespace acme") {
+		t.Errorf("the refusal does not say what to do: %s", status.Message)
+	}
+	a.get("users/ann").want(http.StatusNotFound)
+	a.post(namespaces, `{"metadata":{"name":"acme"}}`).want(http.StatusCreated)
+	a.post("users", user.object("ann")).want(http.StatusCreated)
+}
+
+// TestOrganizationsOfEarlierVersions are found in what is stored.
+func TestOrganizationsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	a.post("users", find("User").object("ann")).want(http.StatusCreated)
+	a.server.Forget(t, "/freshet/resources/namespaces/acme")
+	a.server.Restart()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for a.get("/readyz").code != http.StatusOK {
+		<-tick.C
+	}
+	a.get(namespaces + "/acme").want(http.StatusOK)
+}
+
+// TestDiscoveryOfNamespaces is what kubectl get ns begins with.
+func TestDiscoveryOfNamespaces(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	a.get("/api").want(http.StatusOK).has("versions.0", "v1")
+	core := a.get("/api/v1").want(http.StatusOK)
+	resources, _ := core.at("resources").([]any)
+	found := map[string]string{}
+	for _, r := range resources {
+		verbs, _ := at(r, "verbs").([]any)
+		words := make([]string, 0, len(verbs))
+		for _, v := range verbs {
+			words = append(words, v.(string))
+		}
+		found[at(r, "name").(string)] = strings.Join(words, " ")
+	}
+	want := map[string]string{"namespaces": "create delete get list watch", "events": "get list watch"}
+	for name, verbs := range want {
+		if found[name] != verbs {
+			t.Errorf("%s: verbs %q, want %q", name, found[name], verbs)
+		}
+	}
+	if len(found) != len(want) {
+		t.Errorf("core/v1 has %v, want %v", found, want)
+	}
+	table := a.get(namespaces, "Accept", tableAccept).want(http.StatusOK)
+	table.has("kind", "Table", "columnDefinitions.1.name", "Status")
+}

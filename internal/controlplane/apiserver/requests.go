@@ -1,0 +1,213 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/base/web"
+	"freshet/internal/controlplane/quantities"
+	"freshet/internal/controlplane/store"
+)
+
+// checkRequests wraps the API itself: what stands here is behind authentication,
+// so that strangers cannot make us read bodies.
+func checkRequests(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64, api http.Handler) http.Handler {
+	api = serveDocuments(codecs, api)
+	patches := checkPatches(scheme, codecs, kinds, limit, api)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = strictFields(kinds, r)
+		if err := checkBooleans(r); err != nil {
+			writeStatus(codecs, w, r, err)
+			return
+		}
+		switch {
+		case r.Method == http.MethodPatch:
+			patches.ServeHTTP(w, r)
+		case r.Method == http.MethodDelete && r.URL.RawQuery != "":
+			api.ServeHTTP(w, r.WithContext(store.WithDeleteQuery(r.Context(), r.URL.Query())))
+		default:
+			api.ServeHTTP(w, r)
+		}
+	})
+}
+
+// booleans are the query parameters that are true or false.
+var booleans = []string{"watch", "allowWatchBookmarks", "sendInitialEvents", "force", "orphanDependents", "pretty"}
+
+// checkBooleans refuses other values of them, most of which the machinery takes
+// for true. A parameter without a value is true.
+func checkBooleans(r *http.Request) *apierrors.StatusError {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	query := r.URL.Query()
+	for _, name := range booleans {
+		for _, value := range query[name] {
+			if _, err := strconv.ParseBool(strings.ToLower(value)); err != nil && value != "" {
+				return apierrors.NewBadRequest(fmt.Sprintf("query parameter %s: %q is not a boolean: use true or false", name, value))
+			}
+		}
+	}
+	return nil
+}
+
+// strictFields has strict kinds written without unknown fields, whatever the
+// caller says about those. Elsewhere such a field is passed over with a warning;
+// in a role binding it may be a restriction, and what passes one over grants more
+// than was meant.
+func strictFields(kinds kinds, r *http.Request) *http.Request {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || !kinds.info(info.Resource).Strict || (r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch) {
+		return r
+	}
+	strict := r.Clone(r.Context())
+	query := strict.URL.Query()
+	query.Set("fieldValidation", metav1.FieldValidationStrict)
+	strict.URL.RawQuery = query.Encode()
+	return strict
+}
+
+// checkPatches refuses what the machinery passes over or chokes on: strategic
+// merge patches with a directive that does not exist
+// (docs/spec/resources.md#r11), and impossible quantities in patches that are
+// not decoded by a serializer.
+func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		check, ok := patchChecks[types.PatchType(mediaType)]
+		if err != nil || !ok || r.Body == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		head, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
+		if err == nil && int64(len(head)) <= limit {
+			if err := check(head, kinds.empty(scheme, r)); err != nil {
+				writeStatus(codecs, w, r, badPatch(kinds, r, err))
+				return
+			}
+			if types.PatchType(mediaType) == types.ApplyYAMLPatchType {
+				head = canonical(head, kinds.empty(scheme, r), func() runtime.Object { return kinds.live(r) })
+			}
+		}
+		// What cannot be read, or is too long, is told by the machinery.
+		r.Body = readCloser{io.MultiReader(bytes.NewReader(head), r.Body), r.Body}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// badPatch is 422 for values of a wrong type, as the machinery answers to other
+// patches, and 400 for what cannot be a patch at all.
+func badPatch(kinds kinds, r *http.Request, err error) error {
+	text := web.DecodeText(err.Error())
+	info, known := request.RequestInfoFrom(r.Context())
+	if !errors.Is(err, errShape) || !known {
+		return apierrors.NewBadRequest("the patch is invalid: " + text)
+	}
+	kind := v1alpha1.SchemeGroupVersion.WithKind(kinds.info(info.Resource).Kind).GroupKind()
+	return apierrors.NewInvalid(kind, info.Name, field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, text)})
+}
+
+// patchChecks look at a patch before it is applied to an object of the kind.
+var patchChecks = map[types.PatchType]func(patch []byte, empty runtime.Object) error{
+	types.ApplyYAMLPatchType:      func(patch []byte, _ runtime.Object) error { return quantities.CheckYAML(patch) },
+	types.JSONPatchType:           func(patch []byte, _ runtime.Object) error { return checkDepth(patch) },
+	types.MergePatchType:          func(patch []byte, _ runtime.Object) error { return checkDepth(patch) },
+	types.StrategicMergePatchType: checkStrategic,
+}
+
+func checkStrategic(patch []byte, empty runtime.Object) error {
+	if err := errors.Join(checkDepth(patch), quantities.CheckJSON(patch), checkDirectives(patch)); err != nil {
+		return err
+	}
+	return checkShape(patch, empty)
+}
+
+// maxNesting is far more than any of our kinds has. Merging takes time with the
+// square of it: a few kilobytes of brackets would keep a core busy for seconds.
+const maxNesting = 100
+
+var errNesting = fmt.Errorf("it is nested deeper than %d levels", maxNesting)
+
+// checkDepth counts the brackets of JSON that are open at once.
+func checkDepth(patch []byte) error {
+	depth, quoted := 0, false
+	for i := 0; i < len(patch); i++ {
+		switch c := patch[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxNesting {
+				return errNesting
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+const directive = "$patch"
+
+func checkDirectives(patch []byte) error {
+	if !bytes.Contains(patch, []byte("patch")) { // the dollar sign may be escaped
+		return nil
+	}
+	var value any
+	if json.Unmarshal(patch, &value) != nil {
+		return nil //nolint:nilerr // malformed bodies are told by the machinery
+	}
+	if err := findUnknown(value, nil); err != nil {
+		return err
+	}
+	return nil
+}
+
+// findUnknown walks a patch in a steady order and returns its first unknown
+// directive.
+func findUnknown(value any, path *field.Path) *field.Error {
+	switch v := value.(type) {
+	case []any:
+		for i, item := range v {
+			if err := findUnknown(item, path.Index(i)); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		known := []string{"delete", "merge", "replace"}
+		if found, ok := v[directive]; ok && !isOneOf(found, known) {
+			return field.NotSupported(path.Child(directive), fmt.Sprint(found), known)
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if err := findUnknown(v[name], path.Child(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isOneOf(value any, known []string) bool {
+	text, ok := value.(string)
+	return ok && slices.Contains(known, text)
+}

@@ -1,0 +1,132 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	reviewv1alpha1 "freshet/api/authorization/v1alpha1"
+	"freshet/internal/controlplane/caller"
+	"freshet/internal/identity"
+)
+
+// reviewKinds are the questions that callers ask about themselves. They are
+// answered to the create call and never stored. Our own group tells permissions;
+// the two groups of Kubernetes are for kubectl auth can-i and whoami.
+var reviewKinds = []struct {
+	version schema.GroupVersion
+	plural  string
+	kind    func() runtime.Object
+}{
+	{reviewv1alpha1.SchemeGroupVersion, "selfsubjectrulesreviews", func() runtime.Object { return &reviewv1alpha1.SelfSubjectRulesReview{} }},
+	{reviewv1alpha1.SchemeGroupVersion, "selfsubjectuserreviews", func() runtime.Object { return &reviewv1alpha1.SelfSubjectUserReview{} }},
+	{authorizationv1.SchemeGroupVersion, "selfsubjectaccessreviews", func() runtime.Object { return &authorizationv1.SelfSubjectAccessReview{} }},
+	{authorizationv1.SchemeGroupVersion, "selfsubjectrulesreviews", func() runtime.Object { return &authorizationv1.SelfSubjectRulesReview{} }},
+	{authenticationv1.SchemeGroupVersion, "selfsubjectreviews", func() runtime.Object { return &authenticationv1.SelfSubjectReview{} }},
+}
+
+// addReviews registers the kinds, each as its own internal version too.
+func addReviews(scheme *runtime.Scheme) error {
+	// What kubectl create token sends; tokens issues them.
+	scheme.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{})
+	scheme.AddKnownTypes(internalVersion(authenticationv1.GroupName), &authenticationv1.TokenRequest{})
+	for _, r := range reviewKinds {
+		internal := schema.GroupVersion{Group: r.version.Group, Version: runtime.APIVersionInternal}
+		scheme.AddKnownTypes(r.version, r.kind())
+		scheme.AddKnownTypes(internal, r.kind())
+		metav1.AddToGroupVersion(scheme, r.version)
+		if err := scheme.SetVersionPriority(r.version); err != nil {
+			return fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	return nil
+}
+
+// reviewGroups makes one API group per group of questions.
+func reviewGroups(scheme *runtime.Scheme, codecs serializer.CodecFactory, answers *reviewer) []*genericapiserver.APIGroupInfo {
+	var groups []*genericapiserver.APIGroupInfo
+	byName := map[string]*genericapiserver.APIGroupInfo{}
+	for _, r := range reviewKinds {
+		group, ok := byName[r.version.Group]
+		if !ok {
+			info := genericapiserver.NewDefaultAPIGroupInfo(r.version.Group, scheme, metav1.ParameterCodec, codecs)
+			info.VersionedResourcesStorageMap[r.version.Version] = map[string]rest.Storage{}
+			info.NegotiatedSerializer = plainStatuses{info.NegotiatedSerializer}
+			group = &info
+			byName[r.version.Group] = group
+			groups = append(groups, group)
+		}
+		group.VersionedResourcesStorageMap[r.version.Version][r.plural] = &question{kind: r.kind, plural: r.plural, reviewer: answers}
+	}
+	return groups
+}
+
+func reviewGroupNames() []string {
+	names := make([]string, 0, len(reviewKinds))
+	for _, r := range reviewKinds {
+		names = append(names, r.version.Group)
+	}
+	return names
+}
+
+// question is a resource that can only be created.
+type question struct {
+	kind     func() runtime.Object
+	plural   string
+	reviewer *reviewer
+}
+
+var (
+	_ rest.Creater              = (*question)(nil)
+	_ rest.Scoper               = (*question)(nil)
+	_ rest.SingularNameProvider = (*question)(nil)
+)
+
+// New implements rest.Storage.
+func (q *question) New() runtime.Object { return q.kind() }
+
+// Destroy implements rest.Storage; there is nothing to let go of.
+func (q *question) Destroy() {}
+
+// NamespaceScoped implements rest.Scoper.
+func (q *question) NamespaceScoped() bool { return false }
+
+// GetSingularName implements rest.SingularNameProvider.
+func (q *question) GetSingularName() string { return q.plural[:len(q.plural)-1] }
+
+// Create answers.
+func (q *question) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+	who := caller.Principal(ctx)
+	if who == nil {
+		return nil, apierrors.NewBadRequest("the service does not ask about itself")
+	}
+	return obj, q.reviewer.answer(ctx, who, obj)
+}
+
+// answer fills in the status.
+func (r *reviewer) answer(ctx context.Context, who *identity.Principal, obj runtime.Object) error {
+	switch review := obj.(type) {
+	case *reviewv1alpha1.SelfSubjectRulesReview:
+		review.Status = r.rules(who, review.Spec)
+	case *reviewv1alpha1.SelfSubjectUserReview:
+		review.Status = whoIs(who)
+	case *authorizationv1.SelfSubjectAccessReview:
+		return r.access(ctx, who, review)
+	case *authorizationv1.SelfSubjectRulesReview:
+		review.Status = r.kubernetesRules(who, review.Spec.Namespace)
+	case *authenticationv1.SelfSubjectReview:
+		review.Status.UserInfo = userInfo(who)
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("no answer to a %T is known", obj))
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/egressselector"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	storagevalue "k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	clientrest "k8s.io/client-go/rest"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/base/web"
+	"freshet/internal/controlplane/budget"
+	"freshet/internal/controlplane/etcd"
+	"freshet/internal/controlplane/events"
+	"freshet/internal/controlplane/invite"
+	"freshet/internal/controlplane/organizations"
+	"freshet/internal/controlplane/quantities"
+	"freshet/internal/controlplane/rotation"
+	"freshet/internal/controlplane/store"
+	"freshet/internal/controlplane/tokens"
+	"freshet/internal/ops/quota"
+	"freshet/internal/surfaces/pipeline"
+)
+
+// Config is what the resource API is made of.
+type Config struct {
+	Etcd   etcd.Endpoints
+	Prefix string // of every key; /freshet when empty
+	Kinds  []store.Definition
+	// Authenticator says who holds a token that is good for one of the Audiences.
+	Authenticator pipeline.Authenticator
+	Audiences     []string
+	Authorizer    Authorizer
+	// Auditor is given the record of every write and every denial; nil: nothing
+	// is recorded.
+	Auditor pipeline.Auditor
+	// Transformers encrypt resources at rest, by resource name.
+	Transformers storagevalue.ResourceTransformers
+	// Store tells how full etcd is, for early refusals; nil: nothing is refused.
+	Store etcd.Store
+	// Budget is what one organization may have stored.
+	Budget budget.Limits
+	// Ready are checks that /readyz and /healthz ask besides the library's own.
+	Ready []Check
+	// Address is what discovery tells clients, host:port.
+	Address string
+	// Version of the product, shown in the OpenAPI documents.
+	Version string
+	// CompactionInterval decides how long continue tokens and watch positions
+	// live; five minutes when zero.
+	CompactionInterval time.Duration
+	// MaxBody bounds a request body; 2 MiB when zero.
+	MaxBody int64
+	// Bodies bounds the memory of request bodies; nil: it is not bounded.
+	Bodies *web.Limiter
+	// MaxReads and MaxWrites bound what is worked on at once; 400 and 200 when zero.
+	MaxReads  int
+	MaxWrites int
+	// RefuseNewOrganizations has organizations made on purpose only, not by the
+	// first object in one.
+	RefuseNewOrganizations bool
+	// Quotas limits what organizations have and how fast they call; nil: nothing
+	// is limited.
+	Quotas *quota.Book
+	// Tokens issues tokens for service accounts; nil: none are.
+	Tokens *tokens.Options
+	// Rotation gives service accounts new credentials; nil: nobody does.
+	Rotation *rotation.Options
+	// Invite lets people in; nil: nobody does.
+	Invite *invite.Options
+	// Log is for what happens beside calls; nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// Check is something that readiness depends on.
+type Check struct {
+	Name    string
+	Healthy func() error
+}
+
+const (
+	defaultPrefix      = "/freshet"
+	defaultMaxBody     = 2 << 20
+	requestTimeout     = 60 * time.Second
+	maxReads           = 400
+	maxWrites          = 200
+	watchDrain         = 2 * time.Second
+	compactionInterval = 5 * time.Minute
+)
+
+// Server is the resource API, ready to be mounted.
+type Server struct {
+	generic  *genericapiserver.GenericAPIServer
+	config   *genericapiserver.Config
+	loopback *loopback
+	handler  http.Handler
+	stop     context.CancelFunc
+	stopped  chan struct{}
+	drain    *drain
+	recorder *events.Recorder
+	stores   *calledStores // nil with an external etcd
+	caches   []cached
+	guard    *budget.Guard
+	client   *clientv3.Client // for the guard
+	log      *slog.Logger
+}
+
+// New builds the API over etcd. Nothing is served before Start.
+func New(cfg Config) (*Server, error) {
+	// The library ends the process over such an address instead of saying no.
+	if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
+		return nil, fmt.Errorf("the address of the resource API is not host:port: %w", err)
+	}
+	scheme, err := newScheme(cfg.Kinds)
+	if err != nil {
+		return nil, err
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	kinds := kindsOf(cfg.Kinds)
+	config := genericapiserver.NewConfig(codecs)
+	config.EffectiveVersion = release{compatibility.DefaultBuildEffectiveVersion()}
+	describe(config, scheme, cfg.Version)
+	tune(config, cfg)
+
+	loop := newLoopback()
+	config.LoopbackClientConfig = loop.config()
+	config.Authentication.Authenticator = authentication(cfg.Authenticator, cfg.Audiences)
+	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
+	limits := newInFlight(codecs, cfg.Bodies, config.MaxRequestBodyBytes, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites))
+	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, limits, cfg.Auditor, cfg.Quotas)
+	guard := budget.New(resourcePrefix(cfg), cfg.Budget, cfg.Store)
+	config.ResourceTransformers = guard.Transformers(cfg.Transformers)
+	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(config); err != nil {
+		return nil, fmt.Errorf("configuring the store: %w", err)
+	}
+	stores := callMember(cfg, config)
+	liveAlone(config)
+	config.RESTOptionsGetter = guard.RESTOptions(config.RESTOptionsGetter)
+
+	beside, err := openCore(scheme, codecs, config.RESTOptionsGetter)
+	if err != nil {
+		return nil, err
+	}
+	beside.quotas = cfg.Quotas
+	config.AdmissionControl = organizations.Admission{Organizations: beside.organizations, AutoCreate: !cfg.RefuseNewOrganizations}
+	generic, err := config.Complete(nil).New("freshet", genericapiserver.NewEmptyDelegateWithCustomHandler(notFound(codecs)))
+	if err != nil {
+		return nil, fmt.Errorf("building the resource API: %w", err)
+	}
+	storages, err := openKinds(cfg, scheme, config)
+	if err != nil {
+		return nil, err
+	}
+	beside.organizations.Contents = contents(storages)
+	if err := install(generic, scheme, codecs, cfg, storages, beside); err != nil {
+		return nil, err
+	}
+	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	caches := cachesOf(storages, beside)
+	if err := generic.AddPostStartHook("organizations", findOrganizations(storages, beside.organizations, caches, log)); err != nil {
+		return nil, fmt.Errorf("building the resource API: %w", err)
+	}
+	client, err := cfg.Etcd.Client(zap.NewNop())
+	if err != nil {
+		return nil, fmt.Errorf("connecting to etcd: %w", err)
+	}
+	return &Server{
+		guard: guard, client: client, log: log,
+		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
+		stores: stores, caches: caches,
+	}, nil
+}
+
+// openKinds opens the stores of the kinds, by path.
+func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Config) (map[string]rest.Storage, error) {
+	storages := map[string]rest.Storage{}
+	for _, kind := range cfg.Kinds {
+		s, err := kind.Open(scheme, config.RESTOptionsGetter, objectAuthorizer{cfg.Authorizer, kindsOf(cfg.Kinds)})
+		if err != nil {
+			return nil, err
+		}
+		plural := kind.Info().Plural
+		storages[plural] = s.Main
+		storages[plural+"/status"] = s.Status
+	}
+	if accounts, ok := storages["serviceaccounts"].(rest.Getter); ok && cfg.Tokens != nil {
+		storages["serviceaccounts/token"] = tokens.New(*cfg.Tokens, accounts)
+	}
+	if status, ok := storages["serviceaccounts/status"].(rest.Updater); ok && cfg.Rotation != nil {
+		storages["serviceaccounts/rotate"] = rotation.New(*cfg.Rotation, status)
+	}
+	if users, ok := storages["users"].(rest.Getter); ok && cfg.Invite != nil {
+		storages["users/invite"] = invite.New(*cfg.Invite, users)
+	}
+	return storages, nil
+}
+
+// install serves every group.
+func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, cfg Config, storages map[string]rest.Storage, beside core) error {
+	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
+	// The group's own serializers write lists item by item, ours look at what is read.
+	group.NegotiatedSerializer = plainStatuses{quantities.Checked(group.NegotiatedSerializer)}
+	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storages
+	if err := generic.InstallAPIGroup(&group); err != nil {
+		return fmt.Errorf("installing the kinds: %w", err)
+	}
+	for _, group := range reviewGroups(scheme, codecs, &reviewer{newPolicy(cfg)}) {
+		if err := generic.InstallAPIGroup(group); err != nil {
+			return fmt.Errorf("installing the reviews: %w", err)
+		}
+	}
+	return beside.install(generic, scheme, codecs, kindsOf(cfg.Kinds), newPolicy(cfg).readable)
+}
+
+// tune sets what experience with the library recommends.
+func tune(config *genericapiserver.Config, cfg Config) {
+	config.ExternalAddress = cfg.Address
+	config.EnableProfiling = false // the ops listener has it
+	config.EnableMetrics = false
+	config.EnableIndex = false
+	config.FlowControl = nil                                              // priority and fairness wants objects of a core cluster
+	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = 0, 0 // inFlight limits them
+	config.RequestTimeout = requestTimeout
+	config.ShutdownDelayDuration = 0
+	config.ShutdownWatchTerminationGracePeriod = watchDrain
+	config.MaxRequestBodyBytes = cmp.Or(cfg.MaxBody, defaultMaxBody)
+	for _, check := range cfg.Ready {
+		checker := healthz.NamedCheck(check.Name, func(*http.Request) error { return check.Healthy() })
+		config.ReadyzChecks = append(config.ReadyzChecks, checker)
+		config.HealthzChecks = append(config.HealthzChecks, checker)
+	}
+}
+
+// liveAlone takes from /livez what depends on others: etcd needs a majority of its
+// members, and a process that waits for them is alive; whoever restarts it for that
+// makes it worse. /readyz has these checks.
+func liveAlone(config *genericapiserver.Config) {
+	config.LivezChecks = slices.DeleteFunc(config.LivezChecks, func(c healthz.HealthChecker) bool { return strings.HasPrefix(c.Name(), "etcd") })
+	config.LivezGracePeriod = startPatience
+}
+
+// startPatience is how long hooks that read from etcd may take after the start before
+// the process is called dead.
+const startPatience = 10 * time.Minute
+
+func newPolicy(cfg Config) policy {
+	return policy{authorizer: cfg.Authorizer, kinds: kindsOf(cfg.Kinds), reviews: reviewGroupNames()}
+}
+
+// Start serves the handler's API until Stop: hooks run, watches are cached.
+func (s *Server) Start() {
+	prepared := s.generic.PrepareRun()
+	s.handler = prepared.Handler
+	s.loopback.serve(s.handler)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	go s.recorder.Run(ctx)
+	go s.guard.Follow(ctx, s.client, s.log)
+	go func() {
+		defer close(s.stopped)
+		// Without a listener of its own the library's Run does not return; its
+		// drained signal says when the last request was answered.
+		go func() { _ = prepared.RunWithContext(ctx) }() //nolint:contextcheck // its life is Stop's to end
+		<-s.config.DrainedNotify()
+	}()
+}
+
+// Handler serves /apis, /openapi, /version and the health pages.
+func (s *Server) Handler() http.Handler {
+	return tellDegraded(s.guard.Degraded, s.drain.handle(s.handler))
+}
+
+// Loopback is how the service itself uses the API, with every right.
+func (s *Server) Loopback() *clientrest.Config {
+	return clientrest.CopyConfig(s.generic.LoopbackClientConfig)
+}
+
+// Recorder tells of the controllers' steps, as Events.
+func (s *Server) Recorder() *events.Recorder { return s.recorder }
+
+// Stop refuses new requests, lets the running ones end, and closes the store.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stop()
+	var err error
+	select {
+	case <-s.stopped:
+	case <-ctx.Done():
+		err = fmt.Errorf("waiting for the last requests of the resource API: %w", ctx.Err())
+	}
+	s.loopback.shutdown()
+	s.generic.Destroy()
+	_ = s.client.Close() // nobody uses it any more, and it may be closed already
+	s.stores.close()
+	return err
+}
+
+// Usage is what every organization has stored.
+func (s *Server) Usage() map[string]budget.Usage { return s.guard.Usage() }
+
+// resourcePrefix is that of the keys of all resources.
+func resourcePrefix(cfg Config) string { return cmp.Or(cfg.Prefix, defaultPrefix) + "/resources" }
+
+func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
+	backend := storagebackend.NewDefaultConfig(resourcePrefix(cfg), codec)
+	backend.Transport.ServerList = cfg.Etcd.URLs
+	backend.Transport.TrustedCAFile = cfg.Etcd.CAFile
+	backend.Transport.CertFile = cfg.Etcd.CertFile
+	backend.Transport.KeyFile = cfg.Etcd.KeyFile
+	if dial := cfg.Etcd.Dial; dial != nil {
+		backend.Transport.EgressLookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
+			return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, nil
+		}
+	}
+	backend.CompactionInterval = cmp.Or(cfg.CompactionInterval, compactionInterval)
+	opts := options.NewEtcdOptions(backend)
+	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
+	opts.DeleteCollectionWorkers = 8
+	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // callMember has its own
+	return opts
+}

@@ -1,0 +1,105 @@
+package apiserver
+
+import (
+	"bufio"
+	"io"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"freshet/internal/base/web"
+)
+
+// plainStatuses words what the machinery says of bodies that it cannot decode.
+// Its handlers make those texts in many places; all of them leave through an
+// encoder.
+type plainStatuses struct{ runtime.NegotiatedSerializer }
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer.
+func (s plainStatuses) SupportedMediaTypes() []runtime.SerializerInfo {
+	infos := s.NegotiatedSerializer.SupportedMediaTypes()
+	out := make([]runtime.SerializerInfo, 0, len(infos))
+	for _, info := range infos {
+		if info.Serializer != nil {
+			info.Serializer = locating{info.Serializer}
+		}
+		if info.StrictSerializer != nil {
+			info.StrictSerializer = locating{info.StrictSerializer}
+		}
+		out = append(out, info)
+	}
+	return out
+}
+
+// EncoderForVersion implements runtime.NegotiatedSerializer. Encoders can do more
+// than the wrappers of their decoders show.
+func (s plainStatuses) EncoderForVersion(encoder runtime.Encoder, version runtime.GroupVersioner) runtime.Encoder {
+	if wrapped, ok := encoder.(locating); ok {
+		encoder = wrapped.Serializer
+	}
+	out := s.NegotiatedSerializer.EncoderForVersion(encoder, version)
+	if allocating, ok := out.(runtime.EncoderWithAllocator); ok {
+		return plainAllocating{allocating}
+	}
+	return plainEncoder{out}
+}
+
+type plainEncoder struct{ runtime.Encoder }
+
+// Encode implements runtime.Encoder.
+func (e plainEncoder) Encode(obj runtime.Object, w io.Writer) error {
+	return inLargePieces(obj, w, func(w io.Writer) error { return e.Encoder.Encode(plainStatus(obj), w) })
+}
+
+type plainAllocating struct{ runtime.EncoderWithAllocator }
+
+// Encode implements runtime.Encoder.
+func (e plainAllocating) Encode(obj runtime.Object, w io.Writer) error {
+	return inLargePieces(obj, w, func(w io.Writer) error { return e.EncoderWithAllocator.Encode(plainStatus(obj), w) })
+}
+
+// EncodeWithAllocator implements runtime.EncoderWithAllocator.
+func (e plainAllocating) EncodeWithAllocator(obj runtime.Object, w io.Writer, memory runtime.MemoryAllocator) error {
+	return inLargePieces(obj, w, func(w io.Writer) error {
+		return e.EncoderWithAllocator.EncodeWithAllocator(plainStatus(obj), w, memory)
+	})
+}
+
+// pieces are buffers for lists.
+var pieces = sync.Pool{New: func() any { return bufio.NewWriterSize(io.Discard, 64<<10) }}
+
+// inLargePieces has a list written in pieces of 64 KiB: the machinery writes it item
+// by item, and every write of a kilobyte is a message to the kernel.
+func inLargePieces(obj runtime.Object, w io.Writer, encode func(io.Writer) error) error {
+	if !meta.IsListType(obj) {
+		return encode(w)
+	}
+	piece := pieces.Get().(*bufio.Writer)
+	piece.Reset(w)
+	defer func() {
+		piece.Reset(io.Discard)
+		pieces.Put(piece)
+	}()
+	if err := encode(piece); err != nil {
+		return err
+	}
+	return piece.Flush()
+}
+
+func plainStatus(obj runtime.Object) runtime.Object {
+	status, ok := obj.(*metav1.Status)
+	if !ok || status.Status != metav1.StatusFailure {
+		return obj
+	}
+	plain := status.DeepCopy()
+	plain.Message = web.DecodeText(plain.Message)
+	if plain.Details != nil {
+		for i := range plain.Details.Causes {
+			cause := &plain.Details.Causes[i]
+			cause.Message = web.DecodeText(cause.Message)
+		}
+	}
+	return plain
+}

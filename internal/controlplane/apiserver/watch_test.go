@@ -1,0 +1,301 @@
+package apiserver_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/controlplane/kinds/kindstest"
+)
+
+// stream is an open watch.
+type stream struct {
+	*testing.T
+	res    *http.Response
+	events chan event
+	cancel context.CancelFunc
+}
+
+type event struct {
+	Type   string
+	Object map[string]any
+}
+
+func (e event) String() string { return fmt.Sprint(e.Type, " ", at(e.Object, "metadata.name")) }
+
+// watch opens a watch on a path with a query.
+func (a *api) watch(path string) *stream {
+	a.Helper()
+	ctx, cancel := context.WithCancel(a.Context())
+	res, err := http.DefaultClient.Do(a.request(http.MethodGet, path, nil).WithContext(ctx))
+	if err != nil {
+		a.Fatal(err)
+	}
+	if res.StatusCode != http.StatusOK {
+		a.Fatalf("%s answers %d", path, res.StatusCode)
+	}
+	s := &stream{a.T, res, make(chan event, 1000), cancel}
+	go func() {
+		defer close(s.events)
+		defer res.Body.Close()
+		decoder := json.NewDecoder(res.Body)
+		for {
+			var e event
+			if decoder.Decode(&e) != nil {
+				return
+			}
+			s.events <- e
+		}
+	}()
+	a.Cleanup(cancel)
+	return s
+}
+
+// next waits for one event.
+func (s *stream) next() event {
+	s.Helper()
+	select {
+	case e, ok := <-s.events:
+		if !ok {
+			s.Fatal("the watch has ended")
+		}
+		return e
+	case <-time.After(30 * time.Second):
+		s.Fatal("no event came")
+	}
+	return event{}
+}
+
+// want waits for events in this order; bookmarks are passed over.
+func (s *stream) want(events ...string) {
+	s.Helper()
+	for _, want := range events {
+		e := s.next()
+		for e.Type == "BOOKMARK" {
+			e = s.next()
+		}
+		if e.String() != want {
+			s.Fatalf("the event is %s, want %s", e, want)
+		}
+	}
+}
+
+// rest reads to the end of the watch.
+func (s *stream) rest() (events []event) {
+	s.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		select {
+		case e, ok := <-s.events:
+			if !ok {
+				return events
+			}
+			events = append(events, e)
+		case <-deadline:
+			s.Fatal("the watch does not end")
+		}
+	}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	for _, k := range kinds {
+		t.Run(k.kind, func(t *testing.T) {
+			a := a.in(t)
+			a.post(k.plural, k.object("old")).want(http.StatusCreated)
+			version := a.get(k.plural).version()
+			watches := map[string]*stream{
+				"from a version": a.watch(k.plural + "?watch=true&resourceVersion=" + version),
+				"across":         a.watch(group + "/" + k.plural + "?watch=1&resourceVersion=" + version),
+				"legacy":         a.watch(group + "/watch/namespaces/acme/" + k.plural + "?resourceVersion=" + version),
+				"legacy across":  a.watch(group + "/watch/" + k.plural + "?resourceVersion=" + version),
+			}
+			fromNothing := a.watch(k.plural + "?watch=true")
+			fromAny := a.watch(k.plural + "?watch=true&resourceVersion=0")
+			byName := a.watch(k.plural + "?watch=true&fieldSelector=" + url.QueryEscape("metadata.name=new"))
+			legacyItem := a.watch(group + "/watch/namespaces/acme/" + k.plural + "/new")
+			fromNothing.want("ADDED old")
+			fromAny.want("ADDED old")
+
+			a.post(k.plural, k.object("new")).want(http.StatusCreated)
+			a.patch(k.plural+"/new", mergePatch, `{"metadata":{"labels":{"a":"b"},"finalizers":null}}`).want(http.StatusOK)
+			a.patch(k.plural+"/old", mergePatch, `{"metadata":{"labels":{"a":"b"}}}`).want(http.StatusOK)
+			watches["from nothing"], watches["from any"] = fromNothing, fromAny
+			for name, w := range watches {
+				w.T = t
+				t.Log(name)
+				w.want("ADDED new", "MODIFIED new", "MODIFIED old")
+			}
+			byName.want("ADDED new", "MODIFIED new")
+			legacyItem.want("ADDED new", "MODIFIED new")
+		})
+	}
+}
+
+func TestWatchOfDeletions(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	k := find("User")
+	a.post("users", k.object("ann", `"finalizers":["example.com/hold"]`)).want(http.StatusCreated)
+	w := a.watch("users?watch=true&resourceVersion=" + a.get("users").version())
+	a.delete("users/ann").want(http.StatusOK)
+	w.want("MODIFIED ann") // held by its finalizers
+	a.patch("users/ann", mergePatch, `{"metadata":{"finalizers":null}}`).want(http.StatusOK)
+	last := w.next()
+	if last.String() != "DELETED ann" || at(last.Object, "metadata.deletionTimestamp") == nil {
+		t.Errorf("the last event is %s of %v", last, last.Object)
+	}
+}
+
+// TestWatchBySelector: an object that begins to match is ADDED, one that no
+// longer does is DELETED.
+func TestWatchBySelector(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	k := find("User")
+	a.post("users", k.object("ann")).want(http.StatusCreated)
+	byLabel := a.watch("users?watch=true&labelSelector=tier%3Dgold")
+	byField := a.watch("users?watch=true&fieldSelector=spec.email%3Deve@example.com")
+	a.patch("users/ann", mergePatch, `{"metadata":{"labels":{"tier":"gold"}}}`).want(http.StatusOK)
+	a.patch("users/ann", mergePatch, k.change).want(http.StatusOK)
+	a.patch("users/ann", mergePatch, `{"metadata":{"labels":{"tier":"tin"}}}`).want(http.StatusOK)
+	a.patch("users/ann", mergePatch, `{"spec":{"email":"ann@example.com"}}`).want(http.StatusOK)
+	byLabel.want("ADDED ann", "MODIFIED ann", "DELETED ann")
+	byField.want("ADDED ann", "MODIFIED ann", "DELETED ann")
+}
+
+func TestWatchTimeout(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	k := find("User")
+	a.post("users", k.object("ann")).want(http.StatusCreated)
+	began := time.Now()
+	plain := a.watch("users?watch=true&timeoutSeconds=1")
+	marked := a.watch("users?watch=true&timeoutSeconds=2&allowWatchBookmarks=true")
+	if got := fmt.Sprint(plain.rest()); got != "[ADDED ann]" {
+		t.Errorf("the watch held %s", got)
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("the watch lasted %s, want a second", took)
+	}
+	// A bookmark tells a watcher how far it has got before it is sent away.
+	events := marked.rest()
+	if len(events) < 2 || events[len(events)-1].Type != "BOOKMARK" {
+		t.Fatalf("the events are %v, want a bookmark at the end", events)
+	}
+	last := events[len(events)-1].Object
+	if got, want := fmt.Sprint(at(last, "kind"), at(last, "metadata.resourceVersion")), "User"+a.get("users").version(); got != want {
+		t.Errorf("the bookmark is of %s, want %s", got, want)
+	}
+}
+
+func TestSendInitialEvents(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	k := find("User")
+	a.fill(k, 3)
+	const query = "users?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	w := a.watch(query)
+	var got []string
+	for range 4 {
+		e := w.next()
+		got = append(got, e.Type)
+		if e.Type == "BOOKMARK" && at(e.Object, "metadata.annotations") == nil {
+			t.Errorf("the bookmark does not say that the initial events have ended: %v", e.Object)
+		}
+	}
+	if want := []string{"ADDED", "ADDED", "ADDED", "BOOKMARK"}; !slices.Equal(got, want) {
+		t.Errorf("it begins with %q, want %q", got, want)
+	}
+	a.post("users", k.object("later")).want(http.StatusCreated)
+	w.want("ADDED later")
+
+	without := a.watch("users?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=" + a.get("users").version())
+	a.post("users", k.object("latest")).want(http.StatusCreated)
+	without.want("ADDED latest")
+	for _, bad := range []string{"users?sendInitialEvents=true", "users?watch=true&sendInitialEvents=true", "users?watch=true&resourceVersionMatch=NotOlderThan&resourceVersion=1", "users?watch=true&sendInitialEvents=true&resourceVersionMatch=Exact"} {
+		a.get(bad).want(http.StatusUnprocessableEntity).failure()
+	}
+}
+
+// TestWatchGoesOnAfterARestart: a version that was given out before is good for
+// a watch after, and nothing in between is lost.
+func TestWatchGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	k := find("User")
+	a.post("users", k.object("before")).want(http.StatusCreated)
+	version := a.get("users").version()
+	a.post("users", k.object("between")).want(http.StatusCreated)
+	a.server.Restart()
+	w := a.watch("users?watch=true&resourceVersion=" + version)
+	first := w.next()
+	if first.Type == "ERROR" {
+		// Allowed: the cache began anew. Then the way is a fresh list and watch.
+		if at(first.Object, "code") != float64(http.StatusGone) {
+			t.Fatalf("the watch is refused with %v, want 410", first.Object)
+		}
+		list := a.get("users")
+		if got, want := list.names(), []string{"before", "between"}; !slices.Equal(got, want) {
+			t.Errorf("after the restart there are %q, want %q", got, want)
+		}
+		w = a.watch("users?watch=true&resourceVersion=" + list.version())
+	} else if first.String() != "ADDED between" {
+		t.Fatalf("the first event is %s, want ADDED between", first)
+	}
+	a.post("users", k.object("after")).want(http.StatusCreated)
+	w.want("ADDED after")
+}
+
+func TestWatchFromTooLongAgo(t *testing.T) {
+	t.Parallel()
+	a := &api{t, kindstest.Start(t, kindstest.Options{CompactionInterval: 50 * time.Millisecond}), kindstest.AdminToken}
+	a.fill(find("User"), 2)
+	a.server.Restart()
+	first := a.watch("users?watch=true&timeoutSeconds=30&resourceVersion=1").next()
+	if first.Type != "ERROR" || at(first.Object, "reason") != "Expired" || at(first.Object, "code") != float64(http.StatusGone) {
+		t.Errorf("the event is %s %v, want ERROR with 410 Expired", first.Type, first.Object)
+	}
+}
+
+func TestWatchMediaTypes(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	a.post("users", find("User").object("ann")).want(http.StatusCreated)
+	const query = "users?watch=true&timeoutSeconds=1"
+	for accept, want := range map[string]string{
+		"":                                 jsonType,
+		jsonType:                           jsonType,
+		"application/json;stream=watch":    jsonType,
+		"*/*":                              jsonType,
+		protobufType:                       protobufType + ";stream=watch",
+		protobufType + ";stream=watch":     protobufType + ";stream=watch",
+		protobufType + ",application/json": protobufType + ";stream=watch",
+		"text/html, application/json;q=.1": jsonType,
+	} {
+		res := a.get(query, "Accept", accept).want(http.StatusOK)
+		if got := strings.ReplaceAll(res.header.Get("Content-Type"), " ", ""); got != want {
+			t.Errorf("Accept %q gets %q, want %q", accept, got, want)
+		}
+		if len(res.body) == 0 {
+			t.Errorf("Accept %q gets no event", accept)
+		}
+	}
+	for _, accept := range []string{yamlType, "text/html", "application/yaml;stream=watch"} {
+		a.get(query, "Accept", accept).want(http.StatusNotAcceptable)
+	}
+	table := a.get(query, "Accept", tableAccept).want(http.StatusOK)
+	line, _, _ := bufio.NewReader(strings.NewReader(string(table.body))).ReadLine()
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil || at(e.Object, "kind") != "Table" || at(e.Object, "rows.0.cells.0") != "ann" {
+		t.Errorf("a watch of tables begins with %s (%v)", line, err)
+	}
+}

@@ -1,0 +1,175 @@
+package etcd_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/controlplane/etcd"
+	"freshet/test/tally"
+)
+
+const damageKeys = 40
+
+// TestFaultDamagedEtcd damages the files of a member: it starts and has
+// everything, or says in a sentence that it is damaged. It never ends the process.
+func TestFaultDamagedEtcd(t *testing.T) {
+	t.Parallel()
+	closed, crashed := filledMember(t)
+	rng := rand.New(rand.NewPCG(3, 4))
+	flip := func(data []byte) []byte {
+		data[rng.IntN(used(data))] ^= 1 << rng.IntN(8)
+		return data
+	}
+	cut := func(data []byte) []byte { return data[:rng.IntN(used(data))] }
+	head := func(data []byte) []byte { // of a page, where the library would run into it
+		page := rng.IntN(used(data)/4096 + 1)
+		data[min(page*4096+rng.IntN(64), len(data)-1)] ^= 1 << rng.IntN(8)
+		return data
+	}
+	gone := func([]byte) []byte { return nil }
+	rounds := 3
+	if tally.Long() {
+		rounds = 60
+	}
+	for name, tc := range map[string]struct {
+		dir   string
+		harms []func([]byte) []byte
+	}{
+		"after an orderly stop": {closed, []func([]byte) []byte{flip, cut, gone}},
+		"after a crash":         {crashed, []func([]byte) []byte{head, gone}},
+	} {
+		t.Run(name, func(t *testing.T) { // one after the other: they share the random numbers
+			fault := tally.Fault{Name: "damaged etcd file, " + name}
+			refused := 0
+			for _, file := range filesOf(t, tc.dir) {
+				for i := range rounds {
+					if name == "after a crash" && !strings.HasSuffix(file, "/db") && i > 0 {
+						continue
+					}
+					dir := t.TempDir()
+					if err := os.CopyFS(dir, os.DirFS(tc.dir)); err != nil {
+						t.Fatal(err)
+					}
+					change(t, filepath.Join(dir, file), tc.harms[i%len(tc.harms)])
+					fault.Injected++
+					began := time.Now()
+					if !judge(t, dir, file, &fault) {
+						refused++
+					}
+					fault.Recovery = max(fault.Recovery, time.Since(began))
+				}
+			}
+			if refused == 0 {
+				t.Error("got no refusal, want some")
+			}
+			fault.Record(t)
+		})
+	}
+}
+
+// judge starts a member from damaged files and says whether it did.
+func judge(t *testing.T, dir, file string, fault *tally.Fault) bool {
+	t.Helper()
+	fault.Checked += damageKeys
+	m, err := etcd.Start(t.Context(), dir, etcd.Options{Unsafe: true})
+	if err != nil {
+		if !errors.Is(err, etcd.ErrDamaged) || !strings.Contains(err.Error(), "restore") || strings.Contains(err.Error(), "goroutine") {
+			fault.Wrong++
+			t.Logf("%s: got %v, want a sentence with a remedy", file, err)
+		}
+		return false
+	}
+	defer func() { _ = m.Close() }() // a damaged one may not like it
+	client, err := m.Endpoints().Client(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for i := range damageKeys {
+		got, err := client.Get(t.Context(), fmt.Sprint("key-", i))
+		switch {
+		case err != nil:
+			t.Fatalf("%s: get: %v", file, err)
+		case len(got.Kvs) == 0:
+			fault.Lost++
+			t.Logf("%s: key %d is missing without a word", file, i)
+		case string(got.Kvs[0].Value) != value(i):
+			fault.Wrong++
+			t.Logf("%s: key %d has another value", file, i)
+		}
+	}
+	return true
+}
+
+func value(i int) string { return strings.Repeat(fmt.Sprint("value ", i, ";"), 100) }
+
+// filledMember makes the folder of a member that was stopped, and of one that was
+// not.
+func filledMember(t *testing.T) (closed, crashed string) {
+	t.Helper()
+	closed, crashed = t.TempDir(), t.TempDir()
+	with(t, closed, func(m *etcd.Member) {
+		client, err := m.Endpoints().Client(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		for i := range damageKeys {
+			if _, err := client.Put(t.Context(), fmt.Sprint("key-", i), value(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.CopyFS(crashed, os.DirFS(closed)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return closed, crashed
+}
+
+func filesOf(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && !strings.HasSuffix(path, ".tmp") {
+			name, _ := filepath.Rel(dir, path)
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// used is how much of a file is more than the zeros at its end.
+func used(data []byte) int {
+	n := len(data)
+	for n > 1 && data[n-1] == 0 {
+		n--
+	}
+	return n
+}
+
+// change rewrites a file; nil removes it.
+func change(t *testing.T, path string, harm func([]byte) []byte) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data = harm(data); data == nil {
+		err = os.Remove(path)
+	} else {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

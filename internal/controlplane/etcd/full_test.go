@@ -1,0 +1,94 @@
+package etcd_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/controlplane/etcd"
+	"freshet/test/tally"
+)
+
+// TestFaultMemberRunsFull writes past every bound, as nobody should: the member
+// takes deletions, stores again by itself once there is room, and a member that is
+// full when it starts has room for a little more.
+func TestFaultMemberRunsFull(t *testing.T) {
+	t.Parallel()
+	const quota = 8 << 20
+	dir := t.TempDir()
+	fault := tally.Fault{Name: "etcd itself is full (NOSPACE)", Injected: 1}
+	open := func() (*etcd.Member, *clientv3.Client) {
+		t.Helper()
+		m, err := etcd.Start(t.Context(), dir, etcd.Options{QuotaBytes: quota, Unsafe: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := m.Endpoints().Client(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m, client
+	}
+	m, client := open()
+	value := strings.Repeat("v", 1<<20)
+	key := func(i int) string { return fmt.Sprintf("key-%03d", i) }
+	stored := 0
+	for ; stored < 200; stored++ {
+		_, err := client.Put(t.Context(), key(stored), value)
+		if errors.Is(err, rpctypes.ErrNoSpace) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if room := m.Room(); room.TakesChanges(0) || room.Used < quota {
+		t.Errorf("a full member says %+v", room)
+	}
+	fault.Checked = stored
+
+	// A restart does not clear it up, but has room for what the service writes.
+	_ = client.Close()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m, client = open()
+	defer func() { _ = client.Close(); _ = m.Close() }()
+	if _, err := client.Put(t.Context(), "signing-key", "rotated"); err != nil {
+		fault.Wrong++
+		t.Errorf("a small write after the restart of a full member: %v", err)
+	}
+	if room := m.Room(); room.TakesGrowth(0) || room.Exhausted {
+		t.Errorf("after the restart it says %+v, want one without room for callers that stores", room)
+	}
+	res, err := client.Get(t.Context(), "key-", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault.Lost = max(0, stored-int(res.Count)) // what was refused may be there
+
+	if _, err := client.Delete(t.Context(), "key-", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	m.Relieve()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for room := m.Room(); !room.TakesGrowth(1<<20) || room.File > quota; room = m.Room() {
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("nothing was given back: %+v", room)
+		}
+		m.Relieve()
+		<-tick.C
+	}
+	fault.Recovery = time.Since(began)
+	if _, err := client.Put(t.Context(), "after", value); err != nil {
+		t.Errorf("after everything was deleted: %v", err)
+	}
+	fault.Record(t)
+}

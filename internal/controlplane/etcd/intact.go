@@ -1,0 +1,103 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"freshet/internal/base/cleanclose"
+)
+
+// ErrDamaged says that the member cannot be started from its files.
+var ErrDamaged = errors.New("the store of resources (etcd) is damaged")
+
+// damaged tells an operator what is wrong and what to do.
+func damaged(dir string, err error) error {
+	return fmt.Errorf("%w: %w: keep a copy of %s, then restore the data directory from a backup; freshet check lists what is damaged", ErrDamaged, err, dir)
+}
+
+// Intact returns nil when the files of a stopped member are whole, as far as can be
+// told without starting it. After an orderly stop they must be exactly what that
+// left. After a crash every record of the log and every page of the tree is looked
+// at; values have no checksum there.
+func Intact(dir string) error {
+	known, err := cleanclose.Verify(cleanclose.Dir(dir))
+	if err != nil {
+		return fmt.Errorf("%w; if they were replaced on purpose, remove %s", err, filepath.Join(dir, cleanclose.Name))
+	}
+	if known {
+		return nil
+	}
+	return Check(dir)
+}
+
+// Check reads the log and the tree of a stopped member.
+func Check(dir string) error {
+	member := filepath.Join(dir, "member")
+	if _, err := os.Stat(member); errors.Is(err, os.ErrNotExist) {
+		return nil // a new one
+	}
+	log := filepath.Join(member, "wal")
+	used, err := checkTree(filepath.Join(member, "snap", "db"))
+	switch {
+	case err != nil && (wal.Exist(log) || !errors.Is(err, os.ErrNotExist)):
+		return fmt.Errorf("member/snap/db: %w", err)
+	case used && !wal.Exist(log):
+		if asLeft, err := cleanclose.Verify(cleanclose.Dir(dir)); err == nil && asLeft {
+			return nil // as Restore leaves it
+		}
+		return errors.New("member/wal: the log is missing")
+	case !wal.Exist(log):
+		return nil // its first start was cut short
+	}
+	if err := checkLog(log); err != nil {
+		return fmt.Errorf("member/wal: %w", err)
+	}
+	return nil
+}
+
+// checkLog reads the write-ahead log from its last snapshot on.
+func checkLog(dir string) (err error) {
+	// The library panics, or ends the process, about what it does not like.
+	log := zap.NewNop().WithOptions(zap.WithFatalHook(zapcore.WriteThenPanic))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("reading it: %v", r)
+		}
+	}()
+	snapshots, err := wal.ValidSnapshotEntries(log, dir)
+	if err != nil {
+		return err
+	}
+	if len(snapshots) == 0 {
+		return errors.New("it does not say where it begins")
+	}
+	_, err = wal.Verify(log, dir, snapshots[len(snapshots)-1])
+	return err
+}
+
+// noteClose writes down the files of the stopped member.
+func noteClose(dir string) error {
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".tmp") {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil && name != cleanclose.Name {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return cleanclose.Write(cleanclose.Dir(dir), names)
+}

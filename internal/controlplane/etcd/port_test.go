@@ -1,0 +1,179 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+
+	"freshet/internal/controlplane/etcd"
+)
+
+// What a member asks the others before it joins them.
+var questions = []string{"/members", "/version", "/downgrade/enabled"}
+
+// ask asks a member's etcd as another member does, or as somebody without a certificate.
+func (g *trio) ask(t *testing.T, member, path string, certified bool) (int, error) {
+	t.Helper()
+	answer, err := g.answer(t, member, path, certified)
+	if err != nil {
+		return 0, err
+	}
+	return answer.Code, nil
+}
+
+// answer is ask with what was said.
+func (g *trio) answer(t *testing.T, member, path string, certified bool) (*httptest.ResponseRecorder, error) {
+	t.Helper()
+	own := g.options["b"]
+	info := transport.TLSInfo{TrustedCAFile: own.CAFile}
+	if certified {
+		info.CertFile, info.KeyFile = own.CertFile, own.KeyFile
+	}
+	through, err := transport.NewTransport(info, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer through.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // less than etcd's patience with one question
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+g.options[member].Listen+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := through.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	said := httptest.NewRecorder()
+	maps.Copy(said.Header(), response.Header)
+	said.WriteHeader(response.StatusCode)
+	_, err = io.Copy(said.Body, response.Body)
+	return said, err
+}
+
+func (g *trio) answers(t *testing.T, member, path string, want int) {
+	t.Helper()
+	if got, err := g.ask(t, member, path, true); err != nil || got != want {
+		t.Errorf("%s at %s: got %d %v, want %d", path, member, got, err, want)
+	}
+}
+
+// TestPortWithoutData asks a member that has nobody to join: it answers at once, or who
+// joins at the same moment would wait for it.
+func TestPortWithoutData(t *testing.T) {
+	t.Parallel()
+	g, _ := newSeeded(t)
+	joined := g.begin(t, "c")
+	<-g.waits["c"]
+	for _, path := range append([]string{"/raft/probing"}, questions...) {
+		g.answers(t, "c", path, http.StatusServiceUnavailable)
+	}
+	if got, err := g.ask(t, "c", "/members", false); err == nil {
+		t.Errorf("without a certificate: got %d, want no answer", got)
+	}
+	g.start(t, "a")
+	joined()
+	for _, path := range questions {
+		g.answers(t, "c", path, http.StatusOK)
+	}
+	g.stop(t, "c")
+	if got, err := g.ask(t, "c", "/members", true); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a member that has ended: got %d %v, want its port closed", got, err)
+	}
+}
+
+// TestPortWithoutMajority asks a seed whose first joiner is the majority that it lacks.
+func TestPortWithoutMajority(t *testing.T) {
+	t.Parallel()
+	g, _ := newSeeded(t)
+	ready := g.begin(t, "a")
+	<-g.waits["a"]
+	g.answers(t, "a", "/members", http.StatusOK)
+	g.answers(t, "a", "/version", http.StatusOK)
+	g.answers(t, "a", "/downgrade/enabled", http.StatusServiceUnavailable)
+	g.start(t, "c")
+	ready()
+	for _, path := range questions {
+		g.answers(t, "a", path, http.StatusOK)
+	}
+}
+
+// TestSeedEndsMeanwhile joins a group of which a member says who belongs to it and then
+// nothing more, as one does that ends in that moment: whoever joins asks again, and has
+// joined when the group is back.
+func TestSeedEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	g, _ := newSeeded(t)
+	g.start(t, "a", "c")
+	members, err := g.answer(t, "a", "/members", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.stop(t, "a", "c")
+
+	own := g.options["a"]
+	info := transport.TLSInfo{CertFile: own.CertFile, KeyFile: own.KeyFile, TrustedCAFile: own.CAFile, ClientCertAuth: true}
+	listener, err := transport.NewListener(own.Listen, "https", &info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 1)
+	ending := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/members" {
+			http.Error(w, "ending", http.StatusServiceUnavailable)
+			return
+		}
+		maps.Copy(w.Header(), members.Header())
+		_, _ = w.Write(members.Body.Bytes())
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	}), ReadHeaderTimeout: time.Second}
+	go func() { _ = ending.Serve(listener) }()
+
+	joined := g.begin(t, "b")
+	<-asked
+	select {
+	case <-g.waits["b"]:
+	case <-time.After(30 * time.Second): // then it has given up
+		joined()
+	}
+	if err := ending.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.start(t, "a", "c")
+	joined()
+	if !g.has(t, "b", "key-00") {
+		t.Error("the member that joined lacks something")
+	}
+}
+
+// TestPortTaken starts a member whose port is another's.
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	g, _ := newSeeded(t)
+	taken := g.options["b"]
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", taken.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	m, err := etcd.Start(t.Context(), g.dirs["b"], etcd.Options{Unsafe: true, Group: &taken})
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		if m != nil {
+			_ = m.Close()
+		}
+		t.Errorf("got %v, want that the address is in use", err)
+	}
+}

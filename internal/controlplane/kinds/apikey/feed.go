@@ -1,0 +1,56 @@
+package apikey
+
+import (
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/reconcile/owners"
+	"freshet/internal/identity"
+)
+
+// Put implements store.Observer: it tells the directory what a key is now.
+func (k *Kind) Put(key *object) {
+	if key.Status.KeyID == "" {
+		return
+	}
+	if key.DeletionTimestamp != nil && (key.DeletionGracePeriodSeconds == nil || *key.DeletionGracePeriodSeconds == 0) {
+		k.Remove(key)
+		return
+	}
+	k.directory.PutKey(record(key))
+}
+
+// Expect implements store.Expecter: it lets a key work from the moment that anybody can read that it is
+// issued.
+func (k *Kind) Expect(key *object) {
+	if key.Status.KeyID != "" && key.DeletionTimestamp == nil {
+		k.directory.ExpectKey(record(key))
+	}
+}
+
+func record(key *object) identity.Key {
+	record := identity.Key{
+		ID:           key.Status.KeyID,
+		Name:         key.Name,
+		Organization: key.Namespace,
+		Account:      key.Spec.ServiceAccountName,
+		AccountUID:   owners.UID(key, "ServiceAccount", key.Spec.ServiceAccountName),
+		Instance:     key.Spec.InstanceName,
+		Hash:         key.Status.TokenHash,
+		Revoked:      key.Spec.Revoke || key.Status.RevokedAt != nil,
+		Metadata:     key.Spec.CustomizedMetadata,
+		Revision:     reconcile.Revision(key),
+	}
+	if t := key.Status.IssuedAt; t != nil {
+		record.IssuedAt = t.Time
+	}
+	if t := key.Status.ExpiresAt; t != nil {
+		record.ExpiresAt = t.Time
+	}
+	return record
+}
+
+// Remove implements store.Observer: it ends a key at once.
+func (k *Kind) Remove(key *object) {
+	if key.Status.KeyID != "" {
+		k.directory.DeleteKey(key.Status.KeyID)
+	}
+}

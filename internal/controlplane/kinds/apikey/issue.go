@@ -1,0 +1,173 @@
+package apikey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/controlplane/reconcile/owners"
+	"freshet/internal/identity"
+)
+
+// MaxKeys is how many keys an instance may have, and how many an organization
+// may have that are good for all of its instances.
+const MaxKeys = 10_000
+
+// plainLife is how long a plain token waits for its answer. A create call that
+// failed after the token was made, or was a dry run, never asks for it.
+const plainLife = time.Minute
+
+// Admit implements store.Admitter: it refuses a new key that would make its
+// maker more than they are, and one too many.
+func (k *Kind) Admit(ctx context.Context, key, old *object) error {
+	who := caller.Principal(ctx)
+	if old != nil || who == nil {
+		return nil
+	}
+	if n := k.directory.KeysOf(key.Namespace, key.Spec.InstanceName); n >= MaxKeys {
+		where := "organization " + key.Namespace
+		if key.Spec.InstanceName != "" {
+			where = "instance " + key.Spec.InstanceName
+		}
+		return fmt.Errorf("exceeded quota: %s has %d API keys, limited to %d; delete some that have expired or been revoked", where, n, MaxKeys)
+	}
+	if who.System {
+		return nil
+	}
+	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
+	switch {
+	case !ok:
+		// Nobody knows yet what the account will be. It may be made an
+		// administrator, and the key would be one then.
+		if err := k.authorizer.MayCreateAdmin(who, key.Namespace); err != nil {
+			return fmt.Errorf("service account %s does not exist, and only administrators make keys before accounts: %w", key.Spec.ServiceAccountName, err)
+		}
+		return nil
+	case account.System:
+		return errors.New("only a system administrator may make keys of the system administrator")
+	}
+	return k.authorizer.MayActAs(who, account.Organization, account.Name, account.Admin)
+}
+
+// adopt makes the account the key's owner, when it exists.
+func (k *Kind) adopt(key *object) {
+	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
+	if !ok {
+		return
+	}
+	owners.Add(key, &metav1.ObjectMeta{Name: account.Name, UID: types.UID(account.UID)}, "ServiceAccount")
+}
+
+// obstacle says why a key cannot be issued, or cannot be used though it is: nil
+// when nothing is in the way.
+func (k *Kind) obstacle(key *object) *obstacle {
+	issued := key.Status.IssuedAt != nil
+	instance := key.Spec.InstanceName
+	known, exists := k.directory.Instance(key.Namespace, instance)
+	_, hasAccount := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
+	switch {
+	case reconcile.Deleting(key):
+		return &obstacle{conditions.ReasonDeleting, "the key is being deleted"}
+	case !issued && key.Spec.Revoke:
+		return &obstacle{reasonRevoked, "the key was revoked before it was issued"}
+	case !issued && overdue(key):
+		return &obstacle{reasonExpired, "the key expired before it was issued"}
+	case !issued && !hasAccount:
+		return &obstacle{reasonNoAccount, "service account " + key.Spec.ServiceAccountName + " does not exist yet"}
+	case issued && k.issuer.Withdrawn(key.Status.KeyID):
+		return &obstacle{reasonWithdrawn, "the signing key of its token was withdrawn, and the token is refused: delete the key and create another"}
+	case instance != "" && !exists:
+		return &obstacle{reasonNoInstance, "instance " + instance + " does not exist"}
+	case instance != "" && !known.APIKeys:
+		return &obstacle{reasonNotAccepted, notAccepted(instance)}
+	case !issued && key.Spec.EncryptionKey == nil && key.ResourceVersion != "":
+		return &obstacle{reasonNoEncryptionKey, "the token of a key without an encryption key is shown in the answer to its creation only, " +
+			"and could not be made then: delete the key and create it again"}
+	}
+	return nil
+}
+
+// obstacle is what keeps a key from being used, as its condition says it.
+type obstacle struct{ reason, message string }
+
+func notAccepted(instance string) string {
+	return "instance " + instance + " does not accept API keys: use access tokens, or add apikey to its spec.auth"
+}
+
+// issue makes the token of a valid key that nothing is in the way of, just before
+// it is stored, and says whether it could.
+func (k *Kind) issue(key *object) bool {
+	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
+	if !ok {
+		return false // it went a moment ago
+	}
+	if err := k.fill(key, account); err != nil {
+		k.log.Error("issuing an API key failed", slog.String("key", key.Namespace+"/"+key.Name), slog.String("error", err.Error()))
+		return false
+	}
+	return true
+}
+
+func (k *Kind) fill(key *object, account *identity.Account) error {
+	request := identity.KeyRequest{
+		Account: account, Name: key.Name, Instance: key.Spec.InstanceName, Metadata: key.Spec.CustomizedMetadata,
+	}
+	if key.Spec.ExpirationTime != nil {
+		request.ExpiresAt = key.Spec.ExpirationTime.Time
+	}
+	issued, token, err := k.issuer.APIKey(request)
+	if err != nil {
+		return err
+	}
+	if encryption := key.Spec.EncryptionKey; encryption != nil {
+		public, err := identity.ParseEncryptionKey(encryption.PEM, encryption.JWK)
+		if err != nil {
+			return err
+		}
+		jwe, err := public.Encrypt(token)
+		if err != nil {
+			return err
+		}
+		key.Status.EncryptedToken = &v1alpha1.EncryptedToken{JWE: jwe}
+	} else {
+		uid := key.UID
+		k.plain.Store(uid, token)
+		time.AfterFunc(plainLife, func() { k.plain.Delete(uid) })
+	}
+	issuedAt := metav1.NewTime(issued.IssuedAt)
+	key.Status.KeyID = issued.ID
+	key.Status.TokenHash = issued.Hash
+	key.Status.IssuedAt = &issuedAt
+	if !issued.ExpiresAt.IsZero() {
+		expiresAt := metav1.NewTime(issued.ExpiresAt)
+		key.Status.ExpiresAt = &expiresAt
+	}
+	return nil
+}
+
+// revoke marks a key dead; the feed makes it so.
+func revoke(key *object) {
+	if key.Status.RevokedAt == nil {
+		now := conditions.Now()
+		key.Status.RevokedAt = &now
+	}
+}
+
+// Reveal implements store.Revealer: it shows a plain token in the answer to the
+// call that made it.
+func (k *Kind) Reveal(key *object) {
+	if token, ok := k.plain.LoadAndDelete(key.UID); ok {
+		if secret, ok := token.(identity.Secret); ok {
+			key.Status.Token = secret.Reveal()
+		}
+	}
+}

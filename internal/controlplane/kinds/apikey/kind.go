@@ -1,0 +1,200 @@
+package apikey
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/printers"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/controlplane/store"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+)
+
+// Finalizer holds a key until it is dead on every surface.
+const Finalizer = "apikey.finalizers.cloud.vendor.io"
+
+type object = v1alpha1.APIKey
+
+// Authorizer decides who may hold keys of which account; access.Policy is one.
+type Authorizer interface {
+	MayActAs(who *identity.Principal, organization, account string, admin bool) error
+	MayCreateAdmin(who *identity.Principal, organization string) error
+	Filter(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+}
+
+// Kind is the kind APIKey.
+type Kind struct {
+	issuer     *identity.Issuer
+	directory  *identity.Directory
+	authorizer Authorizer
+	log        *slog.Logger
+
+	// plain holds tokens between the store's write and the answer that shows
+	// them, by the key's UID; they are never stored.
+	plain sync.Map
+}
+
+var (
+	_ store.Preparer[*object]        = (*Kind)(nil)
+	_ store.StatusPreparer[*object]  = (*Kind)(nil)
+	_ store.Warner[*object]          = (*Kind)(nil)
+	_ store.Validator[*object]       = (*Kind)(nil)
+	_ store.CreateValidator[*object] = (*Kind)(nil)
+	_ store.UpdateValidator[*object] = (*Kind)(nil)
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
+	_ store.Admitter[*object]        = (*Kind)(nil)
+	_ store.Finisher[*object]        = (*Kind)(nil)
+	_ store.Locator[*object]         = (*Kind)(nil)
+	_ store.Selectable[*object]      = (*Kind)(nil)
+	_ store.Revealer[*object]        = (*Kind)(nil)
+	_ store.Expecter[*object]        = (*Kind)(nil)
+	_ store.Observer[*object]        = (*Kind)(nil)
+)
+
+// New makes the kind: keys are issued by the issuer, for accounts of the
+// directory, which is told of them.
+func New(issuer *identity.Issuer, directory *identity.Directory, authorizer Authorizer, log *slog.Logger) *Kind {
+	return &Kind{issuer: issuer, directory: directory, authorizer: authorizer, log: log}
+}
+
+// Info implements store.Kind.
+func (*Kind) Info() store.Info {
+	return store.Info{
+		Kind: "APIKey", Plural: "apikeys", Singular: "apikey",
+		ShortNames: []string{"ak"},
+		Secret:     true,
+		Finalizer:  Finalizer,
+		GoesAtOnce: true,
+		Owner:      "ServiceAccount",
+		OwnerField: "spec.serviceAccountName",
+		Columns:    columns(),
+	}
+}
+
+// New implements store.Kind.
+func (*Kind) New() *object { return &object{} }
+
+// NewList implements store.Kind.
+func (*Kind) NewList() runtime.Object { return &v1alpha1.APIKeyList{} }
+
+// Spec implements store.Kind.
+func (*Kind) Spec(o *object) any { return &o.Spec }
+
+// Status implements store.Kind.
+func (*Kind) Status(o *object) any { return &o.Status }
+
+// Scope implements store.Locator.
+func (*Kind) Scope(o *object) access.Scope {
+	return access.Scope{
+		Organization: o.Namespace, Instance: o.Spec.InstanceName,
+		ServiceAccount: o.Spec.ServiceAccountName, APIKey: o.Name,
+	}
+}
+
+// Fields implements store.Selectable.
+func (*Kind) Fields(o *object) fields.Set {
+	return fields.Set{
+		"spec.instanceName":       o.Spec.InstanceName,
+		"spec.serviceAccountName": o.Spec.ServiceAccountName,
+	}
+}
+
+// PrepareCreate implements store.Preparer: the account becomes the key's owner.
+func (k *Kind) PrepareCreate(_ context.Context, key *object) { k.adopt(key) }
+
+// PrepareUpdate implements store.Preparer: there is nothing to carry over.
+func (*Kind) PrepareUpdate(context.Context, *object, *object) {}
+
+// PrepareStatus implements store.StatusPreparer: what a key is follows from its
+// spec and from what was issued, so nobody writes it, the system administrator
+// included. Finish derives the conditions; others than ours are the writer's.
+func (*Kind) PrepareStatus(_ context.Context, key, old *object) {
+	foreign := foreignConditions(key.Status.Conditions)
+	key.Status = *old.Status.DeepCopy()
+	key.Status.Conditions = append(ownConditions(key.Status.Conditions), foreign...)
+}
+
+// Finish implements store.Finisher: a key that has no token yet gets it in the
+// same write. The conditions are about the spec as it is now: what a change of
+// a key does, it does at once.
+func (k *Kind) Finish(key *object) {
+	if key.Spec.Revoke {
+		revoke(key)
+	}
+	failed := k.obstacle(key) == nil && key.Status.IssuedAt == nil && !k.issue(key)
+	k.describe(key, failed)
+}
+
+// Revokes implements store.Revoker.
+func (*Kind) Revokes(key, old *object) bool { return key.Spec.Revoke && !old.Spec.Revoke }
+
+// MarkDeleting implements store.DeletionMarker: a key is dead when the delete
+// call returns.
+func (k *Kind) MarkDeleting(key *object) {
+	told := key.DeepCopy()
+	now := conditions.Now()
+	told.DeletionTimestamp, told.Generation = &now, key.Generation+1
+	k.describe(told, false)
+	key.Status.Conditions = told.Status.Conditions
+}
+
+// Warnings implements store.Warner.
+func (k *Kind) Warnings(_ context.Context, key, old *object) []string {
+	if old != nil && !old.Spec.Revoke && key.Spec.Revoke {
+		return k.revocationWarnings(key)
+	}
+	if old != nil || key.Spec.InstanceName == "" {
+		return nil
+	}
+	if _, ok := k.directory.Instance(key.Namespace, key.Spec.InstanceName); ok {
+		return nil
+	}
+	warning := "instance " + key.Spec.InstanceName + " does not exist yet: the key is issued when it does"
+	if key.Spec.EncryptionKey == nil {
+		warning = "instance " + key.Spec.InstanceName + " does not exist, and the token of a key without spec.encryptionKey can be shown " +
+			"at creation only: create the instance, then delete this key and create it again"
+	}
+	return []string{warning}
+}
+
+func columns() []printers.Column {
+	return []printers.Column{
+		{
+			Name: "Ready", Description: "Whether the key can be used.",
+			Value: func(o runtime.Object) any { ready, _ := State(o.(*object)); return ready },
+		},
+		{
+			Name: "Reason", Description: "Why it can, or cannot.",
+			Value: func(o runtime.Object) any { _, reason := State(o.(*object)); return reason },
+		},
+		{
+			Name: "Account", Description: "The service account the key belongs to.",
+			Value: func(o runtime.Object) any { return o.(*object).Spec.ServiceAccountName },
+		},
+		{
+			Name: "Instance", Description: "The instance the key is good for; * for all.",
+			Value: func(o runtime.Object) any {
+				if name := o.(*object).Spec.InstanceName; name != "" {
+					return name
+				}
+				return "*"
+			},
+		},
+		{
+			Name: "Expires", Description: "When the key ends.", Wide: true,
+			Value: func(o runtime.Object) any {
+				if t := o.(*object).Spec.ExpirationTime; t != nil {
+					return t.UTC().Format(time.RFC3339)
+				}
+				return "never"
+			},
+		},
+	}
+}

@@ -1,0 +1,101 @@
+package kinds_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/kinds/kindstest"
+	"freshet/internal/controlplane/reconcile/conditions"
+)
+
+// warnings collects what a client is warned of.
+type warnings struct {
+	mu   sync.Mutex
+	list []string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list = append(w.list, text)
+}
+
+// TestWhatHasNoEffectIsNamed: a cluster that asks for more than its pool member
+// gives is Ready and says what it is not; one that asks for what there is says so.
+func TestWhatHasNoEffectIsNamed(t *testing.T) {
+	t.Parallel()
+	s := kindstest.StartSystem(t)
+	heard := &warnings{}
+	config := s.Client()
+	config.WarningHandler = heard
+	client, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := client.CloudV1alpha1()
+	if _, err := api.MessagingInstances("acme").Create(t.Context(), instance("prod"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	yes, five := true, int32(5)
+	tests := map[string]struct {
+		spec   v1alpha1.MessagingClusterSpec
+		status v1alpha1.ConditionStatus
+		names  []string
+	}{
+		"what-there-is": {v1alpha1.MessagingClusterSpec{
+			Broker:  v1alpha1.Broker{ResourceSpec: &v1alpha1.BrokerResourceSpec{NodeType: "shared"}},
+			Storage: &v1alpha1.Storage{ResourceSpec: &v1alpha1.StorageResourceSpec{NodeType: "shared"}},
+			Config:  &v1alpha1.ClusterConfig{Custom: map[string]string{"registry.format": "true"}},
+		}, v1alpha1.ConditionTrue, nil},
+		"much": {v1alpha1.MessagingClusterSpec{
+			Broker:            v1alpha1.Broker{Replicas: &five},
+			MaintenanceWindow: &v1alpha1.MaintenanceWindow{Recurrence: "0"},
+			Config: &v1alpha1.ClusterConfig{
+				FunctionEnabled: &yes, WebsocketEnabled: &yes, TransactionEnabled: &yes, Custom: map[string]string{"registry.fromat": "true"},
+				Protocols: map[string]v1alpha1.ProtocolSettings{"mqtt": {}},
+			},
+		}, v1alpha1.ConditionFalse, []string{
+			"pool member local", "spec.broker.replicas (5 asked for, 1 runs)", "spec.broker.resources", "spec.storage.replicas (3 asked for, 1 runs)",
+			"spec.maintenanceWindow", "functionEnabled", "websocketEnabled", "transactionEnabled", "custom[registry.fromat]", "protocols[mqtt]",
+		}},
+	}
+	for name, tc := range tests {
+		tc.spec.InstanceName, tc.spec.Location = "prod", "local"
+		_, err := api.MessagingClusters("acme").Create(t.Context(),
+			&v1alpha1.MessagingCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: tc.spec}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got v1alpha1.Condition
+		s.Eventually("cluster "+name+" is Ready and says whether it is as requested", func() bool {
+			made, err := api.MessagingClusters("acme").Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil || !conditions.IsReady(made.Status.Conditions, made.Generation) {
+				return false
+			}
+			var ok bool
+			got, ok = conditions.Find(made.Status.Conditions, "AsRequested")
+			return ok
+		})
+		if got.Status != tc.status {
+			t.Errorf("%s: AsRequested is %s (%s), want %s", name, got.Status, got.Message, tc.status)
+		}
+		for _, field := range tc.names {
+			if !strings.Contains(got.Message, field) {
+				t.Errorf("%s: the message %q does not name %s", name, got.Message, field)
+			}
+		}
+	}
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	about := slices.DeleteFunc(slices.Clone(heard.list), func(warning string) bool { return !strings.Contains(warning, "spec.config.custom") })
+	if len(about) != 1 || !strings.Contains(about[0], "registry.fromat") || !strings.Contains(about[0], "registry.format") {
+		t.Errorf("warnings about custom keys are %q, want one that names the unknown key and the known ones", about)
+	}
+}

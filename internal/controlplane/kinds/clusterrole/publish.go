@@ -1,0 +1,70 @@
+package clusterrole
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	typed "freshet/api/generated/clientset/versioned/typed/api/v1alpha1"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/identity/access"
+)
+
+const writesAtOnce = 8
+
+// Publish writes the roles of access, and removes those that it knows no more.
+// It compares with what is stored, so that only a first start and an upgrade
+// have something to write.
+func (*Kind) Publish(ctx context.Context, client versioned.Interface) error {
+	api := client.CloudV1alpha1().ClusterRoles()
+	stored, err := api.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the predefined roles: %w", err)
+	}
+	have := map[string]*object{}
+	for i := range stored.Items {
+		have[stored.Items[i].Name] = &stored.Items[i]
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writesAtOnce)
+	for _, role := range access.Roles() {
+		old := have[role.Name]
+		delete(have, role.Name)
+		group.Go(func() error { return publish(ctx, api, role, old) })
+	}
+	for name := range have {
+		group.Go(func() error {
+			err := api.Delete(ctx, name, metav1.DeleteOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("writing the predefined roles: %w", err)
+	}
+	return nil
+}
+
+func publish(ctx context.Context, api typed.ClusterRoleInterface, role *access.Role, have *object) error {
+	want := &object{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Spec: v1alpha1.ClusterRoleSpec{Description: role.Description}}
+	for _, permission := range role.Permissions() {
+		want.Spec.Permissions = append(want.Spec.Permissions, string(permission))
+	}
+	return reconcile.PublishOver(ctx, api, reconcile.Published[*object]{
+		Want: want,
+		Take: func(have *object) bool {
+			old := have.Spec
+			have.Spec = want.Spec
+			return !apiequality.Semantic.DeepEqual(old, want.Spec)
+		},
+		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
+	}, have, have != nil)
+}

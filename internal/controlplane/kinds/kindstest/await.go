@@ -1,0 +1,46 @@
+package kindstest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile/conditions"
+)
+
+// AwaitReady follows an object by the Watch of its typed client until the status
+// and reason of its condition Ready are as wanted, "False NotInvited" for one.
+func AwaitReady[T metav1.Object](
+	t testing.TB, follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	name, want string, of func(T) []v1alpha1.Condition,
+) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	watcher, err := follow(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	var found T
+	last := "nothing"
+	for event := range watcher.ResultChan() {
+		object, ok := event.Object.(T)
+		if !ok {
+			continue
+		}
+		ready, _ := conditions.Find(of(object), v1alpha1.ConditionReady)
+		if last = string(ready.Status) + " " + ready.Reason; last == want {
+			found = object
+			break
+		}
+	}
+	if last != want {
+		t.Fatalf("%s is %s, want %s", name, last, want)
+	}
+	return found
+}

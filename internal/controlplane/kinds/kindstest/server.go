@@ -1,0 +1,244 @@
+// Package kindstest runs a whole resource API in a test: embedded etcd in a
+// temporary directory, every kind, an HTTP listener. First create after about
+// 80 ms, so each test can own a server.
+package kindstest
+
+import (
+	"context"
+	"crypto/subtle"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/client-go/rest"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/base/errs"
+	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/controlplane/budget"
+	"freshet/internal/controlplane/etcd"
+	"freshet/internal/controlplane/kinds"
+	"freshet/internal/controlplane/pools"
+	"freshet/internal/controlplane/store"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+	"freshet/internal/identity/identitytest"
+	"freshet/internal/identity/signin"
+)
+
+// Tokens that the server accepts.
+const (
+	AdminToken = "test-system-administrator"
+	AcmeToken  = "test-acme-administrator" // rules the organization acme only
+	GuestToken = "test-acme-guest"         // of acme, without any role
+)
+
+// Server is a running resource API.
+type Server struct {
+	*apiserver.Server
+	URL string
+	dir string
+	t   testing.TB
+	web *httptest.Server
+	etc *etcd.Member
+	opt Options
+}
+
+// Options change what Start makes.
+type Options struct {
+	Dir                string // keep data here instead of in a new directory
+	Durable            bool   // fsync as in production
+	CompactionInterval time.Duration
+	Kinds              []store.Definition // instead of Kinds()
+	EtcdQuota          int64              // that of etcd.Options
+	Budget             budget.Limits      // that of apiserver.Config
+	MaxReads           int                // that of apiserver.Config
+	MaxWrites          int                // that of apiserver.Config
+	Cold               bool               // not to wait until lists are served
+	// RefuseNewOrganizations is that of apiserver.Config.
+	RefuseNewOrganizations bool
+}
+
+// Start runs a server until the test ends.
+func Start(t testing.TB, opts Options) *Server {
+	t.Helper()
+	if opts.Dir == "" {
+		opts.Dir = t.TempDir()
+	}
+	s := &Server{dir: opts.Dir, t: t, opt: opts}
+	s.open()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *Server) open() {
+	s.t.Helper()
+	member, err := etcd.Start(s.t.Context(), s.dir, etcd.Options{Unsafe: !s.opt.Durable, QuotaBytes: s.opt.EtcdQuota})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	definitions := s.opt.Kinds
+	if definitions == nil {
+		definitions = NewSet(s.t).Definitions()
+	}
+	api, err := apiserver.New(apiserver.Config{
+		Etcd:               member.Endpoints(),
+		Kinds:              definitions,
+		Authenticator:      authenticator{},
+		Authorizer:         access.NewPolicy(), // nobody but administrators
+		Address:            "127.0.0.1:8080",
+		Version:            "test",
+		CompactionInterval: s.opt.CompactionInterval,
+		Store:              member,
+		Budget:             s.opt.Budget,
+		MaxReads:           s.opt.MaxReads,
+		MaxWrites:          s.opt.MaxWrites,
+
+		RefuseNewOrganizations: s.opt.RefuseNewOrganizations,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	api.Start()
+	s.Server, s.etc = api, member
+	if !s.opt.Cold {
+		ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+		defer cancel()
+		if err := api.Warm(ctx); err != nil {
+			s.t.Error(err)
+		}
+	}
+	s.web = httptest.NewServer(api.Handler())
+	s.URL = s.web.URL
+}
+
+// Forget removes a key from the store, behind the back of the API.
+func (s *Server) Forget(t testing.TB, key string) {
+	t.Helper()
+	client, err := s.etc.Endpoints().Client(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }() // the test is over
+	if res, err := client.Delete(t.Context(), key); err != nil || res.Deleted != 1 {
+		t.Fatalf("removing %s: %v, %v, want one key", key, res, err)
+	}
+}
+
+// Writes is how often a key of the store was written since it was created.
+func (s *Server) Writes(t testing.TB, key string) int64 {
+	t.Helper()
+	client := s.etc.Endpoints().Call()
+	defer func() { _ = client.Close() }() // the test is over
+	res, err := client.Get(t.Context(), key)
+	if err != nil || len(res.Kvs) != 1 {
+		t.Fatalf("reading %s: %v, %v, want one key", key, res, err)
+	}
+	return res.Kvs[0].Version
+}
+
+// Lease is how long a key of the store has left; 0 when it stays for ever.
+func (s *Server) Lease(t testing.TB, key string) time.Duration {
+	t.Helper()
+	client, err := s.etc.Endpoints().Client(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }() // the test is over
+	res, err := client.Get(t.Context(), key)
+	if err != nil || len(res.Kvs) != 1 {
+		t.Fatalf("reading %s: %v, %v, want one key", key, res, err)
+	}
+	if res.Kvs[0].Lease == 0 {
+		return 0
+	}
+	lease, err := client.TimeToLive(t.Context(), clientv3.LeaseID(res.Kvs[0].Lease))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(lease.TTL) * time.Second
+}
+
+// Restart closes the server and opens another on the same data and a new URL.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Close()
+	s.open()
+}
+
+// Close stops the server; the second time it does nothing.
+func (s *Server) Close() {
+	if s.web == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s.web.CloseClientConnections()
+	if err := s.Stop(ctx); err != nil {
+		s.t.Errorf("stop: %v", err)
+	}
+	s.web.Close()
+	s.web = nil
+	if err := s.etc.Close(); err != nil {
+		s.t.Errorf("close etcd: %v", err)
+	}
+}
+
+// Client is for client-go, with the token of the system administrator.
+func (s *Server) Client() *rest.Config {
+	return &rest.Config{Host: s.URL, BearerToken: AdminToken, QPS: -1}
+}
+
+// Plan is the placement of the test server: pool local with one member at
+// location local.
+func Plan() *pools.Plan {
+	return &pools.Plan{
+		Pools: []pools.Pool{{
+			Namespace: "default", Name: "local", Type: "generic", DeploymentType: "hosted",
+			Members: []pools.Member{{Name: "local", Location: "local", Engine: "pebble"}},
+		}},
+		Domain: "freshet.localhost", BaseURL: "http://127.0.0.1:8080",
+		Images: map[string]pools.Images{
+			v1alpha1.ReleaseChannelRapid: {Broker: "freshet/broker:test", Storage: "freshet/storage:test"},
+			v1alpha1.ReleaseChannelLTS:   {Broker: "freshet/broker:lts", Storage: "freshet/storage:lts"},
+		},
+	}
+}
+
+// NewSet makes all kinds with real identity and access behind them, and an
+// account robot in each of the organizations acme and other. Identity takes it
+// that acme has an instance i, so that keys for it are issued. No reconciler runs, and no data plane.
+func NewSet(t testing.TB) *kinds.Set {
+	t.Helper()
+	world := identitytest.New(t)
+	world.Account("acme", "robot")
+	world.Account("other", "robot")
+	world.Directory.PutInstance(identity.Instance{Organization: "acme", Name: "i", APIKeys: true})
+	return kinds.New(kinds.Options{
+		Plan: Plan(), Issuer: world.Issuer, Directory: world.Directory, Sealer: world.Sealer,
+		Policy: access.NewPolicy(), SignIns: nobodySignsIn(world.Directory, world.Issuer), Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// nobodySignsIn is the sign-in of people where nobody was invited.
+func nobodySignsIn(directory *identity.Directory, issuer *identity.Issuer) *signin.Service {
+	return signin.New(signin.Options{Directory: directory, Issuer: issuer, Log: slog.New(slog.DiscardHandler)})
+}
+
+type authenticator struct{}
+
+// Authenticate implements surface.Authenticator.
+func (authenticator) Authenticate(_ context.Context, token string, _ ...string) (*identity.Principal, error) {
+	switch {
+	case subtle.ConstantTimeCompare([]byte(token), []byte(AdminToken)) == 1:
+		return &identity.Principal{Name: "admin@default.test", Organization: "default", ServiceAccount: "admin", System: true}, nil
+	case subtle.ConstantTimeCompare([]byte(token), []byte(AcmeToken)) == 1:
+		return &identity.Principal{Name: "boss@acme.test", Organization: "acme", ServiceAccount: "boss", Admin: true}, nil
+	}
+	if subtle.ConstantTimeCompare([]byte(token), []byte(GuestToken)) == 1 {
+		return &identity.Principal{Name: "guest@acme.test", Organization: "acme", ServiceAccount: "guest"}, nil
+	}
+	return nil, errs.New(errs.Unauthenticated, "unknown token")
+}

@@ -1,0 +1,126 @@
+package messagingcluster
+
+import (
+	"context"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile/owners"
+)
+
+const (
+	defaultBrokers      = 2
+	defaultStorageNodes = 3
+	defaultCPU          = "1"
+	defaultMemory       = "4Gi"
+)
+
+// NodeTypeShared is the node type that embedded pool members have: everything in
+// the server's one process, with what that has.
+const NodeTypeShared = "shared"
+
+// Default implements store.Defaulter: it fills in what depends on nothing else.
+func (*Kind) Default(o *object) {
+	if o.Spec.ReleaseChannel == "" {
+		o.Spec.ReleaseChannel = v1alpha1.ReleaseChannelRapid
+	}
+	b := &o.Spec.Broker
+	if b.Replicas == nil {
+		b.Replicas = count(defaultBrokers)
+		if b.ResourceSpec != nil && b.ResourceSpec.NodeType == NodeTypeShared && b.Resources == nil {
+			b.Replicas = count(1)
+		}
+	}
+	if b.Resources == nil && b.ResourceSpec == nil {
+		b.Resources = &v1alpha1.BrokerResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
+	}
+	if s := o.Spec.Storage; s != nil {
+		setStorageDefaults(s)
+	}
+	if c := o.Spec.Config; c != nil {
+		dropNullProtocols(c)
+	}
+}
+
+// dropNullProtocols switches off the protocols that were given as null.
+func dropNullProtocols(c *v1alpha1.ClusterConfig) {
+	maps.DeleteFunc(c.Protocols, func(_ string, settings v1alpha1.ProtocolSettings) bool { return len(settings.Raw) == 0 })
+	if len(c.Protocols) == 0 {
+		c.Protocols = nil
+	}
+}
+
+func setStorageDefaults(s *v1alpha1.Storage) {
+	if shared := s.ResourceSpec != nil && s.ResourceSpec.NodeType == NodeTypeShared && s.Resources == nil; s.Replicas == nil && !shared {
+		s.Replicas = count(defaultStorageNodes)
+	}
+	if s.Resources == nil && s.ResourceSpec == nil {
+		s.Resources = &v1alpha1.StorageResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
+	}
+}
+
+// PrepareCreate implements store.Preparer: it decides what the service decides,
+// the pool member, the name the cluster answers at, and the images.
+func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
+	instance, found := k.Instances.Lookup(ctx, o.Namespace, o.Spec.InstanceName)
+	var pool *v1alpha1.ObjectReference
+	if found {
+		pool = instance.Spec.PoolRef
+		// In the write that creates it: a foreground deletion of the instance that
+		// comes next must know of the cluster.
+		owners.Add(o, instance, "MessagingInstance")
+	}
+	k.place(o, pool)
+	o.Spec.ServiceEndpoints = []v1alpha1.ServiceEndpoint{k.plan.Endpoint(o.Name, o.Namespace)}
+	if o.Spec.Storage == nil && (!found || instance.Spec.Type != v1alpha1.InstanceServerless) {
+		o.Spec.Storage = &v1alpha1.Storage{}
+		setStorageDefaults(o.Spec.Storage)
+	}
+	images := k.plan.Images[o.Spec.ReleaseChannel]
+	o.Spec.Broker.Image = images.Broker
+	if o.Spec.Storage != nil {
+		o.Spec.Storage.Image = images.Storage
+	}
+}
+
+// place resolves location and pool member from each other; ValidateCreate
+// refuses what cannot be resolved.
+func (k *Kind) place(o *object, pool *v1alpha1.ObjectReference) {
+	if o.Spec.PoolMemberRef == nil {
+		if ref, ok := k.plan.AtLocation(pool, o.Spec.Location); ok {
+			o.Spec.PoolMemberRef = ref
+		}
+		return
+	}
+	owner, member, ok := k.plan.Member(o.Spec.PoolMemberRef)
+	if !ok {
+		return
+	}
+	o.Spec.PoolMemberRef.Namespace = owner.Namespace
+	if o.Spec.Location == "" {
+		o.Spec.Location = member.Location
+	}
+}
+
+// PrepareUpdate implements store.Preparer: it keeps what the service set, whatever a replace left out or put in.
+func (*Kind) PrepareUpdate(_ context.Context, o, old *object) {
+	disownOffProtocols(o)
+	if o.Spec.PoolMemberRef == nil {
+		o.Spec.PoolMemberRef = old.Spec.PoolMemberRef
+	}
+	if o.Spec.Location == "" {
+		o.Spec.Location = old.Spec.Location
+	}
+	o.Spec.ServiceEndpoints = old.Spec.ServiceEndpoints
+	o.Spec.Broker.Image = old.Spec.Broker.Image
+	if o.Spec.Storage == nil {
+		o.Spec.Storage = old.Spec.Storage
+	}
+	if o.Spec.Storage != nil && old.Spec.Storage != nil {
+		o.Spec.Storage.Image = old.Spec.Storage.Image
+	}
+}
+
+func count(n int32) *int32 { return &n }

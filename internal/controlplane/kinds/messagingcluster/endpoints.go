@@ -1,0 +1,120 @@
+package messagingcluster
+
+import (
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/pools"
+)
+
+// hostOf is the name that a cluster answers at.
+func hostOf(cluster *object) string {
+	if endpoints := cluster.Spec.ServiceEndpoints; len(endpoints) > 0 {
+		return endpoints[0].DNSName
+	}
+	return ""
+}
+
+// urlOf is where a cluster answers without a name of its own; "" until it runs.
+func urlOf(cluster *object) string {
+	for _, endpoint := range cluster.Status.Endpoints {
+		if endpoint.Type == v1alpha1.EndpointService {
+			return endpoint.PathURL
+		}
+	}
+	return ""
+}
+
+// registryAtRoot says where the registries of an instance's clusters answer:
+// under /stream for a standard instance, at the root for the others
+// (docs/spec/registry.md#address).
+func registryAtRoot(instance *v1alpha1.MessagingInstance) bool {
+	return instance.Spec.Type != v1alpha1.InstanceStandard
+}
+
+// endpointsOf are the whole URLs of a cluster's services
+// (docs/spec/resources.md#addresses).
+func endpointsOf(plan *pools.Plan, cluster *object, instance *v1alpha1.MessagingInstance) []v1alpha1.ClusterEndpoint {
+	registry := "/stream"
+	if registryAtRoot(instance) {
+		registry = ""
+	}
+	byName, byPath := plan.URLs(hostOf(cluster), cluster.Namespace, cluster.Name)
+	services := []struct{ kind, path string }{
+		{v1alpha1.EndpointService, ""},
+		{v1alpha1.EndpointMessages, "/admin/rest/topics/v1"},
+		{v1alpha1.EndpointAdmin, "/admin/v2"},
+		{v1alpha1.EndpointTopics, "/rest-stream/admin/v1"},
+		{v1alpha1.EndpointRegistry, registry},
+	}
+	list := make([]v1alpha1.ClusterEndpoint, 0, len(services))
+	for _, s := range services {
+		list = append(list, v1alpha1.ClusterEndpoint{Type: s.kind, URL: byName + s.path, PathURL: byPath + s.path})
+	}
+	if stream, ok := streamEndpoint(plan, cluster); ok {
+		list = append(list, stream)
+	}
+	return list
+}
+
+// ProtocolStream is the protocol of Kafka's clients.
+const ProtocolStream = "stream"
+
+// servesStream says whether a cluster has the stream protocol.
+func servesStream(cluster *object) bool {
+	if cluster.Spec.Config == nil {
+		return false
+	}
+	_, on := cluster.Spec.Config.Protocols[ProtocolStream]
+	return on
+}
+
+// streamEndpoint is where clients of the stream protocol begin: with TLS at the
+// cluster's own name, else at the server's address.
+func streamEndpoint(plan *pools.Plan, cluster *object) (v1alpha1.ClusterEndpoint, bool) {
+	if !servesStream(cluster) || plan.StreamPlain == "" && plan.StreamTLSPort == "" {
+		return v1alpha1.ClusterEndpoint{}, false
+	}
+	endpoint := v1alpha1.ClusterEndpoint{Type: v1alpha1.EndpointStream}
+	if plan.StreamTLSPort != "" {
+		endpoint.URL = "SASL_SSL://" + hostOf(cluster) + ":" + plan.StreamTLSPort
+	}
+	if plan.StreamPlain != "" {
+		endpoint.PathURL = "SASL_PLAINTEXT://" + plan.StreamPlain
+	}
+	return endpoint, true
+}
+
+// What DNS takes of one label, and of a whole name.
+const (
+	maxLabel = 63
+	maxHost  = 253
+)
+
+// ValidateName implements store.NameValidator: the name of a new cluster is one
+// label of its host name. Those from before this was asked keep theirs.
+func (*Kind) ValidateName(name string, prefix bool) []string {
+	if problems := apivalidation.NameIsDNSSubdomain(name, prefix); len(problems) > 0 {
+		return problems
+	}
+	switch {
+	case strings.Contains(name, "."):
+		return []string{"must have no dots: the name is one label of the cluster's host name"}
+	case len(name) > maxLabel && !prefix: // what follows a prefix makes it fit
+		return []string{"must be no more than 63 characters: the name is one label of the cluster's host name"}
+	}
+	return nil
+}
+
+// validateHost refuses a name that is too long together with the organization
+// and the domain.
+func validateHost(o *object) field.ErrorList {
+	if host := hostOf(o); len(host) > maxHost && len(o.Name) <= maxLabel {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), o.Name,
+			"must be shorter: the cluster's host name "+host+" has more than 253 characters")}
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package messagingcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"freshet/api/generated/clientset/versioned"
+	listers "freshet/api/generated/listers/api/v1alpha1"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/pools"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/controlplane/reconcile/finalizers"
+	"freshet/internal/controlplane/reconcile/owners"
+	"freshet/internal/dataplane/provision"
+)
+
+// Plane runs clusters.
+type Plane interface {
+	// Provision opens the cluster, or brings an open one up to date, and reports
+	// each part that has come up. Calling it again with the same spec changes
+	// nothing.
+	Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error
+	// Destroy closes the cluster and removes its data; one that is not there is fine.
+	Destroy(ctx context.Context, uid string) error
+}
+
+// Controller brings clusters up on the plane, and takes them down.
+type Controller struct {
+	*reconcile.Reconciler[*object]
+	client    versioned.Interface
+	instances listers.MessagingInstanceLister
+	clusters  reconcile.Lookup[*object] // by instance
+	plan      *pools.Plan
+	plane     Plane
+	backoff   reconcile.Backoff
+	log       *slog.Logger
+
+	mu   sync.Mutex                        // guards gone
+	gone map[types.NamespacedName][]string // UIDs of deleted clusters whose data may be left
+}
+
+// Controller makes the kind's reconciler.
+func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
+	cloud := env.Informers.Cloud().V1alpha1()
+	c := &Controller{
+		client: env.Client, plan: k.plan, plane: k.plane,
+		instances: cloud.MessagingInstances().Lister(),
+		log:       env.Log.With(slog.String("controller", "messagingcluster")),
+		gone:      map[types.NamespacedName][]string{},
+	}
+	informer := cloud.MessagingClusters().Informer()
+	var err error
+	c.clusters, err = reconcile.Index(informer, "cluster by instance", func(o *object) string { return o.Spec.InstanceName })
+	if err != nil {
+		return nil, err
+	}
+	if c.Reconciler, err = reconcile.New("messagingcluster", informer, env.Log, c.reconcile); err != nil {
+		return nil, err
+	}
+	c.Gone = c.destroyGone
+	if err := reconcile.Follow(informer, func(*object) {}, c.noteGone); err != nil {
+		return nil, err
+	}
+	return c, reconcile.Watch(cloud.MessagingInstances().Informer(), c.wakeClustersOf)
+}
+
+func (c *Controller) wakeClustersOf(instance metav1.Object) {
+	for _, cluster := range c.clusters(instance.GetNamespace(), instance.GetName()) {
+		c.Wake(cluster)
+	}
+}
+
+func (c *Controller) reconcile(ctx context.Context, cluster *object) (time.Duration, error) {
+	if err := c.destroyGone(ctx, cluster.Namespace, cluster.Name); err != nil { // an older one of the name
+		return 0, err
+	}
+	if wait := c.backoff.Wait(cluster.UID, attemptOf(cluster)); wait > 0 {
+		return wait, nil
+	}
+	if reconcile.Deleting(cluster) {
+		return c.finish(ctx, cluster)
+	}
+	instance, err := c.instances.MessagingInstances(cluster.Namespace).Get(cluster.Spec.InstanceName)
+	if err != nil {
+		return 0, c.notReady(ctx, cluster, reasonNoInstance, "instance "+cluster.Spec.InstanceName+" does not exist yet")
+	}
+	if owners.Add(cluster, instance, "MessagingInstance") {
+		_, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Update(ctx, cluster, metav1.UpdateOptions{})
+		return 0, err // the change brings the cluster back here
+	}
+	return c.provision(ctx, cluster, instance)
+}
+
+// attemptOf tells tries at different things apart: the spec's generations, and
+// the end.
+func attemptOf(cluster *object) int64 {
+	if reconcile.Deleting(cluster) {
+		return -1
+	}
+	return cluster.Generation
+}
+
+// provision brings up what the spec asks for and says so, step by step.
+func (c *Controller) provision(ctx context.Context, cluster *object, instance *v1alpha1.MessagingInstance) (time.Duration, error) {
+	if !conditions.IsReady(cluster.Status.Conditions, cluster.Generation) {
+		if err := c.announce(ctx, cluster); err != nil {
+			return 0, err
+		}
+	}
+	spec, err := c.spec(cluster, instance)
+	if err == nil {
+		var unwritten error
+		err = c.plane.Provision(ctx, spec, func(part provision.Part) {
+			if unwritten == nil && !conditions.IsReady(cluster.Status.Conditions, cluster.Generation) {
+				unwritten = c.progress(ctx, cluster, part)
+			}
+		})
+		if err == nil && unwritten != nil {
+			return 0, unwritten
+		}
+	}
+	if lost := c.logLost(cluster); lost != "" {
+		return shardsInterval, c.notReady(ctx, cluster, reasonLogLost, lost)
+	}
+	if err != nil {
+		return c.failed(ctx, cluster, reasonFailed, err)
+	}
+	c.backoff.Forget(cluster.UID)
+	return c.lookAgain(), c.write(ctx, cluster, c.describe(cluster, instance))
+}
+
+// failed says what went wrong and when it will be tried again.
+func (c *Controller) failed(ctx context.Context, cluster *object, reason string, cause error) (time.Duration, error) {
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	failures, delay := c.backoff.Failed(cluster.UID, attemptOf(cluster))
+	c.log.WarnContext(ctx, "a cluster could not be brought to its spec; it is tried again", slog.String("cluster", cluster.Namespace+"/"+cluster.Name),
+		slog.String("reason", reason), slog.String("error", cause.Error()), slog.Int("failures", failures), slog.Duration("delay", delay))
+	return delay, c.notReady(ctx, cluster, reason, fmt.Sprintf("%v (failed %d times, next try in %s)", cause, failures, delay))
+}
+
+var errNoMember = errors.New("its pool member is no longer in the server's configuration: put it back under pools, or delete the cluster")
+
+func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance) (provision.Spec, error) {
+	_, member, ok := c.plan.Member(cluster.Spec.PoolMemberRef)
+	if !ok {
+		return provision.Spec{}, errNoMember
+	}
+	return provision.Spec{
+		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
+		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, Location: member.Location, RegistryAtRoot: registryAtRoot(instance),
+		Existing: cluster.Status.Storage != nil, Stream: servesStream(cluster), Copies: copiesOf(cluster), Custom: knownCustom(cluster),
+	}, nil
+}
+
+// finish tears the data plane down, and lets the cluster go after that.
+func (c *Controller) finish(ctx context.Context, cluster *object) (time.Duration, error) {
+	if !finalizers.Has(cluster, Finalizer) {
+		status := *cluster.Status.DeepCopy()
+		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, cluster.Generation)
+		return 0, c.write(ctx, cluster, status)
+	}
+	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); !ok || ready.Reason != conditions.ReasonDeleting {
+		if err := c.notReady(ctx, cluster, conditions.ReasonDeleting, "the data plane is being torn down"); err != nil {
+			return 0, err
+		}
+	}
+	if err := c.plane.Destroy(ctx, string(cluster.UID)); err != nil {
+		return c.failed(ctx, cluster, conditions.ReasonDeleting, fmt.Errorf("the teardown failed: %w", err))
+	}
+	c.backoff.Forget(cluster.UID)
+	return 0, finalizers.Remove(ctx, cluster, Finalizer, c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Patch)
+}
+
+// noteGone notes a cluster that is gone. Mostly its data plane is too; not so when
+// somebody took the finalizer off by hand.
+func (c *Controller) noteGone(cluster *object) {
+	at := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+	c.mu.Lock()
+	c.gone[at] = append(c.gone[at], string(cluster.UID))
+	c.mu.Unlock()
+	c.backoff.Forget(cluster.UID)
+	c.WakeName(cluster.Namespace, cluster.Name)
+}
+
+// destroyGone removes what is left of clusters that are gone.
+func (c *Controller) destroyGone(ctx context.Context, namespace, name string) error {
+	at := types.NamespacedName{Namespace: namespace, Name: name}
+	c.mu.Lock()
+	uids := c.gone[at]
+	delete(c.gone, at)
+	c.mu.Unlock()
+	for i, uid := range uids {
+		if err := c.plane.Destroy(ctx, uid); err != nil {
+			c.mu.Lock()
+			c.gone[at] = append(c.gone[at], uids[i:]...)
+			c.mu.Unlock()
+			return fmt.Errorf("removing what is left of cluster %s: %w", at, err)
+		}
+	}
+	return nil
+}

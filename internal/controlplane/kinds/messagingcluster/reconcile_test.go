@@ -1,0 +1,243 @@
+package messagingcluster_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	typed "freshet/api/generated/clientset/versioned/typed/api/v1alpha1"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/kinds/kindstest"
+	"freshet/internal/controlplane/kinds/messagingcluster"
+	"freshet/internal/dataplane/provision"
+)
+
+// plane is a data plane that fails when it is told to.
+type plane struct {
+	mu        sync.Mutex
+	fail      error
+	tries     int
+	running   map[string]provision.Spec
+	destroyed []string
+}
+
+func (p *plane) Provision(_ context.Context, spec provision.Spec, report func(provision.Part)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tries++
+	if p.fail != nil {
+		return p.fail
+	}
+	if _, ok := p.running[spec.UID]; !ok {
+		for _, part := range []provision.Part{provision.Storage, provision.Metadata, provision.Broker, provision.Proxy} {
+			report(part)
+		}
+	}
+	p.running[spec.UID] = spec
+	return nil
+}
+
+func (p *plane) Destroy(_ context.Context, uid string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tries++
+	if p.fail != nil {
+		return p.fail
+	}
+	delete(p.running, uid)
+	p.destroyed = append(p.destroyed, uid)
+	return nil
+}
+
+func (p *plane) set(fail error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fail, p.tries = fail, 0
+}
+
+// world is a resource API with the controller at work on a plane.
+type world struct {
+	*testing.T
+	plane    *plane
+	clusters typed.MessagingClusterInterface
+}
+
+func start(t *testing.T, fail error) world {
+	t.Helper()
+	s := kindstest.Start(t, kindstest.Options{})
+	client, err := versioned.NewForConfig(s.Loopback())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plane{fail: fail, running: map[string]provision.Spec{}}
+	t.Cleanup(kindstest.Run(t, client, messagingcluster.New(kindstest.Plan(), p, nil)))
+	_, err = client.CloudV1alpha1().MessagingInstances("acme").Create(t.Context(),
+		&v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{t, p, client.CloudV1alpha1().MessagingClusters("acme")}
+	_, err = w.clusters.Create(t.Context(), &v1alpha1.MessagingCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "east"},
+		Spec:       v1alpha1.MessagingClusterSpec{InstanceName: "prod", Location: "local"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// until follows the cluster until it is as wanted.
+func (w world) until(what string, good func(*v1alpha1.MessagingCluster) bool) *v1alpha1.MessagingCluster {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	defer cancel()
+	watch, err := w.clusters.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer watch.Stop()
+	var last *v1alpha1.MessagingCluster
+	for event := range watch.ResultChan() {
+		if c, ok := event.Object.(*v1alpha1.MessagingCluster); ok {
+			if last = c; good(c) {
+				return c
+			}
+		}
+	}
+	w.Fatalf("the cluster is never %s, but %+v", what, last)
+	return nil
+}
+
+func ready(c *v1alpha1.MessagingCluster) v1alpha1.Condition {
+	if n := len(c.Status.Conditions); n > 0 {
+		return c.Status.Conditions[n-1]
+	}
+	return v1alpha1.Condition{}
+}
+
+func TestFailuresAreShownAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := start(t, errors.New("the disk is full"))
+	c := w.until("failed twice", func(c *v1alpha1.MessagingCluster) bool { return strings.Contains(ready(c).Message, "failed 2 times") })
+	r := ready(c)
+	if r.Type != "Ready" || r.Reason != "ProvisioningFailed" || r.Status != v1alpha1.ConditionFalse ||
+		!strings.Contains(r.Message, "the disk is full") || !strings.Contains(r.Message, "next try in") {
+		t.Errorf("ready: %+v", r)
+	}
+	if len(c.Status.Conditions) != 5 || c.Status.Conditions[0].Type != "MetadataReady" || c.Status.ObservedGeneration != 0 {
+		t.Errorf("status: %+v", c.Status)
+	}
+	w.plane.mu.Lock()
+	tries := w.plane.tries
+	w.plane.mu.Unlock()
+	// Writing the failure wakes the controller, which must not try at once.
+	if tries > 3 {
+		t.Errorf("%d tries for 2 failures", tries)
+	}
+	w.plane.set(nil)
+	c = w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
+	if c.Status.ObservedGeneration != c.Generation || ready(c).Reason != "AllConditionStatusTrue" {
+		t.Errorf("recovered: %+v", c.Status)
+	}
+	if e := c.Status.Endpoints; len(e) == 0 || e[0].URL != "http://east.acme.freshet.localhost:8080" || e[0].PathURL != "http://127.0.0.1:8080/clusters/acme/east" {
+		t.Errorf("got endpoints %+v, want those of the server's base URL", e)
+	}
+}
+
+func TestANewSpecIsTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := start(t, errors.New("no"))
+	c := w.until("failed often", func(c *v1alpha1.MessagingCluster) bool { return strings.Contains(ready(c).Message, "failed 5 times") })
+	w.plane.set(nil)
+	began := time.Now()
+	c.Spec.DisplayName = "again"
+	if _, err := w.clusters.Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
+	if took := time.Since(began); took > 3500*time.Millisecond { // five failures would wait four seconds
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestTeardownThatFails(t *testing.T) {
+	t.Parallel()
+	w := start(t, nil)
+	w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
+	w.plane.set(errors.New("the disk is stuck"))
+	if err := w.clusters.Delete(t.Context(), "east", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := w.until("stuck", func(c *v1alpha1.MessagingCluster) bool {
+		// A look at it before the deletion is seen may fail as well, for another reason.
+		return ready(c).Reason == "Deleting" && strings.Contains(ready(c).Message, "the disk is stuck")
+	})
+	if c.DeletionTimestamp == nil || len(c.Finalizers) != 1 {
+		t.Errorf("stuck: %+v", c)
+	}
+	w.plane.set(nil)
+	w.untilGone()
+	if len(w.plane.destroyed) == 0 || w.plane.destroyed[0] != string(c.UID) || len(w.plane.running) != 0 {
+		t.Errorf("the plane: %+v", w.plane)
+	}
+}
+
+func (w world) untilGone() {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := w.clusters.Get(ctx, "east", metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			w.Fatal("the cluster does not go")
+		}
+	}
+}
+
+func TestDataOfClustersDeletedByForceIsRemovedToo(t *testing.T) {
+	t.Parallel()
+	w := start(t, nil)
+	c := w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
+	// Somebody deletes the cluster and takes our finalizer off in the same
+	// moment, while the teardown does not work.
+	w.plane.set(errors.New("not now"))
+	if err := w.clusters.Delete(t.Context(), "east", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.clusters.Patch(t.Context(), "east", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.untilGone()
+	w.plane.set(nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		w.plane.mu.Lock()
+		_, runs := w.plane.running[string(c.UID)]
+		w.plane.mu.Unlock()
+		if !runs {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("the data plane of a cluster that is gone still runs")
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package messagingcluster
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/dataplane/provision"
+)
+
+// conditionShards is there in a group of members: True when every shard of the
+// cluster has an owner and all its copies are there. Its message says who owns what
+// and who is behind.
+const conditionShards = "ShardsReady"
+
+const (
+	reasonShards   = "AllOwnedAndCopied"
+	reasonNoOwner  = "NoOwner"
+	reasonCopies   = "CopiesMissing"
+	reasonDamaged  = "ShardFailed"
+	shardsInterval = 10 * time.Second // owners and copies change without an event
+)
+
+// sharded is a plane in a group of members.
+type sharded interface {
+	Shards(uid string) []provision.Shard
+	Grouped() bool
+	Membership() (all, live int)
+	// Synced says whether a log that others run syncs every write.
+	Synced() (external, synced, known bool, reason, message string)
+}
+
+// conditionSynced is there in a group whose log others run: whether what was
+// acknowledged survives that a majority of them loses power at once. It is no part of
+// Ready.
+const conditionSynced = "WritesSynced"
+
+// syncedCondition says whether writes are synced; false when there is nothing to say.
+func (c *Controller) syncedCondition(cluster *object) (v1alpha1.Condition, bool) {
+	plane, ok := c.plane.(sharded)
+	if !ok || !plane.Grouped() {
+		return v1alpha1.Condition{}, false
+	}
+	external, synced, known, reason, message := plane.Synced()
+	if !external {
+		return v1alpha1.Condition{}, false
+	}
+	is := conditions.False(conditionSynced, reason, message, cluster.Generation)
+	switch {
+	case synced:
+		is.Status = v1alpha1.ConditionTrue
+	case !known:
+		is.Status = v1alpha1.ConditionUnknown
+	}
+	return is, true
+}
+
+// shardsOf describes the shards of a cluster; nil where there are none.
+func (c *Controller) shardsOf(cluster *object) []provision.Shard {
+	if plane, ok := c.plane.(sharded); ok {
+		return plane.Shards(string(cluster.UID))
+	}
+	return nil
+}
+
+// lookAgain is when a cluster's status is to be written anew though nothing of it was
+// changed; 0 for never.
+func (c *Controller) lookAgain() time.Duration {
+	if plane, ok := c.plane.(sharded); ok && plane.Grouped() {
+		return shardsInterval
+	}
+	return 0
+}
+
+// membership counts the members of the group, and those that are live; one and one on
+// a server that is alone.
+func (c *Controller) membership() (all, live int) {
+	if plane, ok := c.plane.(sharded); ok && plane.Grouped() {
+		return plane.Membership()
+	}
+	return 1, 1
+}
+
+// copiesOf is how many members are to have a copy of each shard.
+func copiesOf(cluster *object) int {
+	if s := cluster.Spec.Storage; s != nil && s.Replicas != nil {
+		return int(*s.Replicas)
+	}
+	return defaultStorageNodes
+}
+
+// runs counts the members that serve, which all do, and the copies of the shard that
+// has the fewest; one of each without shards.
+func runs(shards []provision.Shard, members, live int) (broker, storage *v1alpha1.ComponentStatus) {
+	if len(shards) == 0 {
+		return componentStatus(1, 1), componentStatus(1, 1)
+	}
+	copies, ready := members, members
+	for i := range shards {
+		good := 0
+		for _, c := range shards[i].Copies {
+			if c.Live && c.Problem == "" {
+				good++
+			}
+		}
+		copies, ready = min(copies, len(shards[i].Copies)), min(ready, good)
+	}
+	return componentStatus(members, live), componentStatus(copies, ready)
+}
+
+func componentStatus(all, ready int) *v1alpha1.ComponentStatus {
+	return &v1alpha1.ComponentStatus{Replicas: int32(all), ReadyReplicas: int32(ready), UpdatedReplicas: int32(ready)} //nolint:gosec // a handful
+}
+
+// shardStatus is what the status says of the shards. There are 64 at most.
+func shardStatus(shards []provision.Shard) []v1alpha1.ShardStatus {
+	var all []v1alpha1.ShardStatus
+	for i := range shards {
+		s := v1alpha1.ShardStatus{Number: int32(shards[i].Number), Owner: shards[i].Owner, Epoch: int64(shards[i].Epoch)} //nolint:gosec // counted up from 0
+		for _, c := range shards[i].Copies {
+			s.Copies = append(s.Copies, v1alpha1.ShardCopy{Member: c.Member, Live: c.Live, Lag: roundLag(c.Lag), Problem: c.Problem})
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// lagWorthTelling is what is normal under load.
+const lagWorthTelling = 1000
+
+// roundLag keeps a lag that moves a little from being written again and again.
+func roundLag(lag uint64) int64 {
+	if lag < lagWorthTelling {
+		return 0
+	}
+	return lagWorthTelling << (bits.Len64(lag/lagWorthTelling) - 1)
+}
+
+// reasonLogLost says that copies and log do not belong together (engine.ErrLogLost).
+const reasonLogLost = "LogLost"
+
+// logLost says which shards have copies that do not belong to their log, and what to
+// do; "" when there are none.
+func (c *Controller) logLost(cluster *object) string {
+	var lost, commands []string
+	shards := c.shardsOf(cluster)
+	for i := range shards {
+		for _, each := range shards[i].Copies {
+			if each.Lost {
+				lost = append(lost, fmt.Sprintf("shard %d on member %s: %s", shards[i].Number, each.Member, each.Problem))
+			}
+		}
+		if len(shards[i].Lost()) > 0 {
+			commands = append(commands, fmt.Sprintf("freshet cluster accept-loss %s/%s %d", cluster.Namespace, cluster.Name, shards[i].Number))
+		}
+	}
+	if len(lost) == 0 {
+		return ""
+	}
+	return strings.Join(lost, "; ") + ". Restore a backup, or see what would be lost and accept that: " + strings.Join(commands, "; ")
+}
+
+// withShards is a cluster with a status that says how its shards are.
+func (c *Controller) withShards(cluster *object) *object {
+	shards := c.shardsOf(cluster)
+	if len(shards) == 0 {
+		return cluster
+	}
+	known := cluster.DeepCopy()
+	members, live := c.membership()
+	known.Status.Shards = shardStatus(shards)
+	if known.Status.Storage != nil { // it has run
+		known.Status.Broker, known.Status.Storage = runs(shards, members, live)
+	}
+	is := shardsCondition(cluster, shards, min(copiesOf(cluster), members))
+	if lost := c.logLost(cluster); lost != "" {
+		is = conditions.False(conditionShards, reasonLogLost, lost, cluster.Generation)
+	}
+	known.Status.Conditions = conditions.Set(known.Status.Conditions, is)
+	if is, ok := c.syncedCondition(cluster); ok {
+		known.Status.Conditions = conditions.Set(known.Status.Conditions, is)
+	}
+	return known
+}
+
+// shardsCondition says how the shards are.
+func shardsCondition(cluster *object, shards []provision.Shard, want int) v1alpha1.Condition {
+	owned := map[string][]string{}
+	var failed, missing, few []string
+	for i := range shards {
+		s := &shards[i]
+		number := fmt.Sprint(s.Number)
+		owned[s.Owner] = append(owned[s.Owner], number)
+		if s.Problem != "" {
+			failed = append(failed, "shard "+number+": "+s.Problem)
+		}
+		for _, c := range s.Copies {
+			if !c.Live {
+				missing = append(missing, c.Member+" (shard "+number+")")
+			}
+			if c.Problem != "" && s.Problem == "" {
+				failed = append(failed, "shard "+number+" on member "+c.Member+": "+c.Problem)
+			}
+		}
+		if len(s.Copies) < want {
+			few = append(few, fmt.Sprintf("shard %s has %d of %d", number, len(s.Copies), want))
+		}
+	}
+	message := shardsMessage(shards, owned)
+	switch without := owned[""]; {
+	case len(failed) > 0:
+		return conditions.False(conditionShards, reasonDamaged, strings.Join(failed, "; "), cluster.Generation)
+	case len(without) > 0:
+		return conditions.False(conditionShards, reasonNoOwner, "nobody owns shards "+strings.Join(without, ", ")+"; "+message, cluster.Generation)
+	case len(missing) > 0:
+		return conditions.False(conditionShards, reasonCopies, "these copies are of members that are not there: "+strings.Join(missing, ", ")+"; "+message, cluster.Generation)
+	case len(few) > 0:
+		return conditions.False(conditionShards, reasonCopies, "copies are being made: "+strings.Join(few, ", ")+"; "+message, cluster.Generation)
+	}
+	return conditions.True(conditionShards, reasonShards, message, cluster.Generation)
+}
+
+// shardsMessage says who owns what, and who is behind.
+func shardsMessage(shards []provision.Shard, owned map[string][]string) string {
+	var owners, behind []string
+	for member, numbers := range owned {
+		if member != "" {
+			owners = append(owners, member+" owns "+strings.Join(numbers, ", "))
+		}
+	}
+	slices.Sort(owners)
+	copies := 0
+	for i := range shards {
+		copies = max(copies, len(shards[i].Copies))
+		for _, c := range shards[i].Copies {
+			if c.Lag >= lagWorthTelling {
+				behind = append(behind, fmt.Sprintf("%s in shard %d by %d or more", c.Member, shards[i].Number, roundLag(c.Lag)))
+			}
+		}
+	}
+	text := fmt.Sprintf("%d shards with %d copies: %s", len(shards), copies, strings.Join(owners, "; "))
+	if len(behind) > 0 {
+		text += "; behind the log: " + strings.Join(behind, ", ")
+	}
+	return text
+}

@@ -1,0 +1,144 @@
+package messagingcluster_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/kinds/kindstest"
+	"freshet/internal/controlplane/kinds/messagingcluster"
+	"freshet/internal/dataplane/provision"
+)
+
+// groupPlane is a plane in a group of five members.
+type groupPlane struct {
+	plane
+	shards atomic.Pointer[[]provision.Shard]
+	known  atomic.Bool // whether writes are synced
+}
+
+func (p *groupPlane) Shards(string) []provision.Shard { return *p.shards.Load() }
+func (*groupPlane) Grouped() bool                     { return true }
+func (*groupPlane) Membership() (all, live int)       { return 5, 4 }
+
+func (p *groupPlane) Synced() (external, synced, known bool, reason, message string) {
+	return true, false, p.known.Load(), "SyncNotAlways", "set sync_interval: always"
+}
+
+func startGroup(t *testing.T, fail error, shards []provision.Shard) (world, *groupPlane) {
+	t.Helper()
+	s := kindstest.Start(t, kindstest.Options{})
+	client, err := versioned.NewForConfig(s.Loopback())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &groupPlane{plane: plane{fail: fail, running: map[string]provision.Spec{}}}
+	p.shards.Store(&shards)
+	t.Cleanup(kindstest.Run(t, client, messagingcluster.New(kindstest.Plan(), p, nil)))
+	instances := client.CloudV1alpha1().MessagingInstances("acme")
+	if _, err := instances.Create(t.Context(), &v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w := world{t, &p.plane, client.CloudV1alpha1().MessagingClusters("acme")}
+	four := int32(4)
+	_, err = w.clusters.Create(t.Context(), &v1alpha1.MessagingCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "east"},
+		Spec:       v1alpha1.MessagingClusterSpec{InstanceName: "prod", Location: "local", Storage: &v1alpha1.Storage{Replicas: &four}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, p
+}
+
+// wake has the controller look again.
+func (w world) wake() {
+	w.Helper()
+	if _, err := w.clusters.Patch(w.Context(), "east", "application/merge-patch+json", []byte(`{"metadata":{"annotations":{"look":"again"}}}`), metav1.PatchOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func find(c *v1alpha1.MessagingCluster, condition string) v1alpha1.Condition {
+	for _, each := range c.Status.Conditions {
+		if each.Type == condition {
+			return each
+		}
+	}
+	return v1alpha1.Condition{}
+}
+
+func TestStatusOfShards(t *testing.T) {
+	t.Parallel()
+	copies := []provision.Copy{{Member: "a", Live: true}, {Member: "b", Live: true, Lag: 999}, {Member: "c", Lag: 5100}}
+	w, p := startGroup(t, nil, []provision.Shard{
+		{Number: 0, Owner: "a", Epoch: 7, Copies: append(copies, provision.Copy{Member: "d", Live: true})}, {Number: 1, Owner: "b", Epoch: 9, Copies: copies},
+	})
+	c := w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
+	if got := len(c.Status.Shards); got != 2 {
+		t.Fatalf("got %d shards, want 2: %+v", got, c.Status)
+	}
+	is := c.Status.Shards[1]
+	if is.Number != 1 || is.Owner != "b" || is.Epoch != 9 || len(is.Copies) != 3 {
+		t.Errorf("got shard %+v, want the second", is)
+	}
+	if got := [3]int64{is.Copies[0].Lag, is.Copies[1].Lag, is.Copies[2].Lag}; got != [3]int64{0, 0, 4000} || is.Copies[2].Live {
+		t.Errorf("got copies %+v, want the last one away and about 4000 behind", is.Copies)
+	}
+	if got := *c.Status.Storage; got.Replicas != 3 || got.ReadyReplicas != 2 {
+		t.Errorf("got storage %+v, want the copies of the shard that has the fewest", got)
+	}
+	if got := *c.Status.Broker; got.Replicas != 5 || got.ReadyReplicas != 4 {
+		t.Errorf("got broker %+v, want all members", got)
+	}
+	if got := find(c, "ShardsReady"); got.Status != v1alpha1.ConditionFalse || got.Reason != "CopiesMissing" {
+		t.Errorf("got condition %+v, want that copies are missing", got)
+	}
+	if got := p.running[string(c.UID)].Copies; got != 4 {
+		t.Errorf("got %d copies asked of the plane, want 4", got)
+	}
+
+	if got := find(c, "WritesSynced"); got.Status != v1alpha1.ConditionUnknown {
+		t.Errorf("got condition %+v, want that nobody knows whether writes are synced", got)
+	}
+	p.known.Store(true)
+	all := []provision.Copy{{Member: "a", Live: true}, {Member: "b", Live: true}, {Member: "c", Live: true}, {Member: "d", Live: true}}
+	p.shards.Store(&[]provision.Shard{{Number: 0, Owner: "a", Epoch: 7, Copies: all}, {Number: 1, Owner: "b", Epoch: 9, Copies: all}})
+	w.wake()
+	c = w.until("complete", func(c *v1alpha1.MessagingCluster) bool {
+		return find(c, "ShardsReady").Status == v1alpha1.ConditionTrue
+	})
+	if got := find(c, "WritesSynced"); got.Status != v1alpha1.ConditionFalse || got.Reason != "SyncNotAlways" || got.Message == "" || ready(c).Status != v1alpha1.ConditionTrue {
+		t.Errorf("got condition %+v, want that writes are not synced, and a cluster that is ready", got)
+	}
+	if *c.Status.Storage != (v1alpha1.ComponentStatus{Replicas: 4, ReadyReplicas: 4, UpdatedReplicas: 4}) {
+		t.Errorf("got status %+v, want four copies", c.Status.Storage)
+	}
+}
+
+func TestALostLogIsSaid(t *testing.T) {
+	t.Parallel()
+	w, p := startGroup(t, errors.New("no owner"), []provision.Shard{
+		{Number: 3, Copies: []provision.Copy{{Member: "a", Live: true, Lost: true, Problem: "the store has the log up to message 9, and the log ends at 5"}}},
+	})
+	c := w.until("lost", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Reason == "LogLost" })
+	for _, condition := range []string{"Ready", "ShardsReady"} {
+		got := find(c, condition)
+		if got.Status != v1alpha1.ConditionFalse || got.Reason != "LogLost" || !strings.Contains(got.Message, "the log ends at 5") ||
+			!strings.Contains(got.Message, "freshet cluster accept-loss acme/east 3") {
+			t.Errorf("got %+v, want the reason LogLost, the numbers and the command", got)
+		}
+	}
+	if got := c.Status.Shards; len(got) != 1 || got[0].Copies[0].Problem == "" {
+		t.Errorf("got shards %+v, want the problem of the copy", got)
+	}
+	p.shards.Store(&[]provision.Shard{{Number: 3, Owner: "a", Epoch: 1, Copies: []provision.Copy{{Member: "a", Live: true}}}})
+	p.set(nil)
+	w.wake()
+	w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
+}

@@ -1,0 +1,125 @@
+package messagingcluster
+
+import (
+	"context"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/dataplane/provision"
+)
+
+// components are the parts of a cluster, each with a condition of its own, and
+// what of the data plane has to run for it.
+var components = []struct {
+	condition string
+	part      provision.Part
+}{
+	{"MetadataReady", provision.Metadata},
+	{"StorageReady", provision.Storage},
+	{"BrokerReady", provision.Broker},
+	{"ProxyReady", provision.Proxy},
+}
+
+const (
+	reasonDeployed     = "Deploy"
+	reasonProvisioning = "Provisioning"
+	reasonUpdating     = "Updating"
+	reasonFailed       = "ProvisioningFailed"
+	reasonNoInstance   = "InstanceNotFound"
+)
+
+const (
+	messageUp   = "All components are ready"
+	messageDown = "being set up"
+)
+
+// conditionsOf writes one condition per component, AsRequested once that is known,
+// and Ready last. What up does
+// not know of a component stays as it is.
+func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Condition) []v1alpha1.Condition {
+	old := cluster.Status.Conditions
+	wanted := make([]v1alpha1.Condition, 0, len(components)+1)
+	for _, component := range components {
+		c, known := conditions.Find(old, component.condition)
+		switch running, told := up[component.part]; {
+		case told && running:
+			c = conditions.True(component.condition, reasonDeployed, messageUp, cluster.Generation)
+		case told || !known:
+			c = conditions.False(component.condition, reasonDeployed, messageDown, cluster.Generation)
+		}
+		wanted = append(wanted, c)
+	}
+	for _, kept := range []string{conditionShards, conditionSynced, conditionAsRequested} {
+		if c, ok := conditions.Find(old, kept); ok {
+			wanted = append(wanted, c)
+		}
+	}
+	return conditions.Replace(old, append(wanted, ready)...)
+}
+
+// announce says what is about to happen: a first provisioning or an update.
+func (c *Controller) announce(ctx context.Context, cluster *object) error {
+	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); ok && ready.Reason == reasonFailed &&
+		ready.ObservedGeneration == cluster.Generation {
+		return nil // a retry: keep showing why the last try failed
+	}
+	if cluster.Status.ObservedGeneration > 0 {
+		return c.notReady(ctx, cluster, reasonUpdating, "the new spec is being applied")
+	}
+	return c.notReady(ctx, cluster, reasonProvisioning, "the data plane is being set up")
+}
+
+func (c *Controller) notReady(ctx context.Context, cluster *object, reason, message string) error {
+	known := c.withShards(cluster)
+	status := *known.Status.DeepCopy()
+	status.Conditions = conditionsOf(known, nil, conditions.False(v1alpha1.ConditionReady, reason, message, cluster.Generation))
+	return c.write(ctx, cluster, status)
+}
+
+// progress shows a part that has come up while the others are still on the way.
+func (c *Controller) progress(ctx context.Context, cluster *object, part provision.Part) error {
+	ready, _ := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady)
+	status := *cluster.Status.DeepCopy()
+	status.Conditions = conditionsOf(cluster, map[provision.Part]bool{part: true}, ready)
+	return c.write(ctx, cluster, status)
+}
+
+// describe tells what really runs: one process, or each member of a group, is broker
+// and storage at once, whatever number of replicas the spec records.
+func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInstance) v1alpha1.MessagingClusterStatus {
+	known := c.withShards(cluster).DeepCopy()
+	status := *known.Status.DeepCopy()
+	status.ObservedGeneration = cluster.Generation
+	members, live := c.membership()
+	status.Broker, status.Storage = runs(c.shardsOf(cluster), members, live)
+	status.InstanceType = instance.Spec.Type
+	status.Endpoints = endpointsOf(c.plan, cluster, instance)
+	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
+		status.DeploymentType = pool.DeploymentType
+	}
+	known.Status.Conditions = conditions.Set(known.Status.Conditions, c.asRequested(cluster, instance, status.Broker.Replicas))
+	status.Conditions = conditionsOf(known, allUp,
+		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
+	return status
+}
+
+var allUp = map[provision.Part]bool{
+	provision.Metadata: true, provision.Storage: true, provision.Broker: true, provision.Proxy: true,
+}
+
+// write stores a changed status and keeps the object current for the next write.
+func (c *Controller) write(ctx context.Context, cluster *object, status v1alpha1.MessagingClusterStatus) error {
+	if apiequality.Semantic.DeepEqual(cluster.Status, status) {
+		return nil
+	}
+	cluster.Status = status
+	out, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).UpdateStatus(ctx, cluster, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	*cluster = *out
+	return nil
+}

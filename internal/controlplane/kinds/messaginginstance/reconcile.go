@@ -1,0 +1,202 @@
+package messaginginstance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/pools"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/controlplane/reconcile/finalizers"
+	"freshet/internal/controlplane/store"
+	"freshet/internal/identity"
+)
+
+// Controller makes instances ready, and takes their keys along when they go.
+type Controller struct {
+	*reconcile.Reconciler[*object]
+	client    versioned.Interface
+	clusters  reconcile.Lookup[*v1alpha1.MessagingCluster] // by instance
+	keys      reconcile.Lookup[*v1alpha1.APIKey]           // by instance
+	plan      *pools.Plan
+	issuerURL string
+}
+
+// Controller makes the kind's reconciler.
+func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
+	cloud := env.Informers.Cloud().V1alpha1()
+	c := &Controller{client: env.Client, plan: k.plan, issuerURL: k.issuerURL}
+	if err := reconcile.Follow(cloud.MessagingInstances().Informer(), k.Put, k.Remove); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.clusters, err = reconcile.Index(cloud.MessagingClusters().Informer(), "instance's clusters",
+		func(o *v1alpha1.MessagingCluster) string { return o.Spec.InstanceName }); err != nil {
+		return nil, err
+	}
+	if c.keys, err = reconcile.Index(cloud.APIKeys().Informer(), "instance's keys",
+		func(o *v1alpha1.APIKey) string { return o.Spec.InstanceName }); err != nil {
+		return nil, err
+	}
+	if c.Reconciler, err = reconcile.New("messaginginstance", cloud.MessagingInstances().Informer(), env.Log, c.reconcile); err != nil {
+		return nil, err
+	}
+	// An instance waits for its clusters and keys to go before it goes itself.
+	wake := func(obj metav1.Object) {
+		switch o := obj.(type) {
+		case *v1alpha1.MessagingCluster:
+			c.WakeName(o.Namespace, o.Spec.InstanceName)
+		case *v1alpha1.APIKey:
+			if o.Spec.InstanceName != "" {
+				c.WakeName(o.Namespace, o.Spec.InstanceName)
+			}
+		}
+	}
+	if err := reconcile.Watch(cloud.MessagingClusters().Informer(), wake); err != nil {
+		return nil, err
+	}
+	return c, reconcile.Watch(cloud.APIKeys().Informer(), wake)
+}
+
+func (c *Controller) reconcile(ctx context.Context, instance *object) (time.Duration, error) {
+	if reconcile.Deleting(instance) {
+		return 0, c.finish(ctx, instance)
+	}
+	status := *instance.Status.DeepCopy()
+	c.describe(instance, &status)
+	return 0, c.write(ctx, instance, status)
+}
+
+// parts of an instance, each with a condition of its own.
+var parts = []string{"SubscriptionReady", "ResourceServerReady", "ServiceAccountReady"}
+
+// describe says how to use the instance and what of it is ready.
+func (c *Controller) describe(instance *object, status *v1alpha1.MessagingInstanceStatus) {
+	generation := instance.Generation
+	status.ObservedGeneration = generation
+	if _, ok := c.plan.Pool(instance.Spec.PoolRef); !ok {
+		name := ""
+		if instance.Spec.PoolRef != nil {
+			name = instance.Spec.PoolRef.Name
+		}
+		message := "pool " + name + " is not in the server's configuration"
+		status.Conditions = conditionsOf(status.Conditions, "PoolNotFound", message,
+			conditions.False(v1alpha1.ConditionReady, "PoolNotFound", message, generation))
+		return
+	}
+	method := "apikey"
+	if auth := instance.Spec.Auth; auth != nil && auth.OAuth2 != nil {
+		method = "oauth2"
+	}
+	status.Auth = &v1alpha1.InstanceAuthStatus{
+		Type: method,
+		OAuth2: &v1alpha1.InstanceAuthStatusOAuth2{
+			IssuerURL: c.issuerURL,
+			Audience:  identity.InstanceAudience(instance.Namespace, instance.Name),
+		},
+	}
+	status.Conditions = conditionsOf(status.Conditions, "Created", "",
+		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", generation))
+}
+
+// conditionsOf writes the parts as ready is, and ready last.
+func conditionsOf(old []v1alpha1.Condition, reason, message string, ready v1alpha1.Condition) []v1alpha1.Condition {
+	wanted := make([]v1alpha1.Condition, 0, len(parts)+1)
+	for _, part := range parts {
+		c := ready
+		c.Type, c.Reason, c.Message = part, reason, message
+		wanted = append(wanted, c)
+	}
+	return conditions.Replace(old, append(wanted, ready)...)
+}
+
+// finish lets the instance go when its last cluster and its last key are gone.
+// The keys have been dead since the delete call.
+func (c *Controller) finish(ctx context.Context, instance *object) error {
+	if !finalizers.Has(instance, Finalizer) {
+		status := *instance.Status.DeepCopy()
+		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, instance.Generation)
+		return c.write(ctx, instance, status)
+	}
+	waiting, err := c.deleteClusters(ctx, instance)
+	if err != nil {
+		return err
+	}
+	if waiting == "" {
+		if waiting, err = c.deleteKeys(ctx, instance); err != nil {
+			return err
+		}
+	}
+	message := "nothing of it is left"
+	if waiting != "" {
+		message = "waiting for " + waiting + " to go"
+	}
+	status := *instance.Status.DeepCopy()
+	status.Conditions = conditions.Set(status.Conditions,
+		conditions.False(v1alpha1.ConditionReady, conditions.ReasonDeleting, message, instance.Generation))
+	if err := c.write(ctx, instance, status); err != nil || waiting != "" {
+		return err
+	}
+	return finalizers.Remove(ctx, instance, Finalizer, c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).Patch)
+}
+
+// deleteClusters asks the instance's clusters to go, and says which one is still
+// there. A deletion that they would have prevented was refused, so these are to go
+// with the instance, or were created while its deletion was being accepted.
+func (c *Controller) deleteClusters(ctx context.Context, instance *object) (waiting string, err error) {
+	for _, cluster := range c.clusters(instance.Namespace, instance.Name) {
+		waiting = "cluster " + cluster.Name
+		if store.Protected(cluster) {
+			return waiting + ", which is protected,", nil
+		}
+		if cluster.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.client.CloudV1alpha1().MessagingClusters(instance.Namespace).Delete(ctx, cluster.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &cluster.UID},
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("deleting cluster %s of instance %s: %w", cluster.Name, instance.Name, err)
+		}
+	}
+	return waiting, nil
+}
+
+// deleteKeys takes along the keys that are good for this instance only, and
+// says which one is still there.
+func (c *Controller) deleteKeys(ctx context.Context, instance *object) (waiting string, err error) {
+	for _, key := range c.keys(instance.Namespace, instance.Name) {
+		waiting = "API key " + key.Name
+		if key.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.client.CloudV1alpha1().APIKeys(instance.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &key.UID},
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("deleting key %s of instance %s: %w", key.Name, instance.Name, err)
+		}
+	}
+	return waiting, nil
+}
+
+// write stores a changed status and keeps the object current for the next write.
+func (c *Controller) write(ctx context.Context, instance *object, status v1alpha1.MessagingInstanceStatus) error {
+	if apiequality.Semantic.DeepEqual(instance.Status, status) {
+		return nil
+	}
+	instance.Status = status
+	out, err := c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).UpdateStatus(ctx, instance, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	*instance = *out
+	return nil
+}

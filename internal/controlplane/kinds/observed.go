@@ -1,0 +1,192 @@
+package kinds
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/base/errs"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/store"
+)
+
+// Change is a write of a kind that decides who may call and what they may do. In a
+// group every member has to hear of it before the call that made it is answered.
+type Change struct {
+	Kind   string          `json:"kind"`
+	Gone   bool            `json:"gone,omitempty"`
+	Object json.RawMessage `json:"object"`
+}
+
+// observed is a kind that is told of its objects, for who does not know its type.
+type observed struct {
+	apply   func(c Change) error
+	catchUp func(ctx context.Context, c *Controllers) error
+}
+
+// Apply brings into force here what another member has stored. Late and repeated
+// changes do no harm.
+func (s *Set) Apply(c Change) error {
+	of, ok := s.observed[c.Kind]
+	if !ok {
+		return errs.Newf(errs.Invalid, "nobody is told of changes of %q", c.Kind)
+	}
+	return of.apply(c)
+}
+
+// CatchUp brings into force what is stored at this moment, whatever news may still be
+// on their way: for a member that was cut off from the others.
+func (c *Controllers) CatchUp(ctx context.Context) error {
+	// Instances last, for one on its way out ends its keys.
+	order := slices.Clone(c.set.order)
+	slices.SortStableFunc(order, func(a, b string) int {
+		return cmp.Compare(strings.Count(a, "MessagingInstance"), strings.Count(b, "MessagingInstance"))
+	})
+	for _, kind := range order {
+		if err := c.set.observed[kind].catchUp(ctx, c); err != nil {
+			return fmt.Errorf("reading every stored %s: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// observe has the writes of a kind told to the other members, and theirs to it.
+func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resource[T]) {
+	observer, ok := kind.(store.Observer[T])
+	if !ok {
+		return
+	}
+	name, recent := kind.Info().Kind, &recently[T]{put: map[types.UID]seen[T]{}}
+	s.order = append(s.order, name)
+	s.observed[name] = observed{
+		apply: func(c Change) error {
+			object := kind.New()
+			if err := json.Unmarshal(c.Object, object); err != nil {
+				return errs.Newf(errs.Invalid, "reading a %s of another member: %w", name, err)
+			}
+			if c.Gone {
+				observer.Remove(object)
+				return nil
+			}
+			recent.note(object)
+			observer.Put(object)
+			return nil
+		},
+		catchUp: func(ctx context.Context, c *Controllers) error {
+			return catchUp(ctx, c, kind, observer, recent)
+		},
+	}
+	if s.opts.Stored == nil {
+		return
+	}
+	resource.OnStored(func(object T, gone bool) {
+		if !gone {
+			recent.note(object)
+		}
+		text, err := json.Marshal(object)
+		if err != nil {
+			panic("kinds: a stored object cannot be encoded: " + err.Error()) // it was, to be stored
+		}
+		s.opts.Stored(Change{Kind: name, Gone: gone, Object: text})
+	})
+}
+
+// catchUp reads all objects of a kind and tells the observer of each, and of those
+// that it knows and are no more.
+func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kind[T], observer store.Observer[T], recent *recently[T]) error {
+	list := kind.NewList()
+	plural := kind.Info().Plural
+	if err := c.client.CloudV1alpha1().RESTClient().Get().Resource(plural).Do(ctx).Into(list); err != nil {
+		return err
+	}
+	facts, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	revision, err := strconv.ParseInt(facts.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return fmt.Errorf("revision of the list: %w", err)
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	stored := make(map[types.UID]bool, len(items))
+	for _, item := range items {
+		object, ok := item.(T)
+		if !ok {
+			return fmt.Errorf("the list holds a %T", item)
+		}
+		stored[object.GetUID()] = true
+		observer.Put(object)
+	}
+	known := recent.all()
+	informer, err := c.informers.ForResource(v1alpha1.SchemeGroupVersion.WithResource(plural))
+	if err != nil {
+		return err
+	}
+	for _, item := range informer.Informer().GetStore().List() {
+		if object, ok := item.(T); ok {
+			known = append(known, object)
+		}
+	}
+	for _, object := range known {
+		if !stored[object.GetUID()] && reconcile.Revision(object) <= revision {
+			observer.Remove(object)
+		}
+	}
+	return nil
+}
+
+// recently are objects that the observer was told of and that informers may not have
+// heard of yet.
+type recently[T metav1.Object] struct {
+	mu  sync.Mutex // guards put
+	put map[types.UID]seen[T]
+}
+
+type seen[T metav1.Object] struct {
+	object T
+	at     time.Time
+}
+
+const (
+	// newsTake is longer than informers take to hear of a write.
+	newsTake = time.Minute
+	// someRecent are kept without looking at their age.
+	someRecent = 1000
+)
+
+func (r *recently[T]) note(object T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put[object.GetUID()] = seen[T]{object, time.Now()}
+	if len(r.put) <= someRecent || len(r.put)%someRecent != 0 {
+		return
+	}
+	for uid, s := range r.put {
+		if time.Since(s.at) > newsTake {
+			delete(r.put, uid)
+		}
+	}
+}
+
+func (r *recently[T]) all() (list []T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.put {
+		list = append(list, s.object)
+	}
+	return list
+}

@@ -1,0 +1,43 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/pools"
+	"freshet/internal/controlplane/reconcile"
+)
+
+// Publish writes the pools of the plan.
+func (k *Kind) Publish(ctx context.Context, client versioned.Interface) error {
+	for _, pool := range k.plan.Pools {
+		if err := publish(ctx, client, pool); err != nil {
+			return fmt.Errorf("writing pool %s: %w", pool.Name, err)
+		}
+	}
+	return nil
+}
+
+func publish(ctx context.Context, client versioned.Interface, pool pools.Pool) error {
+	want := &object{
+		ObjectMeta: metav1.ObjectMeta{Name: pool.Name},
+		Spec: v1alpha1.PoolSpec{
+			Type: pool.Type, DeploymentType: pool.DeploymentType,
+			Sharing: &v1alpha1.PoolSharing{Namespaces: []string{"*"}},
+		},
+	}
+	return reconcile.Publish(ctx, client.CloudV1alpha1().Pools(pool.Namespace), reconcile.Published[*object]{
+		Want: want,
+		Take: func(have *object) bool {
+			old := have.Spec
+			have.Spec = want.Spec
+			return !apiequality.Semantic.DeepEqual(old, want.Spec)
+		},
+		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
+	})
+}

@@ -1,0 +1,46 @@
+package poolmember
+
+import (
+	"context"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/pools"
+	"freshet/internal/controlplane/reconcile"
+)
+
+// Publish writes the members of the plan's pools.
+func (k *Kind) Publish(ctx context.Context, client versioned.Interface) error {
+	for _, pool := range k.plan.Pools {
+		for _, member := range pool.Members {
+			if err := publish(ctx, client, k.plan.Domain, pool, member); err != nil {
+				return fmt.Errorf("writing pool member %s: %w", member.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func publish(ctx context.Context, client versioned.Interface, domain string, pool pools.Pool, member pools.Member) error {
+	want := &object{
+		ObjectMeta: metav1.ObjectMeta{Name: member.Name},
+		Spec: v1alpha1.PoolMemberSpec{
+			PoolName: pool.Name, Type: pool.Type, Location: member.Location, Engine: member.Engine,
+			Domains: []v1alpha1.PoolMemberDomain{{Name: domain, Type: "service"}},
+		},
+	}
+	return reconcile.Publish(ctx, client.CloudV1alpha1().PoolMembers(pool.Namespace), reconcile.Published[*object]{
+		Want: want,
+		Take: func(have *object) bool {
+			old := have.Spec
+			have.Spec = want.Spec
+			return !apiequality.Semantic.DeepEqual(old, want.Spec)
+		},
+		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
+		Status:     func(o *object) { o.Status.DeploymentType = pool.DeploymentType },
+	})
+}

@@ -1,0 +1,31 @@
+package role
+
+import (
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/identity/access"
+)
+
+// Put implements store.Observer: it tells the policy what a role is now.
+func (k *Kind) Put(o *object) {
+	if o.DeletionTimestamp != nil && (o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds == 0) {
+		k.Remove(o)
+		return
+	}
+	k.policy.SetRole(convert(o))
+}
+
+// Remove implements store.Observer: it ends a role that is gone.
+func (k *Kind) Remove(o *object) {
+	k.policy.DeleteRole(o.Namespace, o.Name, reconcile.Revision(o))
+}
+
+// convert brings a resource into the form that access takes.
+func convert(o *object) access.CustomRole {
+	role := access.CustomRole{
+		Organization: o.Namespace, Name: o.Name, Description: o.Spec.Description, Revision: reconcile.Revision(o),
+	}
+	for _, permission := range o.Spec.Permissions {
+		role.Permissions = append(role.Permissions, access.Permission(permission))
+	}
+	return role
+}

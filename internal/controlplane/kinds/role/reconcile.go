@@ -1,0 +1,47 @@
+package role
+
+import (
+	"context"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/reconcile/conditions"
+)
+
+// Controller says in status that a role is in force.
+type Controller struct {
+	*reconcile.Reconciler[*object]
+	client versioned.Interface
+}
+
+// Controller makes the kind's reconciler.
+func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
+	c := &Controller{client: env.Client}
+	informer := env.Informers.Cloud().V1alpha1().Roles().Informer()
+	if err := reconcile.Follow(informer, k.Put, k.Remove); err != nil {
+		return nil, err
+	}
+	var err error
+	c.Reconciler, err = reconcile.New("role", informer, env.Log, c.reconcile)
+	return c, err
+}
+
+func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, error) {
+	status := *o.Status.DeepCopy()
+	if reconcile.Deleting(o) {
+		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, o.Generation)
+	} else {
+		status.Conditions = conditions.Set(status.Conditions, conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", o.Generation))
+	}
+	if apiequality.Semantic.DeepEqual(o.Status, status) {
+		return 0, nil
+	}
+	o.Status = status
+	_, err := c.client.CloudV1alpha1().Roles(o.Namespace).UpdateStatus(ctx, o, metav1.UpdateOptions{})
+	return 0, err
+}

@@ -1,0 +1,62 @@
+package role
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/validation"
+	"freshet/internal/identity/access"
+)
+
+const (
+	maxDescription = 1024
+	// maxPermissions is more than there are.
+	maxPermissions = 1000
+)
+
+// MaxRoles is how many roles an organization may have.
+const MaxRoles = 1000
+
+// ValidateName implements store.NameValidator: names are DNS subdomains, and none
+// is that of a predefined role.
+func (*Kind) ValidateName(name string, prefix bool) []string {
+	if access.Reserved(name) && !prefix {
+		return []string{"is the name of a predefined role: choose another one"}
+	}
+	return apivalidation.NameIsDNSSubdomain(name, prefix)
+}
+
+// Validate implements store.Validator.
+func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validation.MaxLength(spec.Child("description"), o.Spec.Description, maxDescription)
+	path := spec.Child("permissions")
+	if n := len(o.Spec.Permissions); n > maxPermissions {
+		return append(errs, field.TooMany(path, n, maxPermissions))
+	}
+	for i, permission := range o.Spec.Permissions {
+		if !access.Permission(permission).Known() {
+			errs = append(errs, field.Invalid(path.Index(i), permission,
+				"is not a permission: they are SERVICE.RESOURCE.VERB, such as messaging.topics.produce, and all in ClusterRole org-admin"))
+		}
+	}
+	return append(errs, validation.Unique(path, o.Spec.Permissions)...)
+}
+
+// Admit implements store.Admitter: nobody puts into a role what they do not have,
+// nor makes one more than the organization may have.
+func (k *Kind) Admit(ctx context.Context, o, old *object) error {
+	who := caller.Principal(ctx)
+	if who == nil || (old != nil && slices.Equal(o.Spec.Permissions, old.Spec.Permissions)) {
+		return nil // a change of words grants nothing
+	}
+	if n := k.policy.CountRoles(o.Namespace); old == nil && n >= MaxRoles {
+		return fmt.Errorf("exceeded quota: organization %s has %d roles, limited to %d; delete some first", o.Namespace, n, MaxRoles)
+	}
+	return k.policy.MayDefine(who, convert(o))
+}

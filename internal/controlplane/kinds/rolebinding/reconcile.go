@@ -1,0 +1,91 @@
+package rolebinding
+
+import (
+	"context"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	listers "freshet/api/generated/listers/api/v1alpha1"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/identity/access"
+)
+
+// Controller says in status whether a binding is in force.
+type Controller struct {
+	*reconcile.Reconciler[*object]
+	client versioned.Interface
+	roles  listers.RoleLister
+}
+
+// reasonRoleNotFound is why a binding to a role that was deleted is not Ready.
+const reasonRoleNotFound = "RoleNotFound"
+
+// Controller makes the kind's reconciler.
+func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
+	cloud := env.Informers.Cloud().V1alpha1()
+	c := &Controller{client: env.Client, roles: cloud.Roles().Lister()}
+	informer := cloud.RoleBindings().Informer()
+	if err := reconcile.Follow(informer, k.Put, k.Remove); err != nil {
+		return nil, err
+	}
+	givers, err := reconcile.Index(informer, "role", func(o *object) string {
+		if o.Spec.RoleRef.Kind != "Role" {
+			return ""
+		}
+		return o.Spec.RoleRef.Name
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Reconciler, err = reconcile.New("rolebinding", informer, env.Log, c.reconcile); err != nil {
+		return nil, err
+	}
+	return c, reconcile.Watch(cloud.Roles().Informer(), func(role metav1.Object) {
+		for _, binding := range givers(role.GetNamespace(), role.GetName()) {
+			c.Wake(binding)
+		}
+	})
+}
+
+func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, error) {
+	api := c.client.CloudV1alpha1().RoleBindings(o.Namespace)
+	if reconcile.Deleting(o) {
+		list, news := conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation)
+		if !news {
+			return 0, nil
+		}
+		o.Status.Conditions = list
+		_, err := api.UpdateStatus(ctx, o, metav1.UpdateOptions{})
+		return 0, err
+	}
+	ready := conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", o.Generation)
+	binding := convert(o)
+	if err := binding.Validate(); err != nil {
+		ready = conditions.False(v1alpha1.ConditionReady, "Invalid", err.Error(), o.Generation)
+	} else if !c.roleIsThere(o) {
+		ready = conditions.False(v1alpha1.ConditionReady, reasonRoleNotFound,
+			"Role "+o.Spec.RoleRef.Name+" does not exist: the binding grants nothing; create the role or delete the binding", o.Generation)
+	}
+	status := *o.Status.DeepCopy()
+	status.Conditions = conditions.Set(status.Conditions, ready)
+	if apiequality.Semantic.DeepEqual(o.Status, status) {
+		return 0, nil
+	}
+	o.Status = status
+	_, err := api.UpdateStatus(ctx, o, metav1.UpdateOptions{})
+	return 0, err
+}
+
+func (c *Controller) roleIsThere(o *object) bool {
+	ref := o.Spec.RoleRef
+	if _, predefined := access.FindRole(ref.Kind, ref.Name); predefined {
+		return true
+	}
+	role, err := c.roles.Roles(o.Namespace).Get(ref.Name)
+	return err == nil && !reconcile.Deleting(role)
+}

@@ -1,0 +1,117 @@
+package serviceaccount
+
+import (
+	"context"
+	"log/slog"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/printers"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/controlplane/store"
+	"freshet/internal/controlplane/validation"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+)
+
+// Finalizer holds an account until its tokens, keys and bindings are dead.
+const Finalizer = "serviceaccount.finalizers.cloud.vendor.io"
+
+type object = v1alpha1.ServiceAccount
+
+// Options are what the kind works with.
+type Options struct {
+	Issuer     *identity.Issuer
+	Directory  *identity.Directory
+	Sealer     *identity.Sealer
+	Authorizer Authorizer
+	// SystemOrganization and SystemAccount name the system administrator.
+	SystemOrganization string
+	SystemAccount      string
+	Log                *slog.Logger
+}
+
+// Kind is the kind ServiceAccount.
+type Kind struct{ Options }
+
+var (
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
+	_ store.StatusPreparer[*object]  = (*Kind)(nil)
+	_ store.Validator[*object]       = (*Kind)(nil)
+	_ store.UpdateValidator[*object] = (*Kind)(nil)
+	_ store.DeleteValidator[*object] = (*Kind)(nil)
+	_ store.Admitter[*object]        = (*Kind)(nil)
+	_ store.Locator[*object]         = (*Kind)(nil)
+	_ store.Redacter[*object]        = (*Kind)(nil)
+	_ store.Expecter[*object]        = (*Kind)(nil)
+	_ store.Observer[*object]        = (*Kind)(nil)
+)
+
+// New makes the kind.
+func New(opts Options) *Kind { return &Kind{opts} }
+
+// Info implements store.Kind.
+func (*Kind) Info() store.Info {
+	return store.Info{
+		Kind: "ServiceAccount", Plural: "serviceaccounts", Singular: "serviceaccount",
+		ShortNames: []string{"sa"},
+		Secret:     true,
+		Finalizer:  Finalizer,
+		Columns: append(
+			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
+			printers.Column{
+				Name: "Admin", Type: "boolean", Description: "Whether the account administers its organization.",
+				Value: func(o runtime.Object) any { return isAdmin(o.(*object)) },
+			},
+		),
+	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "its keys and bindings go first", o.Generation+1)
+}
+
+// New implements store.Kind.
+func (*Kind) New() *object { return &object{} }
+
+// NewList implements store.Kind.
+func (*Kind) NewList() runtime.Object { return &v1alpha1.ServiceAccountList{} }
+
+// Spec implements store.Kind.
+func (*Kind) Spec(o *object) any { return &o.Spec }
+
+// Status implements store.Kind.
+func (*Kind) Status(o *object) any { return &o.Status }
+
+// Scope implements store.Locator.
+func (*Kind) Scope(o *object) access.Scope {
+	return access.Scope{Organization: o.Namespace, ServiceAccount: o.Name}
+}
+
+// Validate implements store.Validator.
+func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
+	return validation.OneOf(rolePath(), role(o), v1alpha1.ServiceAccountRoleAdmin)
+}
+
+// ValidateUpdate implements store.UpdateValidator: who may administer the
+// organization is decided once, at creation.
+func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
+	return validation.Immutable(rolePath(), role(o), role(old))
+}
+
+// isAdmin says whether the account administers its organization.
+func isAdmin(o *object) bool { return role(o) == v1alpha1.ServiceAccountRoleAdmin }
+
+// isSystem says whether it is the system administrator's account.
+func (k *Kind) isSystem(o *object) bool {
+	return o.Namespace == k.SystemOrganization && o.Name == k.SystemAccount
+}
+
+func role(o *object) string { return o.Annotations[v1alpha1.AnnotationServiceAccountRole] }
+
+func rolePath() *field.Path {
+	return field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationServiceAccountRole)
+}

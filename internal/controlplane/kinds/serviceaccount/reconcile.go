@@ -1,0 +1,180 @@
+package serviceaccount
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/controlplane/reconcile/finalizers"
+	"freshet/internal/identity"
+)
+
+// Controller provisions service accounts.
+type Controller struct {
+	*reconcile.Reconciler[*object]
+	client   versioned.Interface
+	issuer   *identity.Issuer
+	keys     reconcile.Lookup[*v1alpha1.APIKey]                // by account
+	bindings reconcile.Lookup[*v1alpha1.ServiceAccountBinding] // by account
+}
+
+// Controller makes the kind's reconciler.
+func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
+	cloud := env.Informers.Cloud().V1alpha1()
+	c := &Controller{client: env.Client, issuer: k.Issuer}
+	accounts := cloud.ServiceAccounts().Informer()
+	if err := reconcile.Follow(accounts, k.Put, k.Remove); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.keys, err = reconcile.Index(cloud.APIKeys().Informer(), "account's keys",
+		func(o *v1alpha1.APIKey) string { return o.Spec.ServiceAccountName }); err != nil {
+		return nil, err
+	}
+	if c.bindings, err = reconcile.Index(cloud.ServiceAccountBindings().Informer(), "account's bindings",
+		func(o *v1alpha1.ServiceAccountBinding) string { return o.Spec.ServiceAccountName }); err != nil {
+		return nil, err
+	}
+	if c.Reconciler, err = reconcile.New("serviceaccount", accounts, env.Log, c.reconcile); err != nil {
+		return nil, err
+	}
+	// An account waits for its keys and bindings to go before it goes itself.
+	wakeOwner := func(obj metav1.Object) {
+		switch o := obj.(type) {
+		case *v1alpha1.APIKey:
+			c.WakeName(o.Namespace, o.Spec.ServiceAccountName)
+		case *v1alpha1.ServiceAccountBinding:
+			c.WakeName(o.Namespace, o.Spec.ServiceAccountName)
+		}
+	}
+	if err := reconcile.Watch(cloud.APIKeys().Informer(), wakeOwner); err != nil {
+		return nil, err
+	}
+	return c, reconcile.Watch(cloud.ServiceAccountBindings().Informer(), wakeOwner)
+}
+
+func (c *Controller) reconcile(ctx context.Context, sa *object) (time.Duration, error) {
+	if reconcile.Deleting(sa) {
+		return 0, c.finish(ctx, sa)
+	}
+	if sa.DeletionTimestamp != nil {
+		return time.Until(reconcile.GraceEnd(sa)), nil
+	}
+	file := c.file(sa)
+	ready, _ := conditions.Find(sa.Status.Conditions, v1alpha1.ConditionReady)
+	if sa.Status.PrivateKeyData == file && ready.Reason == reasonProvisioned && conditions.IsReady(sa.Status.Conditions, sa.Generation) {
+		return untilEnd(sa), nil
+	}
+	return 0, c.provision(ctx, sa, file)
+}
+
+// untilEnd is when what a rotation has replaced can be forgotten; 0 for never.
+// It is refused from its end on whether or not it is still stored.
+func untilEnd(sa *object) time.Duration {
+	if credentials, err := decode(sa); err == nil && credentials.Replaced.ClientID != "" {
+		return max(time.Until(credentials.Replaced.Ends), time.Second)
+	}
+	return 0
+}
+
+// file is what an account's credentials file has to be. Credentials are made
+// once, and again by rotations; the address in the file is that of the issuer,
+// and moves with it.
+func (c *Controller) file(sa *object) string {
+	var credentials identity.Credentials
+	if sa.Status.PrivateKeyData == "" {
+		credentials = c.issuer.NewCredentials(sa.Namespace, sa.Name)
+	} else {
+		stored, err := decode(sa)
+		if err != nil {
+			return sa.Status.PrivateKeyData // not ours to touch; the feed tells of it
+		}
+		credentials = c.issuer.Readdress(stored, sa.Namespace, sa.Name)
+		if !time.Now().Before(credentials.Replaced.Ends) {
+			credentials.Replaced = identity.ReplacedCredentials{}
+		}
+	}
+	return base64.StdEncoding.EncodeToString(credentials.Stored())
+}
+
+const reasonProvisioned = "Provisioned"
+
+// provision gives the account its credentials. The store tells the directory in
+// the same write, so they work when Ready says so.
+func (c *Controller) provision(ctx context.Context, sa *v1alpha1.ServiceAccount, file string) error {
+	sa.Status.PrivateKeyType = v1alpha1.PrivateKeyTypeCredentialsFile
+	sa.Status.PrivateKeyData = file
+	sa.Status.Conditions = conditions.Set(sa.Status.Conditions,
+		conditions.True(v1alpha1.ConditionReady, reasonProvisioned, "the credentials can be used", sa.Generation))
+	_, err := c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).UpdateStatus(ctx, sa, metav1.UpdateOptions{})
+	return err
+}
+
+// finish takes the account's keys and bindings along. Its tokens are dead since
+// the delete call.
+func (c *Controller) finish(ctx context.Context, sa *object) error {
+	if list, news := conditions.Deleting(sa.Status.Conditions, "its keys and bindings go first", sa.Generation); news {
+		sa.Status.Conditions = list
+		_, err := c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).UpdateStatus(ctx, sa, metav1.UpdateOptions{})
+		return err // the change brings the account back here
+	}
+	if !finalizers.Has(sa, Finalizer) {
+		return nil
+	}
+	left, err := c.deleteBelongings(ctx, sa)
+	if err != nil || left {
+		return err // their going brings the account back here
+	}
+	return finalizers.Remove(ctx, sa, Finalizer, c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).Patch)
+}
+
+// deleteBelongings asks the account's keys and bindings to go, and says whether
+// some are left.
+func (c *Controller) deleteBelongings(ctx context.Context, sa *object) (left bool, err error) {
+	api := c.client.CloudV1alpha1()
+	take := func(obj metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) error {
+		left = true
+		if obj.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		uid := obj.GetUID()
+		err := remove(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting %s of account %s: %w", obj.GetName(), sa.Name, err)
+		}
+		return nil
+	}
+	for _, key := range c.keys(sa.Namespace, sa.Name) {
+		if ownedOrOrphan(key, sa) {
+			if err := take(key, api.APIKeys(sa.Namespace).Delete); err != nil {
+				return true, err
+			}
+		}
+	}
+	for _, binding := range c.bindings(sa.Namespace, sa.Name) {
+		if ownedOrOrphan(binding, sa) {
+			if err := take(binding, api.ServiceAccountBindings(sa.Namespace).Delete); err != nil {
+				return true, err
+			}
+		}
+	}
+	return left, nil
+}
+
+// ownedOrOrphan leaves alone what was made for another account of the same name.
+func ownedOrOrphan(obj metav1.Object, sa *object) bool {
+	for _, ref := range obj.GetOwnerReferences() {
+		if ref.Kind == "ServiceAccount" {
+			return ref.UID == sa.UID
+		}
+	}
+	return true
+}

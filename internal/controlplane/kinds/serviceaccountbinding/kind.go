@@ -1,0 +1,139 @@
+// Package serviceaccountbinding is the kind ServiceAccountBinding: what it is
+// and may say (kind.go), and when one is ready (reconcile.go): the account and
+// the pool member both exist. It goes with the account.
+package serviceaccountbinding
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/pools"
+	"freshet/internal/controlplane/printers"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/controlplane/reconcile/owners"
+	"freshet/internal/controlplane/store"
+	"freshet/internal/controlplane/validation"
+	"freshet/internal/identity/access"
+)
+
+// Finalizer holds a binding until it is undone.
+const Finalizer = "serviceaccountbinding.finalizers.cloud.vendor.io"
+
+const maxRoles = 64
+
+type object = v1alpha1.ServiceAccountBinding
+
+// Accounts looks up the bound account; false when there is none yet. The store
+// of ServiceAccounts is one.
+type Accounts interface {
+	Lookup(ctx context.Context, namespace, name string) (*v1alpha1.ServiceAccount, bool)
+}
+
+// Kind is the kind ServiceAccountBinding.
+type Kind struct {
+	plan     *pools.Plan
+	accounts Accounts
+}
+
+var (
+	_ store.DeletionMarker[*object]  = (*Kind)(nil)
+	_ store.Describer[*object]       = (*Kind)(nil)
+	_ store.Preparer[*object]        = (*Kind)(nil)
+	_ store.Validator[*object]       = (*Kind)(nil)
+	_ store.UpdateValidator[*object] = (*Kind)(nil)
+	_ store.Locator[*object]         = (*Kind)(nil)
+	_ store.Selectable[*object]      = (*Kind)(nil)
+)
+
+// New makes the kind; plan knows the pool members.
+func New(plan *pools.Plan, accounts Accounts) *Kind { return &Kind{plan, accounts} }
+
+// Info implements store.Kind.
+func (*Kind) Info() store.Info {
+	return store.Info{
+		Kind: "ServiceAccountBinding", Plural: "serviceaccountbindings", Singular: "serviceaccountbinding",
+		ShortNames: []string{"sab"},
+		Finalizer:  Finalizer,
+		GoesAtOnce: true,
+		Owner:      "ServiceAccount",
+		OwnerField: "spec.serviceAccountName",
+		Columns: append(
+			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
+			printers.Column{
+				Name: "Account", Description: "The service account.",
+				Value: func(o runtime.Object) any { return o.(*object).Spec.ServiceAccountName },
+			},
+			printers.Column{
+				Name: "Member", Description: "The pool member.",
+				Value: func(o runtime.Object) any { return o.(*object).Spec.PoolMemberRef.Name },
+			},
+		),
+	}
+}
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation+1)
+}
+
+// New implements store.Kind.
+func (*Kind) New() *object { return &object{} }
+
+// NewList implements store.Kind.
+func (*Kind) NewList() runtime.Object { return &v1alpha1.ServiceAccountBindingList{} }
+
+// Spec implements store.Kind.
+func (*Kind) Spec(o *object) any { return &o.Spec }
+
+// Status implements store.Kind.
+func (*Kind) Status(o *object) any { return &o.Status }
+
+// Scope implements store.Locator.
+func (*Kind) Scope(o *object) access.Scope {
+	return access.Scope{Organization: o.Namespace, ServiceAccount: o.Spec.ServiceAccountName}
+}
+
+// Fields implements store.Selectable.
+func (*Kind) Fields(o *object) fields.Set {
+	return fields.Set{"spec.serviceAccountName": o.Spec.ServiceAccountName}
+}
+
+// PrepareCreate implements store.Preparer: the account becomes the binding's
+// owner in the write that creates it.
+func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
+	if account, ok := k.accounts.Lookup(ctx, o.Namespace, o.Spec.ServiceAccountName); ok {
+		owners.Add(o, account, "ServiceAccount")
+	}
+}
+
+// PrepareUpdate implements store.Preparer: there is nothing to carry over.
+func (*Kind) PrepareUpdate(context.Context, *object, *object) {}
+
+// Describe implements store.Describer: the account exists when it is the owner.
+// Whether it does otherwise, the reconciler finds out.
+func (k *Kind) Describe(o *object) {
+	if owners.UID(o, "ServiceAccount", o.Spec.ServiceAccountName) != "" {
+		o.Status.Conditions = describe(k.plan, o, true)
+	}
+}
+
+// Validate implements store.Validator.
+func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validation.Required(spec.Child("serviceAccountName"), o.Spec.ServiceAccountName)
+	errs = append(errs, validation.Name(spec.Child("serviceAccountName"), o.Spec.ServiceAccountName)...)
+	errs = append(errs, validation.Reference(spec.Child("poolMemberRef"), o.Spec.PoolMemberRef)...)
+	if n := len(o.Spec.AWSAssumeRoleARNs); n > maxRoles {
+		errs = append(errs, field.TooMany(spec.Child("awsAssumeRoleARNs"), n, maxRoles))
+	}
+	return errs
+}
+
+// ValidateUpdate implements store.UpdateValidator: a binding is made anew, not changed.
+func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
+	return validation.Immutable(field.NewPath("spec"), o.Spec, old.Spec)
+}

@@ -1,0 +1,136 @@
+// Package user is the kind User: what it is and may say (kind.go), who may decide
+// which person that is (authorize.go), and whether they can sign in (reconcile.go).
+// How they do is the business of internal/identity/signin.
+package user
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/printers"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/controlplane/store"
+	"freshet/internal/controlplane/validation"
+	"freshet/internal/identity"
+)
+
+// Finalizer holds a user until nothing is granted to them any more.
+const Finalizer = "user.finalizers.cloud.vendor.io"
+
+// Decisions of an invited person, in any case.
+const (
+	InvitationPending  = "pending"
+	InvitationAccepted = "accepted"
+	InvitationDeclined = "declined"
+)
+
+const (
+	maxName    = 253
+	maxPersons = 256
+)
+
+type object = v1alpha1.User
+
+// Options are what the kind works with.
+type Options struct {
+	Directory  *identity.Directory
+	Authorizer Authorizer
+	SignIns    SignIns
+}
+
+// Kind is the kind User.
+type Kind struct{ Options }
+
+var (
+	_ store.Admitter[*object]       = (*Kind)(nil)
+	_ store.Observer[*object]       = (*Kind)(nil)
+	_ store.Describer[*object]      = (*Kind)(nil)
+	_ store.DeletionMarker[*object] = (*Kind)(nil)
+	_ store.NameValidator           = (*Kind)(nil)
+	_ store.Validator[*object]      = (*Kind)(nil)
+	_ store.Selectable[*object]     = (*Kind)(nil)
+)
+
+// New makes the kind.
+func New(opts Options) *Kind { return &Kind{opts} }
+
+// Info implements store.Kind.
+func (*Kind) Info() store.Info {
+	return store.Info{
+		Kind: "User", Plural: "users", Singular: "user",
+		ShortNames: []string{"usr"},
+		Finalizer:  Finalizer,
+		GoesAtOnce: true,
+		Columns: append(
+			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
+			printers.Column{
+				Name: "Email", Description: "E-mail address of the person.",
+				Value: func(o runtime.Object) any { return o.(*object).Spec.Email },
+			},
+		),
+	}
+}
+
+// Describe implements store.Describer.
+func (k *Kind) Describe(o *object) { o.Status.Conditions, _ = k.describe(o, time.Now()) }
+
+// MarkDeleting implements store.DeletionMarker.
+func (*Kind) MarkDeleting(o *object) {
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation+1)
+}
+
+// New implements store.Kind.
+func (*Kind) New() *object { return &object{} }
+
+// NewList implements store.Kind.
+func (*Kind) NewList() runtime.Object { return &v1alpha1.UserList{} }
+
+// Spec implements store.Kind.
+func (*Kind) Spec(o *object) any { return &o.Spec }
+
+// Status implements store.Kind.
+func (*Kind) Status(o *object) any { return &o.Status }
+
+// Fields implements store.Selectable.
+func (*Kind) Fields(o *object) fields.Set { return fields.Set{"spec.email": o.Spec.Email} }
+
+// ValidateName implements store.NameValidator: a user may be named by their
+// e-mail address, which is no DNS name.
+func (*Kind) ValidateName(name string, prefix bool) []string {
+	if len(name) > maxName {
+		return []string{"must be no more than 253 characters"}
+	}
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}
+
+// Validate implements store.Validator.
+func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validation.Email(spec.Child("email"), o.Spec.Email)
+	if name := o.Spec.Name; name != nil {
+		p := spec.Child("name")
+		errs = append(errs, validation.Required(p.Child("first"), name.First)...)
+		errs = append(errs, validation.Required(p.Child("last"), name.Last)...)
+		errs = append(errs, validation.MaxLength(p.Child("first"), name.First, maxPersons)...)
+		errs = append(errs, validation.MaxLength(p.Child("last"), name.Last, maxPersons)...)
+	}
+	if invitation := o.Spec.Invitation; invitation != nil {
+		p := spec.Child("invitation")
+		errs = append(errs, validation.Required(p.Child("decision"), invitation.Decision)...)
+		errs = append(errs, validation.OneOf(p.Child("decision"), strings.ToLower(invitation.Decision), InvitationPending, InvitationAccepted, InvitationDeclined)...)
+		if invitation.Expiration.IsZero() {
+			errs = append(errs, field.Required(p.Child("expiration"), ""))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,110 @@
+package user
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"freshet/api/generated/clientset/versioned"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/controlplane/reconcile/conditions"
+	"freshet/internal/controlplane/reconcile/finalizers"
+)
+
+// Controller says whether users can sign in.
+type Controller struct {
+	*reconcile.Reconciler[*object]
+	kind   *Kind
+	client versioned.Interface
+}
+
+// Controller makes the kind's reconciler.
+func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
+	c := &Controller{kind: k, client: env.Client}
+	users := env.Informers.Cloud().V1alpha1().Users().Informer()
+	if err := reconcile.Follow(users, k.Put, k.Remove); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.Reconciler, err = reconcile.New("user", users, env.Log, c.reconcile); err != nil {
+		return nil, err
+	}
+	k.SignIns.OnChange(c.WakeName)
+	return c, nil
+}
+
+func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration, error) {
+	api := c.client.CloudV1alpha1().Users(user.Namespace)
+	if reconcile.Deleting(user) {
+		if list, news := conditions.Deleting(user.Status.Conditions, conditions.MessageDeleting, user.Generation); news {
+			user.Status.Conditions = list
+			_, err := api.UpdateStatus(ctx, user, metav1.UpdateOptions{})
+			return 0, err // the change brings the user back here
+		}
+		if !finalizers.Has(user, Finalizer) {
+			return 0, nil
+		}
+		return 0, finalizers.Remove(ctx, user, Finalizer, api.Patch)
+	}
+	// What is written says this already; it is for passwords that were set, for
+	// invitations that expire, and for users of earlier versions.
+	list, again := c.kind.describe(user, time.Now())
+	if apiequality.Semantic.DeepEqual(user.Status.Conditions, list) {
+		return again, nil
+	}
+	user.Status.Conditions = list
+	_, err := api.UpdateStatus(ctx, user, metav1.UpdateOptions{})
+	return again, err
+}
+
+// conditionActive is True for people who can sign in.
+const conditionActive = "Active"
+
+// describe writes whether a user can sign in into conditions like theirs. again is
+// when that may change by itself.
+func (k *Kind) describe(user *object, now time.Time) (list []v1alpha1.Condition, again time.Duration) {
+	status, reason, message, again := k.canSignIn(user, now)
+	list = conditions.Set(slices.Clone(user.Status.Conditions), status(conditionActive, reason, message, user.Generation))
+	return conditions.Set(list, status(v1alpha1.ConditionReady, reason, message, user.Generation)), again
+}
+
+type newCondition func(kind, reason, message string, generation int64) v1alpha1.Condition
+
+// canSignIn says whether a person can sign in, and what is missing if not. Whoever
+// has set a passkey or a password has accepted, whatever the spec says of an invitation;
+// whoever has declined stays out.
+func (k *Kind) canSignIn(user *object, now time.Time) (status newCondition, reason, message string, again time.Duration) {
+	state := k.SignIns.StateOf(string(user.UID), user.Spec.Email)
+	invitation := user.Spec.Invitation
+	switch {
+	case declined(user):
+		return conditions.False, "InvitationDeclined", "the invitation was declined", 0
+	case state.Passkeys > 0:
+		return conditions.True, "CanSignIn", "the person can sign in with a passkey", 0
+	case state.Password:
+		return conditions.True, "CanSignIn", "the person can sign in with a password", 0
+	case invitation != nil && !strings.EqualFold(invitation.Decision, InvitationAccepted):
+		if !invitation.Expiration.After(now) {
+			return conditions.False, "InvitationExpired", "the invitation expired", 0
+		}
+		return conditions.False, "InvitationPending", "the invitation waits for an answer", invitation.Expiration.Sub(now)
+	case state.Provider:
+		return conditions.True, "CanSignIn", "the person can sign in with the OpenID provider", 0
+	case state.Invited.After(now):
+		return conditions.False, "Invited", "the person has a link to set a passkey or a password, good until " + state.Invited.UTC().Format(time.RFC3339), state.Invited.Sub(now)
+	case !state.Invited.IsZero():
+		return conditions.False, "InvitationExpired", "the link to set a passkey or a password was not used in time: invite again", 0
+	}
+	return conditions.False, "NotInvited", "the person has no way to sign in: make a link for them with POST …/users/" + user.Name + "/invite", 0
+}
+
+// declined says that a person does not want to come.
+func declined(user *object) bool {
+	invitation := user.Spec.Invitation
+	return invitation != nil && strings.EqualFold(invitation.Decision, InvitationDeclined)
+}

@@ -1,0 +1,56 @@
+package organizations
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/caller"
+)
+
+// Admission has the first object of an organization put it on the list. It runs
+// when the object is valid and permitted, just before it is stored.
+type Admission struct {
+	*Organizations
+	// AutoCreate lets callers make an organization by using it; without it only
+	// the service itself does. Either way a caller is told: the name may be a slip.
+	AutoCreate bool
+}
+
+var _ admission.ValidationInterface = Admission{}
+
+// Handles implements admission.Interface.
+func (Admission) Handles(operation admission.Operation) bool { return operation == admission.Create }
+
+// Validate implements admission.ValidationInterface.
+func (a Admission) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
+	name := attributes.GetNamespace()
+	if name == "" || attributes.GetResource().Group != v1alpha1.GroupName || attributes.GetSubresource() != "" {
+		return nil
+	}
+	known, err := a.Has(ctx, name)
+	if known || err != nil {
+		return err
+	}
+	byCaller := caller.Principal(ctx) != nil
+	if byCaller && !a.AutoCreate {
+		refusal := apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+		refusal.ErrStatus.Message = fmt.Sprintf("organization %q does not exist, and organizations.autoCreate is false: "+
+			"a system administrator creates it first, with kubectl create namespace %s", name, name)
+		return refusal
+	}
+	if byCaller {
+		warning.AddWarning(ctx, "", fmt.Sprintf("organization %q did not exist and is created by this request; "+
+			"if the name is a slip, delete what was created and then the namespace", name))
+	}
+	if attributes.IsDryRun() {
+		return nil
+	}
+	_, err = a.Ensure(ctx, name)
+	return err
+}

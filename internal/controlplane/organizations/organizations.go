@@ -1,0 +1,155 @@
+// Package organizations keeps the list of organizations, which the API shows as
+// core/v1 Namespaces (docs/spec/resources.md#r14).
+//
+// An organization is there by being used: the first object in one puts it on
+// the list (admission.go), unless that is switched off. A system administrator
+// may also create an empty one, and delete one that holds nothing. Everybody
+// else reads the organization that they belong to (rest.go). Nothing else is
+// kept about an organization here; what is in it are the kinds' own objects.
+package organizations
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"freshet/internal/controlplane/printers"
+)
+
+// Organizations is the list, in the store.
+type Organizations struct {
+	store *genericregistry.Store
+	// Contents lists some of what an organization holds, as kind/name, for
+	// refusals; empty when it holds nothing. It is set before anything is served.
+	Contents func(ctx context.Context, organization string) ([]string, error)
+}
+
+// ReadinessCheck implements rest.StorageWithReadiness: an error until the list is cached.
+func (o *Organizations) ReadinessCheck() error { return o.store.ReadinessCheck() }
+
+// Open makes the store.
+func Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (*Organizations, error) {
+	resource := corev1.Resource("namespaces")
+	rules := strategy{scheme, names.SimpleNameGenerator}
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &corev1.Namespace{} },
+		NewListFunc:               func() runtime.Object { return &corev1.NamespaceList{} },
+		PredicateFunc:             match,
+		DefaultQualifiedResource:  resource,
+		SingularQualifiedResource: corev1.Resource("namespace"),
+		CreateStrategy:            rules,
+		UpdateStrategy:            rules, // the store wants one; nothing serves updates
+		DeleteStrategy:            rules,
+		TableConvertor: printers.Table{Columns: []printers.Column{{
+			Name: "Status", Description: "The status of the organization.",
+			Value: func(obj runtime.Object) any { return string(obj.(*corev1.Namespace).Status.Phase) },
+		}}},
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes}); err != nil {
+		return nil, fmt.Errorf("opening the store of organizations: %w", err)
+	}
+	return &Organizations{store: store}, nil
+}
+
+// Has says whether an organization is on the list.
+func (o *Organizations) Has(ctx context.Context, name string) (bool, error) {
+	// As new as the watch cache is; what was just made is asked of the store.
+	_, err := o.store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
+	if apierrors.IsNotFound(err) {
+		_, err = o.store.Get(ctx, name, &metav1.GetOptions{})
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Ensure puts an organization on the list. It says whether it was not there.
+func (o *Organizations) Ensure(ctx context.Context, name string) (bool, error) {
+	if known, err := o.Has(ctx, name); known || err != nil {
+		return false, err
+	}
+	ctx = request.WithNamespace(ctx, metav1.NamespaceNone) // not in that of the object that is about to be made
+	_, err := o.store.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func match(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: attributes}
+}
+
+func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	namespace, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return nil, nil, fmt.Errorf("not a Namespace: %T", obj)
+	}
+	return namespace.Labels, fields.Set{"metadata.name": namespace.Name, "name": namespace.Name, "status.phase": string(namespace.Status.Phase)}, nil
+}
+
+// FieldLabel implements the conversion of field selectors.
+func FieldLabel(label, value string) (string, string, error) {
+	switch label {
+	case "metadata.name", "name", "status.phase":
+		return label, value, nil
+	}
+	return "", "", fmt.Errorf("%q is not a known field selector: only \"metadata.name\", \"status.phase\"", label)
+}
+
+// strategy is what makes an object an organization.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+func (strategy) NamespaceScoped() bool                                            { return false }
+func (strategy) Canonicalize(runtime.Object)                                      {}
+func (strategy) AllowCreateOnUpdate(context.Context) bool                         { return false }
+func (strategy) AllowUnconditionalUpdate(context.Context) bool                    { return false }
+func (strategy) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}
+func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
+func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+func (strategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+	return nil
+}
+
+// PrepareForCreate sets what the service decides.
+func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	namespace := obj.(*corev1.Namespace)
+	namespace.Spec = corev1.NamespaceSpec{}
+	namespace.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
+	namespace.Finalizers, namespace.OwnerReferences = nil, nil
+	if namespace.Labels == nil {
+		namespace.Labels = map[string]string{}
+	}
+	namespace.Labels[corev1.LabelMetadataName] = namespace.Name
+}
+
+// Validate holds names to what an organization may be called.
+func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	namespace := obj.(*corev1.Namespace)
+	var errs field.ErrorList
+	for _, detail := range validation.IsDNS1123Label(namespace.Name) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), namespace.Name, detail))
+	}
+	return errs
+}

@@ -1,0 +1,135 @@
+package organizations
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1internal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"freshet/internal/controlplane/caller"
+)
+
+// REST is the resource namespaces: get, list, watch, create and delete. There is
+// nothing to update. Who may call what is decided before; this narrows lists
+// and watches to what the caller may see.
+type REST struct{ *list }
+
+type list = Organizations
+
+var (
+	_ rest.Getter               = REST{}
+	_ rest.Lister               = REST{}
+	_ rest.Watcher              = REST{}
+	_ rest.Creater              = REST{}
+	_ rest.GracefulDeleter      = REST{}
+	_ rest.Scoper               = REST{}
+	_ rest.ShortNamesProvider   = REST{}
+	_ rest.SingularNameProvider = REST{}
+)
+
+// REST makes the resource.
+func (o *Organizations) REST() REST { return REST{o} }
+
+// New implements rest.Storage.
+func (r REST) New() runtime.Object { return r.store.New() }
+
+// NewList implements rest.Lister.
+func (r REST) NewList() runtime.Object { return r.store.NewList() }
+
+// Destroy implements rest.Storage.
+func (r REST) Destroy() { r.store.Destroy() }
+
+// NamespaceScoped implements rest.Scoper.
+func (REST) NamespaceScoped() bool { return false }
+
+// ShortNames implements rest.ShortNamesProvider.
+func (REST) ShortNames() []string { return []string{"ns"} }
+
+// GetSingularName implements rest.SingularNameProvider.
+func (REST) GetSingularName() string { return "namespace" }
+
+// ConvertToTable implements rest.TableConvertor.
+func (r REST) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
+	return r.store.ConvertToTable(ctx, object, options)
+}
+
+// Get reads one organization.
+func (r REST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return r.store.Get(ctx, name, options)
+}
+
+// List reads what the caller may see.
+func (r REST) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
+	return r.store.List(ctx, visible(ctx, options))
+}
+
+// Watch follows what the caller may see, for as long as the credential lives that
+// it began with.
+func (r REST) Watch(ctx context.Context, options *metav1internal.ListOptions) (watch.Interface, error) {
+	all, err := r.store.Watch(ctx, visible(ctx, options))
+	who := caller.Principal(ctx)
+	if err != nil || who == nil {
+		return all, err
+	}
+	return watch.Filter(all, func(in watch.Event) (watch.Event, bool) { return in, who.Live() }), nil
+}
+
+// visible narrows options to the caller's own organization: whoever has an
+// account in it may at least read that account. The system administrator sees all.
+func visible(ctx context.Context, options *metav1internal.ListOptions) *metav1internal.ListOptions {
+	who := caller.Principal(ctx)
+	if who == nil || who.System {
+		return options
+	}
+	narrow := &metav1internal.ListOptions{}
+	if options != nil {
+		narrow = options.DeepCopy()
+	}
+	own := fields.OneTermEqualSelector("metadata.name", who.Organization)
+	if narrow.FieldSelector != nil {
+		own = fields.AndSelectors(own, narrow.FieldSelector)
+	}
+	narrow.FieldSelector = own
+	return narrow
+}
+
+// Create makes an organization that holds nothing yet.
+func (r REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	return r.store.Create(ctx, obj, validate, options)
+}
+
+// Delete takes an organization off the list that holds nothing. An object that is
+// written at the same moment brings it back.
+func (r REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	if err := r.refuseUnlessEmpty(ctx, name); err != nil {
+		return nil, false, err
+	}
+	out, deleted, err := r.store.Delete(ctx, name, validate, options)
+	if err != nil || len(options.DryRun) > 0 {
+		return out, deleted, err
+	}
+	if err := r.refuseUnlessEmpty(ctx, name); err != nil {
+		if _, again := r.Ensure(ctx, name); again != nil {
+			return nil, false, again
+		}
+		return nil, false, err
+	}
+	return out, deleted, nil
+}
+
+func (r REST) refuseUnlessEmpty(ctx context.Context, name string) error {
+	contents, err := r.Contents(ctx, name)
+	if err != nil || len(contents) == 0 {
+		return err
+	}
+	return apierrors.NewConflict(corev1.Resource("namespaces"), name,
+		fmt.Errorf("the organization still holds %s; delete what is in it first", strings.Join(contents, ", ")))
+}

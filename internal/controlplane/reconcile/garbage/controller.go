@@ -1,0 +1,155 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"freshet/internal/controlplane/reconcile"
+)
+
+// Kind is one kind the collector looks after.
+type Kind struct {
+	Resource schema.GroupVersionResource
+	Kind     string
+	Cluster  bool
+	// Owner is the kind of the owner that the service gives every object of this
+	// kind, and OwnerField the field that names it. An object belongs to that
+	// owner from its creation, also before the reference to it is written.
+	Owner      string
+	OwnerField string
+}
+
+// Controller is the collector.
+type Controller struct {
+	client    metadata.Interface
+	factory   metadatainformer.SharedInformerFactory
+	informers map[schema.GroupVersionResource]cache.SharedIndexInformer
+	kinds     map[schema.GroupKind]Kind
+	queue     workqueue.TypedRateLimitingInterface[item]
+	log       *slog.Logger
+}
+
+const workers = 4
+
+// New makes a collector for the kinds.
+func New(config *rest.Config, kinds []Kind, log *slog.Logger) (*Controller, error) {
+	client, err := metadata.NewForConfig(metadata.ConfigFor(config))
+	if err != nil {
+		return nil, fmt.Errorf("making a metadata client: %w", err)
+	}
+	c := &Controller{
+		client:    client,
+		factory:   metadatainformer.NewSharedInformerFactory(client, 0),
+		informers: map[schema.GroupVersionResource]cache.SharedIndexInformer{},
+		kinds:     map[schema.GroupKind]Kind{},
+		queue:     reconcile.NewQueue[item]("garbage"),
+		log:       log,
+	}
+	for _, kind := range kinds {
+		if err := c.watch(kind); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *Controller) watch(kind Kind) error {
+	informer := c.factory.ForResource(kind.Resource).Informer()
+	if err := informer.AddIndexers(cache.Indexers{byOwner: indexByOwner}); err != nil {
+		return fmt.Errorf("indexing %s by owner: %w", kind.Resource.Resource, err)
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { c.changed(kind, obj) },
+		UpdateFunc: func(old, obj any) { c.updated(kind, old, obj) },
+		DeleteFunc: func(obj any) { c.deleted(kind, obj) },
+	})
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", kind.Resource.Resource, err)
+	}
+	c.informers[kind.Resource] = informer
+	c.kinds[schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind}] = kind
+	return nil
+}
+
+func (c *Controller) changed(kind Kind, obj any) {
+	n := node{obj.(*metav1.PartialObjectMetadata), kind.Resource}
+	if len(n.OwnerReferences) > 0 || n.DeletionTimestamp != nil {
+		c.queue.Add(n.item())
+	}
+	// A dependent that turns up late may belong to an owner that is being
+	// deleted in the foreground, which must then wait for it too.
+	c.addOwners(n)
+}
+
+// updated looks at the owners that an object left as well: one of them may have
+// waited for it.
+func (c *Controller) updated(kind Kind, old, obj any) {
+	c.changed(kind, obj)
+	c.addOwners(node{old.(*metav1.PartialObjectMetadata), kind.Resource})
+}
+
+func (c *Controller) deleted(kind Kind, obj any) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	metaObj, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	n := node{metaObj, kind.Resource}
+	for _, dependent := range c.dependents(n) {
+		c.queue.Add(dependent.item())
+	}
+	c.addOwners(n)
+}
+
+// addOwners looks at owners that wait for this object to go.
+func (c *Controller) addOwners(n node) {
+	for _, ref := range n.OwnerReferences {
+		if owner, _ := c.owner(n, ref); owner.PartialObjectMetadata != nil && owner.DeletionTimestamp != nil {
+			c.queue.Add(owner.item())
+		}
+	}
+}
+
+// Run collects until the context ends.
+func (c *Controller) Run(ctx context.Context) error {
+	c.factory.Start(ctx.Done())
+	defer c.factory.Shutdown()
+	for resource, synced := range c.factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return fmt.Errorf("the cache of %s did not fill: %w", resource.Resource, context.Cause(ctx))
+		}
+	}
+	return reconcile.Run(ctx, c.queue, workers, c.log, c.collect)
+}
+
+// collect looks at one object and does the next thing that is due.
+func (c *Controller) collect(ctx context.Context, it item) error {
+	n, ok := c.find(it)
+	if !ok || n.UID != it.uid {
+		return nil
+	}
+	if n.DeletionTimestamp == nil {
+		return c.collectDependent(ctx, n)
+	}
+	if grace := n.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
+		if wait := time.Until(reconcile.GraceEnd(n)); wait > 0 {
+			c.queue.AddAfter(it, wait)
+			return nil
+		}
+		return c.deleteNow(ctx, n)
+	}
+	return errors.Join(c.orphanDependents(ctx, n), c.awaitDependents(ctx, n))
+}

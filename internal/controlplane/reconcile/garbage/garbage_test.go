@@ -1,0 +1,249 @@
+package garbage_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"freshet/api/generated/clientset/versioned"
+	typed "freshet/api/generated/clientset/versioned/typed/api/v1alpha1"
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/kinds/kindstest"
+	"freshet/internal/controlplane/reconcile/garbage"
+)
+
+// world is a resource API with a collector at work. Role bindings stand for any
+// kind here: they have no controller and no finalizer of their own.
+type world struct {
+	*testing.T
+	bindings typed.RoleBindingInterface
+}
+
+func start(t *testing.T) world {
+	t.Helper()
+	s := kindstest.Start(t, kindstest.Options{})
+	client, err := versioned.NewForConfig(s.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	collector, err := garbage.New(s.Loopback(), []garbage.Kind{
+		{Resource: v1alpha1.SchemeGroupVersion.WithResource("rolebindings"), Kind: "RoleBinding"},
+		{Resource: v1alpha1.SchemeGroupVersion.WithResource("users"), Kind: "User"},
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := collector.Run(ctx); err != nil && ctx.Err() == nil {
+			t.Errorf("collector: %v", err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return world{t, client.CloudV1alpha1().RoleBindings("acme")}
+}
+
+func (w world) create(name string, owners ...metav1.OwnerReference) *v1alpha1.RoleBinding {
+	w.Helper()
+	obj, err := w.bindings.Create(w.Context(), &v1alpha1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners},
+		Spec:       v1alpha1.RoleBindingSpec{RoleRef: v1alpha1.RoleRef{Kind: "ClusterRole", Name: "org-admin"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return obj
+}
+
+func ownedBy(owner *v1alpha1.RoleBinding) metav1.OwnerReference {
+	block := true
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "RoleBinding",
+		Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: &block,
+	}
+}
+
+func (w world) delete(name string, policy metav1.DeletionPropagation) {
+	w.Helper()
+	if err := w.bindings.Delete(w.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w world) exists(name string) bool {
+	w.Helper()
+	_, err := w.bindings.Get(w.Context(), name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		w.Fatal(err)
+	}
+	return err == nil
+}
+
+// eventually waits for something that the collector does in its own time.
+func (w world) eventually(what string, ok func() bool) {
+	w.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(15 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			w.Fatalf("it never happened that %s", what)
+		}
+	}
+}
+
+func (w world) gone(names ...string) {
+	w.Helper()
+	for _, name := range names {
+		w.eventually(name+" went", func() bool { return !w.exists(name) })
+	}
+}
+
+func TestBackgroundDeletionTakesDependentsAlong(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	owner := w.create("owner")
+	child := w.create("child", ownedBy(owner))
+	w.create("grandchild", ownedBy(child))
+	w.create("stranger")
+	w.delete("owner", metav1.DeletePropagationBackground)
+	w.gone("owner", "child", "grandchild")
+	if !w.exists("stranger") {
+		t.Error("an object without that owner went too")
+	}
+}
+
+func TestForegroundDeletionWaitsForDependents(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	owner := w.create("owner")
+	child := w.create("child", ownedBy(owner))
+	w.create("grandchild", ownedBy(child))
+	// Somebody else's finalizer on the child must hold the owner as well.
+	w.patch("child", `{"metadata":{"finalizers":["example.com/hold"]}}`)
+	w.delete("owner", metav1.DeletePropagationForeground)
+	w.eventually("the child is being deleted", func() bool {
+		obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
+		return err == nil && obj.DeletionTimestamp != nil
+	})
+	w.gone("grandchild")
+	if !w.exists("owner") {
+		t.Error("the owner went before its dependent")
+	}
+	w.patch("child", `{"metadata":{"finalizers":null}}`)
+	w.gone("child", "owner")
+}
+
+func TestOrphanedDependentsStay(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	owner := w.create("owner")
+	w.create("child", ownedBy(owner))
+	w.delete("owner", metav1.DeletePropagationOrphan)
+	w.gone("owner")
+	obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("the orphan is gone: %v", err)
+	}
+	if len(obj.OwnerReferences) != 0 {
+		t.Errorf("the orphan still has owners: %v", obj.OwnerReferences)
+	}
+}
+
+func TestObjectCreatedWithADeadOwnerGoes(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.create("late", metav1.OwnerReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "RoleBinding", Name: "never", UID: types.UID("dead"),
+	})
+	w.gone("late")
+}
+
+func TestOneLivingOwnerIsEnough(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	first, second := w.create("first"), w.create("second")
+	w.create("child", ownedBy(first), ownedBy(second))
+	w.delete("first", metav1.DeletePropagationBackground)
+	w.eventually("the dead owner is forgotten", func() bool {
+		obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
+		return err == nil && len(obj.OwnerReferences) == 1 && obj.OwnerReferences[0].Name == "second"
+	})
+}
+
+func TestAnOwnerDoesNotWaitForADependentThatHasAnother(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	first, second := w.create("first"), w.create("second")
+	w.create("child", ownedBy(first), ownedBy(second))
+	w.delete("first", metav1.DeletePropagationForeground)
+	w.gone("first")
+	obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("the dependent of a living owner is gone: %v", err)
+	}
+	if len(obj.OwnerReferences) != 1 || obj.OwnerReferences[0].Name != "second" {
+		t.Errorf("the dependent's owners: %v, wanted the living one", obj.OwnerReferences)
+	}
+}
+
+func TestOwnersOfUnknownKindsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.create("foreign", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "y"})
+	w.create("marker", metav1.OwnerReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "RoleBinding", Name: "never", UID: types.UID("dead"),
+	})
+	w.gone("marker") // the collector has been past both by now
+	if !w.exists("foreign") {
+		t.Error("an object owned by a kind of somebody else's was deleted")
+	}
+}
+
+func TestObjectsThatOwnEachOtherCanBeDeleted(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	a := w.create("a")
+	b := w.create("b", ownedBy(a))
+	w.patch("a", `{"metadata":{"ownerReferences":[{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"RoleBinding","name":"b","uid":"`+string(b.UID)+`","blockOwnerDeletion":true}]}}`)
+	w.delete("a", metav1.DeletePropagationForeground)
+	w.gone("a", "b")
+}
+
+func TestGracePeriodEndsOnTime(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.create("slow")
+	grace := int64(2)
+	before := time.Now()
+	if err := w.bindings.Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+		t.Fatal(err)
+	}
+	obj, err := w.bindings.Get(t.Context(), "slow", metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("went at once: %v", err)
+	}
+	if obj.DeletionTimestamp == nil || !obj.DeletionTimestamp.After(before) || *obj.DeletionGracePeriodSeconds != grace {
+		t.Errorf("deletionTimestamp %v, grace %v", obj.DeletionTimestamp, obj.DeletionGracePeriodSeconds)
+	}
+	w.gone("slow")
+	if took := time.Since(before); took < 2*time.Second {
+		t.Errorf("went after %v, wanted at least %ds", took, grace)
+	}
+}
+
+func (w world) patch(name, body string) {
+	w.Helper()
+	if _, err := w.bindings.Patch(w.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}

@@ -1,0 +1,230 @@
+package store
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1internal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/budget"
+)
+
+// Authorized is a kind's main resource, with the objects that a caller may reach.
+type Authorized[T Object] struct {
+	*REST[T]
+	auth authorization[T]
+}
+
+// Get reads one object.
+func (g *Authorized[T]) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	out, err := g.REST.Get(ctx, name, options)
+	if err := g.auth.checkFound(ctx, "get", name, out, err); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Create makes an object.
+func (g *Authorized[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	var room reservation
+	defer room.release()
+	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0, &room), options)
+}
+
+// Update replaces, patches and applies.
+func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	var room reservation
+	defer room.release()
+	out, created, err := g.REST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
+		g.admitCreate(createValidation, len(options.DryRun) > 0, &room), g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
+	if err != nil {
+		return nil, false, g.auth.unlessHidden(ctx, "update", name, err)
+	}
+	return out, created, nil
+}
+
+// Delete deletes.
+func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	out, deleted, err := g.REST.Delete(ctx, name, func(ctx context.Context, obj runtime.Object) error {
+		if object, ok := obj.(T); ok {
+			if err := g.auth.check(ctx, "delete", object); err != nil {
+				return err
+			}
+		}
+		if validate == nil {
+			return nil
+		}
+		return validate(ctx, obj)
+	}, options)
+	if err != nil {
+		return nil, false, g.auth.unlessHidden(ctx, "delete", name, err)
+	}
+	return out, deleted, nil
+}
+
+// admitCreate puts authorization and the kind's last word in front of the machinery's.
+func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool, room *reservation) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if object, ok := obj.(T); ok {
+			var none T
+			if err := g.auth.check(ctx, "create", object); err != nil {
+				return err
+			}
+			if err := g.auth.checkBlocking(ctx, object, nil); err != nil {
+				return err
+			}
+			if err := g.admit(ctx, object, none); err != nil {
+				return err
+			}
+			if err := g.reserve(ctx, object, room); err != nil {
+				return err
+			}
+		}
+		if next != nil {
+			if err := next(ctx, obj); err != nil {
+				return err
+			}
+		}
+		g.kind.expect(obj, dryRun)
+		return nil
+	}
+}
+
+func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun bool) rest.ValidateObjectUpdateFunc {
+	return g.kind.expectUpdate(func(ctx context.Context, obj, old runtime.Object) error {
+		object, isObject := obj.(T)
+		before, wasObject := old.(T)
+		if isObject && wasObject {
+			budget.Essential(ctx, g.kind.takesAway(object, before))
+			if err := g.auth.checkOwners(ctx, object, before); err != nil {
+				return err
+			}
+			if err := g.admit(ctx, object, before); err != nil {
+				return err
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		return next(ctx, obj, old)
+	}, dryRun)
+}
+
+// takesAway says that a change gives something up, and must be possible however
+// full the store is: the last steps of a deletion, and what the kind calls a
+// revocation.
+func (k *kind[T]) takesAway(object, before T) bool {
+	if before.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) < len(before.GetFinalizers()) {
+		return true
+	}
+	return k.revoker != nil && k.revoker.Revokes(object, before)
+}
+
+// expect tells of an object that is about to be stored.
+func (k *kind[T]) expect(obj runtime.Object, dryRun bool) {
+	if object, ok := obj.(T); ok && !dryRun && k.expecter != nil {
+		k.expecter.Expect(object)
+	}
+}
+
+func (k *kind[T]) expectUpdate(next rest.ValidateObjectUpdateFunc, dryRun bool) rest.ValidateObjectUpdateFunc {
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		if next != nil {
+			if err := next(ctx, obj, old); err != nil {
+				return err
+			}
+		}
+		k.expect(obj, dryRun)
+		return nil
+	}
+}
+
+func (g *Authorized[T]) admit(ctx context.Context, object, old T) error {
+	if g.kind.admitter == nil {
+		return nil
+	}
+	if err := g.kind.admitter.Admit(ctx, object, old); err != nil {
+		return apierrors.NewForbidden(v1alpha1.Resource(g.kind.info.Plural), object.GetName(), err)
+	}
+	return nil
+}
+
+// authorizedInfo asks about the stored object before it tells anything of it, and
+// then tells no more than reading would: a JSON patch can copy from one field to
+// another, and out of one that the caller may not see. What is hidden from the
+// change is not lost by it, for the status is carried over from what is stored.
+type authorizedInfo[T Object] struct {
+	rest.UpdatedObjectInfo
+	auth authorization[T]
+}
+
+// UpdatedObject implements rest.UpdatedObjectInfo.
+func (i authorizedInfo[T]) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	if object, ok := old.(T); ok && object.GetUID() != "" { // not one that is about to be created
+		if err := i.auth.check(ctx, "update", object); err != nil {
+			return nil, err
+		}
+	}
+	return i.UpdatedObjectInfo.UpdatedObject(ctx, i.auth.kind.redact(ctx, old))
+}
+
+// List reads what the caller may see: the rest is left out as if it were not
+// there. A page of a limited list may so hold fewer items than asked for, which
+// clients have to expect (docs/spec/resources.md#list-parameters), and goes on
+// all the same.
+func (g *Authorized[T]) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
+	out, err := g.REST.List(ctx, limited(options))
+	if err != nil {
+		return nil, err
+	}
+	filter, ok := g.auth.filter(ctx, "list")
+	if ok && filter == nil {
+		return out, nil
+	}
+	return g.filterList(out, filter, ok)
+}
+
+// filterList rebuilds a list: its items may be shared with the watch cache.
+func (g *Authorized[T]) filterList(list runtime.Object, filter Filter, some bool) (runtime.Object, error) {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	kept := items[:0]
+	for _, obj := range items {
+		if object, ok := obj.(T); ok && some && filter(g.kind.scope(object)) {
+			kept = append(kept, obj)
+		}
+	}
+	return g.listOf(list, kept, true)
+}
+
+// AuthorizedStatus is a kind's status subresource, with the objects that a caller may reach.
+type AuthorizedStatus[T Object] struct {
+	*StatusREST[T]
+	auth authorization[T]
+}
+
+// Get reads the object.
+func (g *AuthorizedStatus[T]) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	out, err := g.StatusREST.Get(ctx, name, options)
+	if err := g.auth.checkFound(ctx, "get", name, out, err); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Update changes the object's status.
+func (g *AuthorizedStatus[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	out, created, err := g.StatusREST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
+		createValidation, g.kind.expectUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
+	if err != nil {
+		return nil, false, g.auth.unlessHidden(ctx, "update", name, err)
+	}
+	return out, created, nil
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1internal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/base/errs"
+)
+
+// reservation is room for the object that one call creates. The machinery may
+// ask more than once for it, and writes only after that, so that the call gives
+// the room back when it ends.
+type reservation struct{ done func() }
+
+func (r *reservation) release() {
+	if r.done != nil {
+		r.done()
+	}
+}
+
+// reserve asks the kind whether there may be one more.
+func (g *Authorized[T]) reserve(ctx context.Context, object T, room *reservation) error {
+	if g.kind.limiter == nil || room.done != nil {
+		return nil
+	}
+	done, err := g.kind.limiter.Reserve(ctx, object)
+	switch {
+	case err == nil:
+		room.done = done
+		return nil
+	case errs.KindOf(err) == errs.Exhausted:
+		return apierrors.NewForbidden(v1alpha1.Resource(g.kind.info.Plural), object.GetName(), err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return apierrors.NewTooManyRequests("others of this organization are being created; try again", 1)
+	}
+	return err
+}
+
+// Count returns how many objects there are in a namespace, also those that are
+// being deleted.
+func (r *Resource[T]) Count(ctx context.Context, namespace string) (int64, error) {
+	if r.store == nil {
+		return 0, nil
+	}
+	list, err := r.store.List(request.WithNamespace(ctx, namespace), &metav1internal.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	return int64(meta.LenList(list)), nil
+}

@@ -1,0 +1,204 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/printers"
+	"freshet/internal/identity/access"
+)
+
+// Storage is what a kind puts behind its paths.
+type Storage struct {
+	Main   rest.Storage
+	Status rest.Storage
+}
+
+// Definition is a Resource of any type, ready to be put into a server.
+type Definition interface {
+	Info() Info
+	// AddToScheme registers the kind's defaults and field selectors.
+	AddToScheme(scheme *runtime.Scheme) error
+	// Open makes the kind's storage.
+	Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter, authorizer Authorizer) (Storage, error)
+	// Scope says where an object of the kind lies, for permissions. ScopeOfName
+	// says as much of it as its name tells.
+	Scope(ctx context.Context, namespace, name string) access.Scope
+	ScopeOfName(namespace, name string) access.Scope
+	// Count returns how many objects of the kind an organization has.
+	Count(ctx context.Context, namespace string) (int64, error)
+	// Object is Lookup for who does not know the kind's type.
+	Object(ctx context.Context, namespace, name string) (runtime.Object, bool)
+}
+
+// Resource is a kind in a server.
+type Resource[T Object] struct {
+	kind  *kind[T]
+	store *genericregistry.Store // nil before Open
+}
+
+// Define puts a kind into the form that servers take.
+func Define[T Object](of Kind[T]) *Resource[T] { return &Resource[T]{kind: newKind(of)} }
+
+// OnStored calls f behind the kind's observer, and answers callers when it returns. It
+// is called before Open.
+func (r *Resource[T]) OnStored(f func(obj T, gone bool)) { r.kind.stored = f }
+
+// Info implements Definition.
+func (r *Resource[T]) Info() Info { return r.kind.info }
+
+// Scope implements Definition.
+func (r *Resource[T]) Scope(ctx context.Context, namespace, name string) access.Scope {
+	if object, ok := r.Lookup(ctx, namespace, name); ok {
+		return r.kind.scope(object)
+	}
+	return r.ScopeOfName(namespace, name)
+}
+
+// ScopeOfName implements Definition.
+func (r *Resource[T]) ScopeOfName(namespace, name string) access.Scope {
+	return r.kind.scopeOfName(namespace, name)
+}
+
+// Object implements Definition.
+func (r *Resource[T]) Object(ctx context.Context, namespace, name string) (runtime.Object, bool) {
+	return r.Lookup(ctx, namespace, name)
+}
+
+// AddToScheme implements Definition.
+func (r *Resource[T]) AddToScheme(scheme *runtime.Scheme) error {
+	if r.kind.defaulter != nil {
+		scheme.AddTypeDefaultingFunc(r.kind.New(), func(obj any) { r.kind.defaulter.Default(obj.(T)) })
+		scheme.AddTypeDefaultingFunc(r.kind.NewList(), r.defaultList)
+	}
+	gvk := v1alpha1.SchemeGroupVersion.WithKind(r.kind.info.Kind)
+	return scheme.AddFieldLabelConversionFunc(gvk, func(label, value string) (string, string, error) {
+		if _, ok := r.kind.selectableFields(r.kind.New())[label]; ok {
+			return label, value, nil
+		}
+		return "", "", fmt.Errorf("%q is not a known field selector: only %q", label, r.kind.selectableNames())
+	})
+}
+
+func (r *Resource[T]) defaultList(list any) {
+	_ = meta.EachListItem(list.(runtime.Object), func(obj runtime.Object) error { // the callback never fails
+		r.kind.defaulter.Default(obj.(T))
+		return nil
+	})
+}
+
+// Open builds the store twice: the main resource, and a shallow copy whose
+// update touches status only.
+func (r *Resource[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter, authorizer Authorizer) (Storage, error) {
+	kind := r.kind
+	main := newStrategy(kind, scheme)
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return kind.New() },
+		NewListFunc:               kind.NewList,
+		PredicateFunc:             kind.match,
+		DefaultQualifiedResource:  v1alpha1.Resource(kind.info.Plural),
+		SingularQualifiedResource: v1alpha1.Resource(kind.info.Singular),
+		CreateStrategy:            main,
+		UpdateStrategy:            main,
+		DeleteStrategy:            main,
+		ResetFieldsStrategy:       main,
+		TableConvertor:            printers.Table{Columns: kind.info.Columns},
+		DeleteCollectionWorkers:   8,
+	}
+	kind.observe(store)
+	err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: kind.attributes})
+	if err != nil {
+		return Storage{}, fmt.Errorf("opening the store of %s: %w", kind.info.Plural, err)
+	}
+	r.store = store
+	status := *store
+	status.UpdateStrategy = statusStrategy[T]{main}
+	status.ResetFieldsStrategy = statusStrategy[T]{main}
+	locks, auth := newObjectLocks(), authorization[T]{kind, authorizer}
+	return Storage{
+		Main:   &Authorized[T]{&REST[T]{Store: store, kind: kind, locks: locks}, auth},
+		Status: &AuthorizedStatus[T]{&StatusREST[T]{store: &status, kind: kind, locks: locks}, auth},
+	}, nil
+}
+
+// observe connects the kind's observer to the store, behind the durable write.
+func (k *kind[T]) observe(store *genericregistry.Store) {
+	if k.observer == nil {
+		return
+	}
+	store.AfterCreate = func(obj runtime.Object, options *metav1.CreateOptions) {
+		if len(options.DryRun) == 0 {
+			k.tell(obj.(T), false)
+		}
+	}
+	// Not BeginUpdate: what that returns is called before the write.
+	store.AfterUpdate = func(obj runtime.Object, options *metav1.UpdateOptions) {
+		if len(options.DryRun) == 0 {
+			k.tell(obj.(T), false)
+		}
+	}
+	store.AfterDelete = func(obj runtime.Object, options *metav1.DeleteOptions) {
+		if len(options.DryRun) == 0 {
+			k.tell(obj.(T), true)
+		}
+	}
+}
+
+// tell tells the observer of a write, and then who else has to know.
+func (k *kind[T]) tell(obj T, gone bool) {
+	if gone {
+		k.observer.Remove(obj)
+	} else {
+		k.observer.Put(obj)
+	}
+	if k.stored != nil {
+		k.stored(obj, gone)
+	}
+}
+
+func (k *kind[T]) match(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: k.attributes}
+}
+
+func (k *kind[T]) attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	object, ok := obj.(T)
+	if !ok {
+		return nil, nil, fmt.Errorf("not a %s: %T", k.info.Kind, obj)
+	}
+	return object.GetLabels(), k.selectableFields(object), nil
+}
+
+func (k *kind[T]) selectableFields(object T) fields.Set {
+	set := fields.Set{"metadata.name": object.GetName()}
+	if !k.info.ClusterScoped {
+		set["metadata.namespace"] = object.GetNamespace()
+	}
+	if k.fields != nil {
+		for name, value := range k.fields.Fields(object) {
+			set[name] = value
+		}
+	}
+	return set
+}
+
+func (k *kind[T]) selectableNames() []string {
+	set := k.selectableFields(k.New())
+	names := make([]string, 0, len(set))
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

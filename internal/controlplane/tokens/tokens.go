@@ -1,0 +1,199 @@
+// Package tokens issues access tokens for service accounts over the resource
+// API: the subresource serviceaccounts/token, which kubectl create token asks.
+//
+// It gives what the token endpoint gives (internal/surfaces/tokenapi), to those who may
+// act as the account instead of those who know its secret. Nothing is stored.
+package tokens
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/base/errs"
+	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/subresource"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+)
+
+// Bounds of a request.
+const (
+	defaultSeconds = 3600
+	minSeconds     = 600
+	maxSeconds     = 1 << 32
+	maxAudiences   = 8
+)
+
+// createKey is the permission: a token is a key with a short life.
+const createKey = access.Permission("cloud.apikeys.create")
+
+// Authorizer says who may act as an account; access.Policy is one.
+type Authorizer interface {
+	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
+	MayActAs(who *identity.Principal, organization, account string, admin bool) error
+}
+
+// Options are what tokens are made of.
+type Options struct {
+	Issuer     *identity.Issuer
+	Directory  *identity.Directory
+	Audiences  identity.Audiences
+	Authorizer Authorizer
+}
+
+var kind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
+
+// maker makes tokens.
+type maker struct {
+	Options
+	accounts rest.Getter
+}
+
+// New makes the subresource; accounts reads service accounts.
+func New(opts Options, accounts rest.Getter) rest.Storage {
+	m := &maker{opts, accounts}
+	return &subresource.REST[*authenticationv1.TokenRequest]{
+		Kind: kind, Resource: "serviceaccounts/token", Empty: func() *authenticationv1.TokenRequest { return &authenticationv1.TokenRequest{} },
+		Authorize: m.authorize, Check: check, Do: m.create,
+	}
+}
+
+// create issues a token.
+func (m *maker) create(ctx context.Context, call subresource.Call[*authenticationv1.TokenRequest]) (runtime.Object, error) {
+	account, ok := m.ready(call.Organization, call.Name)
+	if !ok {
+		var err error
+		if account, err = m.await(ctx, call.Organization, call.Name); err != nil {
+			return nil, err
+		}
+		// What it is was not known when this was asked first.
+		if err := m.authorize(ctx, call.Organization, call.Name, call.Asked); err != nil {
+			return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), call.Name, err)
+		}
+	}
+	out := call.Asked.DeepCopy()
+	out.Name, out.Namespace, out.CreationTimestamp = call.Name, call.Organization, metav1.Now()
+	return out, m.issue(account, out, call.DryRun)
+}
+
+// An account has its credentials a moment after it is made.
+const (
+	provisioning = 5 * time.Second
+	lookAgain    = 20 * time.Millisecond
+)
+
+var errNotReady = errs.New(errs.Conflict, "it has no credentials yet: wait until it is Ready, and see why it is not")
+
+// ready finds an account that has credentials.
+func (m *maker) ready(organization, name string) (*identity.Account, bool) {
+	account, ok := m.Directory.Account(organization, name)
+	return account, ok && account.ClientID != ""
+}
+
+// await waits for the credentials of an account that was made just now: whoever saw it
+// created can have a token.
+func (m *maker) await(ctx context.Context, organization, name string) (*identity.Account, error) {
+	if _, err := m.accounts.Get(request.WithUser(ctx, nil), name, &metav1.GetOptions{}); err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for end := time.Now().Add(provisioning); time.Now().Before(end); {
+		if account, ok := m.ready(organization, name); ok {
+			return account, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, apierrors.NewTimeoutError("waiting for the credentials of the account", 1)
+		}
+	}
+	return nil, apierrors.NewConflict(v1alpha1.Resource("serviceaccounts"), name, errNotReady)
+}
+
+// authorize lets those have a token who could make an API key for the account:
+// whoever holds one does all that the account may do.
+func (m *maker) authorize(ctx context.Context, organization, name string, _ *authenticationv1.TokenRequest) error {
+	who := caller.Principal(ctx)
+	if who == nil {
+		return nil // the service itself
+	}
+	if _, err := m.Authorizer.Authorize(ctx, who, createKey, access.Scope{Organization: organization, ServiceAccount: name}); err != nil {
+		return err
+	}
+	account, known := m.Directory.Account(organization, name)
+	if known && account.System && !who.System {
+		return access.ErrDenied
+	}
+	return m.Authorizer.MayActAs(who, organization, name, known && account.Admin)
+}
+
+func check(asked *authenticationv1.TokenRequest) field.ErrorList {
+	spec := &asked.Spec
+	var problems field.ErrorList
+	path := field.NewPath("spec")
+	if spec.ExpirationSeconds == nil {
+		spec.ExpirationSeconds = new(int64)
+		*spec.ExpirationSeconds = defaultSeconds
+	}
+	if n := *spec.ExpirationSeconds; n < minSeconds || n > maxSeconds {
+		problems = append(problems, field.Invalid(path.Child("expirationSeconds"), n, "must be at least 600 (10 minutes) and at most 4294967296; the server's own limit may be shorter"))
+	}
+	if spec.BoundObjectRef != nil {
+		problems = append(problems, field.Forbidden(path.Child("boundObjectRef"), "tokens are bound to their account only"))
+	}
+	if n := len(spec.Audiences); n > maxAudiences {
+		problems = append(problems, field.TooMany(path.Child("audiences"), n, maxAudiences))
+	}
+	return problems
+}
+
+// issue fills in the status. A token for several audiences lives as long as the
+// shortest of them allows.
+func (m *maker) issue(account *identity.Account, out *authenticationv1.TokenRequest, dryRun bool) error {
+	wanted := out.Spec.Audiences
+	if len(wanted) == 0 {
+		wanted = []string{""}
+	}
+	lifetime := time.Duration(*out.Spec.ExpirationSeconds) * time.Second
+	var audiences []string
+	for i, name := range wanted {
+		good, longest, ok := m.Audiences.Resolve(account, name, "")
+		if !ok {
+			return apierrors.NewInvalid(kind.GroupKind(), account.Name, field.ErrorList{
+				field.Invalid(field.NewPath("spec", "audiences").Index(i), name,
+					"is neither the address of this server nor urn:vendor:messaging:<organization>:<instance> of an instance of this organization"),
+			})
+		}
+		if longest <= 0 {
+			longest = identity.DefaultTokenLifetime
+		}
+		lifetime = min(lifetime, longest)
+		for _, audience := range good {
+			if !slices.Contains(audiences, audience) {
+				audiences = append(audiences, audience)
+			}
+		}
+	}
+	out.Spec.Audiences = audiences
+	if dryRun {
+		out.Status.ExpirationTimestamp = metav1.NewTime(time.Now().Add(lifetime))
+		return nil
+	}
+	token, expires, err := m.Issuer.AccessToken(account, lifetime, audiences...)
+	if err != nil {
+		return err
+	}
+	out.Status = authenticationv1.TokenRequestStatus{Token: token.Reveal(), ExpirationTimestamp: metav1.NewTime(expires)}
+	return nil
+}

@@ -1,0 +1,98 @@
+package tokens_test
+
+import (
+	"context"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/tokens"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+	"freshet/internal/identity/identitytest"
+	"freshet/test/tally"
+)
+
+// late is a store that has the account before the directory knows it.
+type late struct {
+	learn func() // what the directory hears after the first look
+}
+
+func (l late) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	if name != "robot" {
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("serviceaccounts"), name)
+	}
+	go l.learn()
+	return &v1alpha1.ServiceAccount{}, nil
+}
+
+// clerk may make keys for accounts that are no administrators.
+type clerk struct{}
+
+func (clerk) Authorize(context.Context, *identity.Principal, access.Permission, access.Scope) (access.Decision, error) {
+	return access.Decision{}, nil
+}
+
+func (clerk) MayActAs(_ *identity.Principal, _, _ string, admin bool) error {
+	if admin {
+		return access.ErrDenied
+	}
+	return nil
+}
+
+// ask asks for a token of an account that the directory learns of a moment later.
+func ask(t *testing.T, name string, edit func(*identity.Account)) error {
+	t.Helper()
+	w := identitytest.New(t)
+	learn := func() { w.Account("acme", "robot", edit) }
+	create, ok := tokens.New(tokens.Options{
+		Issuer: w.Issuer, Directory: w.Directory, Authorizer: clerk{}, Audiences: identity.Audiences{Addresses: []string{identitytest.IssuerURL}},
+	}, late{learn}).(rest.NamedCreater)
+	if !ok {
+		t.Fatal("it cannot be created by name")
+	}
+	ctx := request.WithUser(request.WithNamespace(t.Context(), "acme"), caller.Caller{Principal: &identity.Principal{Name: "clerk", Organization: "acme"}})
+	out, err := create.Create(ctx, name, &authenticationv1.TokenRequest{}, nil, &metav1.CreateOptions{})
+	if err == nil {
+		if token, ok := out.(*authenticationv1.TokenRequest); !ok || token.Status.Token == "" {
+			t.Errorf("got %+v, want a token", out)
+		}
+	}
+	return err
+}
+
+// TestAccountMadeJustNow: whoever saw the account created gets a token.
+func TestAccountMadeJustNow(t *testing.T) {
+	t.Parallel()
+	if err := ask(t, "robot", func(*identity.Account) {}); err != nil {
+		t.Errorf("got %v, want a token", err)
+	}
+	if err := ask(t, "nobody", func(*identity.Account) {}); !apierrors.IsNotFound(err) {
+		t.Errorf("an account that is not there: got %v, want not found", err)
+	}
+}
+
+// TestAttackTokenOfAnAdministratorMadeJustNow asks before anybody knows what the
+// account is.
+func TestAttackTokenOfAnAdministratorMadeJustNow(t *testing.T) {
+	t.Parallel()
+	attempts, successes := 0, 0
+	for name, edit := range map[string]func(*identity.Account){
+		"administrator": func(a *identity.Account) { a.Admin = true },
+		"system":        func(a *identity.Account) { a.Admin, a.System = true, true },
+	} {
+		attempts++
+		if err := ask(t, "robot", edit); !apierrors.IsForbidden(err) {
+			successes++
+			t.Errorf("%s: got %v, want forbidden", name, err)
+		}
+	}
+	tally.Attack(t, "a token of an administrator that was made just now", attempts, successes)
+}

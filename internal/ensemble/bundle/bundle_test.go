@@ -1,0 +1,189 @@
+package bundle_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/ensemble/bundle"
+	"freshet/test/tally"
+)
+
+var names = []string{"a", "b", "c"}
+
+func newGroup(t *testing.T) *bundle.Group {
+	t.Helper()
+	var list []bundle.Member
+	for _, name := range names {
+		list = append(list, bundle.Member{Name: name, Internal: "127.0.0.1:7443", Etcd: "127.0.0.1:7380", Log: name + ".example.com:7422"})
+	}
+	g, err := bundle.New("https://freshet.example.com", list, []byte("keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// install unpacks a member's bundle into a new data directory.
+func install(t *testing.T, g *bundle.Group, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	part, err := g.Bundle(name, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := part.Install(places(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func places(dir string) bundle.Places {
+	return bundle.Places{DataDir: dir, Bundle: filepath.Join(dir, "members"), EncryptionKeys: filepath.Join(dir, "encryption.key")}
+}
+
+func open(t *testing.T, g *bundle.Group, name string) *bundle.Credentials {
+	t.Helper()
+	c, err := bundle.Open(filepath.Join(install(t, g, name), "members"), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestFilesRoundTrip(t *testing.T) {
+	t.Parallel()
+	g, dir := newGroup(t), t.TempDir()
+	path := filepath.Join(dir, bundle.GroupFile)
+	if err := bundle.Write(path, g); err != nil {
+		t.Fatal(err)
+	}
+	if err := bundle.Write(path, g); err == nil {
+		t.Error("a group was written over another, want a refusal")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode: got %v (%v), want 0600", info.Mode(), err)
+	}
+	read, err := bundle.ReadGroup(path)
+	if err != nil || read.ID != g.ID || read.CA != g.CA {
+		t.Fatalf("got %+v, %v, want what was written", read, err)
+	}
+	if _, err := bundle.Read(path); err == nil {
+		t.Error("the file of a group was taken for a bundle")
+	}
+	part, err := read.Bundle("b", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bundle.Write(filepath.Join(dir, "b"), part); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "b"))
+	if err != nil || bytes.Contains(text, []byte(strings.Split(g.CA.Key, "\n")[1])) {
+		t.Errorf("the bundle has the key of the members' authority (%v)", err)
+	}
+	if got, err := bundle.Read(filepath.Join(dir, "b")); err != nil || !got.Existing || got.Self != "b" {
+		t.Errorf("got %+v, %v, want the bundle of b", got, err)
+	}
+	if _, err := g.Bundle("d", false); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("a bundle of nobody: got %v, want not found", err)
+	}
+}
+
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	part, err := g.Bundle("a", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for range 2 { // it may be repeated
+		if err := part.Install(places(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{"encryption.key": "keys", "admin.token": g.Secrets.AdminToken, "tls/ca.crt": g.Secrets.ClientCA.Certificate} {
+		if got, err := os.ReadFile(filepath.Join(dir, path)); err != nil || string(got) != want {
+			t.Errorf("%s: got %q, %v, want %q", path, got, err, want)
+		}
+	}
+	if j, err := bundle.ReadJoining(filepath.Join(dir, "members")); err != nil || j.Group != g.ID || !j.Existing {
+		t.Errorf("got %+v, %v, want a member that takes another's place", j, err)
+	}
+	other, err := newGroup(t).Bundle("a", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Install(places(dir)); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("another group's bundle on top: got %v, want a conflict", err)
+	}
+	used := t.TempDir()
+	if err := os.Mkdir(filepath.Join(used, "etcd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := part.Install(places(used)); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("a data directory that was used: got %v, want a conflict", err)
+	}
+	if _, err := bundle.Open(filepath.Join(dir, "members"), "b"); err == nil || !strings.Contains(err.Error(), `member "a"`) {
+		t.Errorf("the bundle of another member: got %v, want a refusal", err)
+	}
+}
+
+// TestAttackMembersTLS has everybody else try to be a member.
+func TestAttackMembersTLS(t *testing.T) {
+	t.Parallel()
+	g, foreign := newGroup(t), newGroup(t)
+	server := open(t, g, "a")
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", server.Server(names))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.WriteString(conn, "hello"); _ = conn.Close() }()
+		}
+	}()
+	greeted := func(config *tls.Config) bool {
+		conn, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: config}).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		_, err = io.ReadFull(conn, make([]byte, 5))
+		return err == nil
+	}
+	if !greeted(open(t, g, "b").Client("a")) {
+		t.Fatal("a member was refused by another")
+	}
+	if greeted(open(t, g, "b").Client("c")) {
+		t.Error("a member was taken for another one")
+	}
+	stranger := &bundle.Group{Version: 1, Members: []bundle.Member{{Name: "d", Internal: "127.0.0.1:1", Log: "127.0.0.1:2"}}, CA: g.CA}
+	bare := open(t, g, "b").Client("a")
+	bare.Certificates = nil
+	attempts := map[string]*tls.Config{
+		"no certificate":                    bare,
+		"another group's":                   {InsecureSkipVerify: true, Certificates: open(t, foreign, "b").Client("a").Certificates}, //nolint:gosec // an attacker does not mind
+		"one that is no longer in the list": open(t, stranger, "d").Client("a"),
+	}
+	successes := 0
+	for name, config := range attempts {
+		if greeted(config) {
+			successes++
+			t.Errorf("%s: got in", name)
+		}
+	}
+	tally.Attack(t, "member's listener without a member's certificate", len(attempts), successes)
+}

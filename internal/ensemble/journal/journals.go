@@ -1,0 +1,259 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/storage/engine"
+)
+
+// Options says whose journals these are.
+type Options struct {
+	// Prefix tells the journals of one cluster from those of others: its uid.
+	Prefix string
+	// Replicas is how many servers keep each journal: 1, 3 or 5.
+	Replicas int
+	// Timeout bounds a call whose caller sets no bound; 0 means 10 s.
+	Timeout time.Duration
+}
+
+const (
+	defaultTimeout = 10 * time.Second
+	pollInterval   = 5 * time.Second // between looks at a journal that nobody tells us about
+	maxNameBytes   = 100             // of a journal or a cluster
+
+	journalSubjects  = "freshet.journal."
+	snapshotSubjects = "freshet.snapshot."
+	tailSubjects     = "freshet.tail."
+)
+
+// Journals are the journals of one cluster.
+type Journals struct {
+	conn *nats.Conn
+	js   natsjs.JetStream
+	opts Options
+
+	ctx    context.Context // the life of everything, ended by Close
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	mu   sync.Mutex
+	open map[string]*journal // guarded by mu
+}
+
+// Open prepares a cluster's journals. The connection is the caller's and must
+// outlive them.
+func Open(ctx context.Context, conn *nats.Conn, o Options) (*Journals, error) {
+	if o.Prefix == "" || len(o.Prefix) > maxNameBytes || o.Replicas < 1 {
+		return nil, fmt.Errorf("%w: journals need a prefix of 1 to %d bytes and a number of replicas", engine.ErrInvalid, maxNameBytes)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	js, err := natsjs.New(conn)
+	if err != nil {
+		return nil, fmt.Errorf("opening journals: %w", err)
+	}
+	s := &Journals{conn: conn, js: js, opts: o, open: map[string]*journal{}}
+	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	ctx, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	err = s.ensure(ctx, natsjs.StreamConfig{
+		Name:     s.bucket(),
+		Subjects: []string{snapshotSubjects + token(o.Prefix) + ".>"},
+	})
+	if err != nil {
+		err = s.failed(ctx, "opening journals", err) // before cancel, which would hide the reason
+		s.cancel(engine.ErrClosed)
+		return nil, err
+	}
+	s.wg.Go(s.poll)
+	return s, nil
+}
+
+// Close ends every call. The connection stays open.
+func (s *Journals) Close() {
+	s.cancel(engine.ErrClosed)
+	s.mu.Lock()
+	for _, j := range s.open {
+		_ = j.hints.Unsubscribe()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+}
+
+// Journal opens the named journal, creating it when it is new.
+func (s *Journals) Journal(ctx context.Context, name string) (engine.Journal, error) {
+	if name == "" || len(name) > maxNameBytes {
+		return nil, fmt.Errorf("%w: a journal's name has 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
+	}
+	ctx, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if j := s.find(name); j != nil {
+		return j, nil
+	}
+	j := newJournal(s, name)
+	if err := j.start(ctx); err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("opening journal %q", name), err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.open[name]; other != nil { // somebody was faster
+		_ = j.hints.Unsubscribe()
+		return other, nil
+	}
+	s.open[name] = j
+	return j, nil
+}
+
+func (s *Journals) find(name string) *journal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[name]
+}
+
+// Names lists the journals that there are.
+func (s *Journals) Names(ctx context.Context) ([]string, error) {
+	streams, err := s.streams(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, stream := range streams {
+		if name, ok := strings.CutPrefix(stream, s.bucket()+"_"); ok {
+			names = append(names, untoken(name))
+		}
+	}
+	return names, nil
+}
+
+// streams lists the streams of the cluster's journals and snapshots.
+func (s *Journals) streams(ctx context.Context) ([]string, error) {
+	ctx, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	names := s.js.StreamNames(ctx)
+	var ours []string
+	for name := range names.Name() {
+		if name == s.bucket() || strings.HasPrefix(name, s.bucket()+"_") {
+			ours = append(ours, name)
+		}
+	}
+	if err := names.Err(); err != nil {
+		return nil, s.failed(ctx, "listing journals", err)
+	}
+	return ours, nil
+}
+
+// Destroy removes the journals and their snapshots for good.
+func (s *Journals) Destroy(ctx context.Context) error {
+	ours, err := s.streams(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for _, name := range ours {
+		if err := s.js.DeleteStream(ctx, name); err != nil && !errors.Is(err, natsjs.ErrStreamNotFound) {
+			return s.failed(ctx, "removing journals", err)
+		}
+	}
+	return nil
+}
+
+// bucket is the stream of snapshots, and what names of journals begin with.
+func (s *Journals) bucket() string { return "J_" + token(s.opts.Prefix) }
+
+// ensure makes a stream when there is none.
+func (s *Journals) ensure(ctx context.Context, c natsjs.StreamConfig) error {
+	c.Storage, c.Replicas, c.AllowDirect, c.Discard, c.DenyDelete = natsjs.FileStorage, s.opts.Replicas, true, natsjs.DiscardNew, true
+	return retry(ctx, func(ctx context.Context) error {
+		_, err := s.js.Stream(ctx, c.Name)
+		if errors.Is(err, natsjs.ErrStreamNotFound) {
+			_, err = s.js.CreateStream(ctx, c)
+		}
+		if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
+			return nil
+		}
+		return err
+	})
+}
+
+// poll looks at every journal now and then: what others write is told by a
+// message that may get lost.
+func (s *Journals) poll() {
+	for pause(s.ctx, pollInterval/2+rand.N(pollInterval)) {
+		s.mu.Lock()
+		open := make([]*journal, 0, len(s.open))
+		for _, j := range s.open {
+			open = append(open, j)
+		}
+		s.mu.Unlock()
+		for _, j := range open {
+			ctx, cancel := context.WithTimeout(s.ctx, minAnswer)
+			_, _ = j.look(ctx) // the next one may succeed
+			cancel()
+		}
+	}
+}
+
+// pause waits and says whether to go on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// token makes a name usable as part of a subject and of a stream's name, and
+// different names different.
+func token(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "=%02x", c)
+		}
+	}
+	return b.String()
+}
+
+// untoken is the name that token was given.
+func untoken(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		var c byte
+		if n, err := fmt.Sscanf(text, "=%02x", &c); n == 1 && err == nil && len(text) >= 3 {
+			b.WriteByte(c)
+			text = text[3:]
+			continue
+		}
+		b.WriteByte(text[0])
+		text = text[1:]
+	}
+	return b.String()
+}

@@ -1,0 +1,122 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"freshet/internal/storage/engine"
+)
+
+// LoadSnapshot implements engine.Journal.
+func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, error) {
+	call, leave, err := j.s.enter(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer leave()
+	var p pointer
+	err = retry(call, func(ctx context.Context) (err error) {
+		p, err = j.latest(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, nil, j.failed(call, "loading the snapshot of", err)
+	}
+	if p.seq == 0 {
+		return 0, nil, nil
+	}
+	reading, cancel := context.WithCancel(ctx)
+	return p.Position, &snapshotReader{ctx: reading, cancel: cancel, j: j, p: p, next: 1, sum: sha256.New()}, nil
+}
+
+// snapshotReader reads a snapshot batch by batch, and checks it at the end.
+type snapshotReader struct {
+	ctx    context.Context // of who loads it, ended by Close
+	cancel context.CancelFunc
+	j      *journal
+	p      pointer
+	next   uint64 // sequence of the next chunk, or one before it
+	chunks int
+	bytes  int64
+	sum    hash.Hash
+	ready  []stored
+	rest   []byte
+}
+
+// Read implements io.Reader.
+func (r *snapshotReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, io.ErrClosedPipe
+	}
+	for len(r.rest) == 0 {
+		if r.chunks == r.p.Chunks {
+			return 0, r.check()
+		}
+		if err := r.load(); err != nil {
+			return 0, r.j.failed(r.ctx, "reading the snapshot of", err)
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// check returns io.EOF when everything was there.
+func (r *snapshotReader) check() error {
+	if got := hex.EncodeToString(r.sum.Sum(nil)); r.bytes != r.p.Bytes || got != r.p.SHA256 {
+		return fmt.Errorf("%w: the snapshot of journal %q at position %d has %d bytes with the checksum %s, want %d with %s", engine.ErrCorrupt, r.j.name, r.p.Position, r.bytes, got, r.p.Bytes, r.p.SHA256)
+	}
+	return io.EOF
+}
+
+func (r *snapshotReader) load() error {
+	if len(r.ready) == 0 {
+		ctx, leave, err := r.j.s.enter(r.ctx)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		err = retry(ctx, func(ctx context.Context) (err error) {
+			r.ready, err = r.j.s.near(ctx, r.j.s.bucket(), r.j.chunkSubject(r.p.ID), r.next)
+			if errors.Is(err, errNoMessage) {
+				return r.missing(ctx)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	chunk := r.ready[0]
+	r.ready = r.ready[1:]
+	r.next = chunk.seq + 1
+	r.chunks++
+	r.bytes += int64(len(chunk.data))
+	r.sum.Write(chunk.data)
+	r.rest = chunk.data
+	return nil
+}
+
+// missing says why a chunk is not there: later snapshots have taken its place, or
+// it is lost.
+func (r *snapshotReader) missing(ctx context.Context) error {
+	p, err := r.j.latest(ctx)
+	if err != nil {
+		return err
+	}
+	if p.seq != r.p.seq {
+		return engine.ErrCompacted
+	}
+	return fmt.Errorf("%w: chunk %d of %d is missing", engine.ErrCorrupt, r.chunks, r.p.Chunks)
+}
+
+// Close lets the snapshot go.
+func (r *snapshotReader) Close() error {
+	r.cancel()
+	return nil
+}

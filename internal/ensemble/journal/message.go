@@ -1,0 +1,117 @@
+package journal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"freshet/internal/storage/engine"
+)
+
+// A message is version, kind, id, position of the first record (uvarint), number
+// of records (uvarint); then each record as length (uvarint) and bytes, or for a
+// snapshot what package snapshot.go writes; then a checksum of all that.
+const (
+	messageVersion = 1
+	kindRecords    = 'r'
+	kindSnapshot   = 's'
+	idBytes        = 16
+	checksumBytes  = 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// message is one message of a journal's stream.
+type message struct {
+	seq   uint64 // where it is, once it is there
+	kind  byte
+	id    [idBytes]byte // of the append, to tell ours from others'
+	first uint64        // position of the first record; for a snapshot, of the next one
+	count uint64
+	body  []byte // the records, or the snapshot
+}
+
+// last is the position of the last record at or before the message.
+func (m *message) last() uint64 { return m.first + m.count - 1 }
+
+func encodeRecords(id [idBytes]byte, first uint64, records [][]byte) []byte {
+	size := 2 + idBytes + 2*binary.MaxVarintLen64 + checksumBytes
+	for _, r := range records {
+		size += binary.MaxVarintLen32 + len(r)
+	}
+	b := header(make([]byte, 0, size), kindRecords, id, first, uint64(len(records)))
+	for _, r := range records {
+		b = binary.AppendUvarint(b, uint64(len(r)))
+		b = append(b, r...)
+	}
+	return seal(b)
+}
+
+func encodeSnapshot(id [idBytes]byte, next uint64, body []byte) []byte {
+	return seal(append(header(nil, kindSnapshot, id, next, 0), body...))
+}
+
+func header(b []byte, kind byte, id [idBytes]byte, first, count uint64) []byte {
+	b = append(b, messageVersion, kind)
+	b = append(b, id[:]...)
+	b = binary.AppendUvarint(b, first)
+	return binary.AppendUvarint(b, count)
+}
+
+func seal(b []byte) []byte {
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// decode reads a message. Its body is part of data.
+func decode(seq uint64, data []byte) (*message, error) {
+	bad := func(what string) error {
+		return fmt.Errorf("%w: message %d of a journal: %s", engine.ErrCorrupt, seq, what)
+	}
+	if len(data) < 2+idBytes+checksumBytes {
+		return nil, bad("it is too short")
+	}
+	data, sum := data[:len(data)-checksumBytes], data[len(data)-checksumBytes:]
+	if binary.BigEndian.Uint32(sum) != crc32.Checksum(data, castagnoli) {
+		return nil, bad("its checksum does not match")
+	}
+	if data[0] != messageVersion {
+		return nil, fmt.Errorf("%w: message %d of a journal has format %d", engine.ErrNewerFormat, seq, data[0])
+	}
+	m := &message{seq: seq, kind: data[1]}
+	data = data[2+copy(m.id[:], data[2:]):]
+	var ok bool
+	if m.first, data, ok = uvarint(data); ok {
+		m.count, m.body, ok = uvarint(data)
+	}
+	if !ok || m.first == 0 || (m.kind == kindRecords) == (m.count == 0) {
+		return nil, bad("its positions make no sense")
+	}
+	return m, nil
+}
+
+// records calls visit for each record behind a position.
+func (m *message) records(after uint64, visit func(position uint64, record []byte) error) error {
+	rest := m.body
+	for position := m.first; position <= m.last(); position++ {
+		n, behind, ok := uvarint(rest)
+		if !ok || n > uint64(len(behind)) {
+			return fmt.Errorf("%w: message %d of a journal ends within record %d", engine.ErrCorrupt, m.seq, position)
+		}
+		rest = behind[n:]
+		if position <= after {
+			continue
+		}
+		if err := visit(position, behind[:n:n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func uvarint(b []byte) (uint64, []byte, bool) {
+	v, n := binary.Uvarint(b)
+	if n <= 0 {
+		return 0, nil, false
+	}
+	return v, b[n:], true
+}

@@ -1,0 +1,89 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/journalcopy"
+)
+
+// Seed brings a journal that was kept elsewhere into the new one of the same name: its
+// snapshot, and the records behind that, at the positions that they have. Nobody else
+// may write to the new one before it returns nil. What was cut short is finished by
+// calling it again.
+func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (err error) {
+	opened, err := s.Journal(ctx, name)
+	if err != nil {
+		return err
+	}
+	j := s.find(name)
+	last, err := opened.Last(ctx)
+	if err != nil {
+		return err
+	}
+	position, state, err := from.LoadSnapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the snapshot of journal %q: %w", name, err)
+	}
+	if state != nil {
+		defer func() { err = errors.Join(err, state.Close()) }()
+	}
+	if tail, _ := j.end(); tail.seq == 0 && position > 0 {
+		if err := j.seedSnapshot(ctx, position, state); err != nil {
+			return j.failed(ctx, "bringing in the snapshot of", err)
+		}
+	}
+	if err := journalcopy.Records(ctx, from, opened, max(position, last)); err != nil {
+		return err
+	}
+	want, err := journalcopy.Sum(ctx, from)
+	if err != nil {
+		return err
+	}
+	got, err := journalcopy.Sum(ctx, opened)
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return fmt.Errorf("%w: journal %q has other records than the one that it was made of", engine.ErrCorrupt, name)
+	}
+	return nil
+}
+
+// seedSnapshot begins the journal with a snapshot.
+func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Reader) error {
+	w := &snapshotWriter{ctx: ctx, j: j, sum: sha256.New(), p: pointer{ID: snapshotID(position), Position: position}}
+	if _, err := io.Copy(w, state); err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	body, err := json.Marshal(w.pointer())
+	if err != nil {
+		return err
+	}
+	ctx, leave, err := j.enterAppending(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	_, err = j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
+		if tail.seq > 0 {
+			return nil, engine.ErrConflict
+		}
+		return encodeSnapshot(id, position+1, body), nil
+	})
+	if err != nil {
+		return err
+	}
+	return retry(ctx, func(ctx context.Context) error {
+		_, err := j.latest(ctx)
+		return err
+	})
+}

@@ -1,0 +1,279 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"freshet/internal/storage/engine"
+)
+
+const (
+	snapshotChunk = 512 << 10
+	cleanTimeout  = 10 * time.Second
+)
+
+// pointer says which snapshot is the latest, and where it is.
+type pointer struct {
+	ID       string `json:"id"`       // part of the subject of its chunks
+	Position uint64 `json:"position"` // of the last record in it
+	Sequence uint64 `json:"sequence"` // of the message with that record, or one before the next
+	Chunks   int    `json:"chunks"`
+	Bytes    int64  `json:"bytes"`
+	SHA256   string `json:"sha256"`
+	Previous uint64 `json:"previous"` // position of the snapshot before, which is kept
+
+	seq uint64 // of the message that says so
+}
+
+// latest asks the leader for the latest snapshot and notes it.
+func (j *journal) latest(ctx context.Context) (pointer, error) {
+	found, err := j.s.get(ctx, j.stream, getRequest{LastFor: j.snapshotSubject()})
+	if err != nil && !errors.Is(err, errNoMessage) {
+		return pointer{}, err
+	}
+	var p pointer
+	if err == nil {
+		m, err := decode(found.seq, found.data)
+		if err != nil {
+			return pointer{}, err
+		}
+		if err := json.Unmarshal(m.body, &p); err != nil {
+			return pointer{}, fmt.Errorf("%w: message %d of journal %q names no snapshot: %w", engine.ErrCorrupt, m.seq, j.name, err)
+		}
+		p.seq = m.seq
+	}
+	return j.noteSnapshot(p), nil
+}
+
+// noteSnapshot remembers a snapshot that is durable, and returns the latest known.
+func (j *journal) noteSnapshot(p pointer) pointer {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if p.seq > j.snap.seq {
+		j.snap = p
+	}
+	return j.snap
+}
+
+func (j *journal) chunkSubject(id string) string {
+	return snapshotSubjects + token(j.s.opts.Prefix) + "." + token(j.name) + "." + id
+}
+
+// SaveSnapshot implements engine.Journal.
+func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(io.Writer) error) error {
+	parent := ctx
+	ctx, leave, err := j.s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	select {
+	case j.saving <- struct{}{}:
+		defer func() { <-j.saving }()
+	case <-ctx.Done():
+		return j.failed(ctx, "saving a snapshot of", context.Cause(ctx))
+	}
+	place, current, err := j.prepare(ctx, position)
+	if err != nil || position < current.Position {
+		return j.mayFail(ctx, err) // without one, somebody has saved a later state
+	}
+	w := &snapshotWriter{ctx: parent, j: j, sum: sha256.New()}
+	w.p = pointer{ID: snapshotID(position), Position: position, Sequence: place}
+	err = write(w)
+	if err == nil {
+		err = w.flush()
+	}
+	maybe := false
+	if err == nil {
+		maybe, err = j.install(parent, w.pointer())
+	}
+	if err != nil {
+		if !maybe {
+			j.discard(w.p.ID)
+		}
+		return j.failed(parent, "saving a snapshot of", err)
+	}
+	return nil
+}
+
+func (j *journal) mayFail(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return j.failed(ctx, "saving a snapshot of", err)
+}
+
+// prepare finds the message with a position and the latest snapshot.
+func (j *journal) prepare(ctx context.Context, position uint64) (place uint64, current pointer, err error) {
+	err = retry(ctx, func(ctx context.Context) error {
+		if tail, _ := j.end(); position > tail.last {
+			if err := j.barrier(ctx); err != nil {
+				return err
+			}
+		}
+		if tail, _ := j.end(); position > tail.last {
+			return fmt.Errorf("%w: a snapshot at position %d of a journal that ends at %d", engine.ErrInvalid, position, tail.last)
+		}
+		if current, err = j.latest(ctx); err != nil || position < current.Position {
+			return err
+		}
+		if place = current.Sequence; position > current.Position {
+			place, err = j.place(ctx, position)
+		}
+		return err
+	})
+	return place, current, err
+}
+
+// snapshotID begins with the position, so that one can see which are outdated.
+func snapshotID(position uint64) string {
+	return strconv.FormatUint(position, 10) + "-" + rand.Text()
+}
+
+// install makes a snapshot whose chunks are durable the latest one, and drops what
+// it replaces. With an error, maybe says that it may have become the latest all the
+// same, so its chunks have to stay: the journal would be lost without them. If it has
+// not, a later one removes them.
+func (j *journal) install(ctx context.Context, p pointer) (maybe bool, err error) {
+	ctx, leave, err := j.enterAppending(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	errLater := errors.New("there is a later snapshot")
+	seq, err := j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
+		var current pointer
+		err := retry(ctx, func(ctx context.Context) (err error) {
+			current, err = j.latest(ctx)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if current.Position > p.Position {
+			return nil, errLater
+		}
+		p.Previous = current.Position
+		body, err := json.Marshal(p)
+		if err != nil {
+			return nil, err
+		}
+		maybe = true
+		return encodeSnapshot(id, tail.last+1, body), nil
+	})
+	if errors.Is(err, errLater) {
+		j.discard(p.ID)
+		return false, nil
+	}
+	if err != nil {
+		return maybe, err
+	}
+	p.seq = seq
+	j.noteSnapshot(p)
+	j.clean(ctx, p)
+	return false, nil
+}
+
+// clean removes what a snapshot has made superfluous. What it cannot remove now
+// the next one will.
+func (j *journal) clean(ctx context.Context, p pointer) {
+	before := p.Sequence
+	if m, err := j.read(ctx, p.Sequence); err == nil && m.last() <= p.Position {
+		before++
+	}
+	if before > 1 {
+		_ = j.s.purge(ctx, j.stream, purgeRequest{Filter: j.recordSubject(), Sequence: before})
+	}
+	_ = j.s.purge(ctx, j.stream, purgeRequest{Filter: j.snapshotSubject(), Sequence: p.seq})
+	info, err := j.s.info(ctx, j.s.bucket(), j.chunkSubject("*"))
+	if err != nil {
+		return
+	}
+	for subject := range info.State.Subjects {
+		id := subject[strings.LastIndexByte(subject, '.')+1:]
+		position, _, _ := strings.Cut(id, "-")
+		// A snapshot before the previous one can never become the latest, even if
+		// somebody is still writing it.
+		if n, err := strconv.ParseUint(position, 10, 64); err == nil && n < p.Previous && id != p.ID {
+			_ = j.s.purge(ctx, j.s.bucket(), purgeRequest{Filter: subject})
+		}
+	}
+}
+
+// discard removes the chunks of a snapshot that did not become one.
+func (j *journal) discard(id string) {
+	ctx, cancel := context.WithTimeout(j.s.ctx, cleanTimeout)
+	defer cancel()
+	_ = j.s.purge(ctx, j.s.bucket(), purgeRequest{Filter: j.chunkSubject(id)}) // else the next save does
+}
+
+// snapshotWriter cuts a snapshot into chunks.
+type snapshotWriter struct {
+	ctx context.Context
+	j   *journal
+	p   pointer
+	sum hash.Hash
+	buf []byte
+}
+
+func (w *snapshotWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		m := min(len(p), snapshotChunk-len(w.buf))
+		w.buf = append(w.buf, p[:m]...)
+		p = p[m:]
+		if len(w.buf) == snapshotChunk {
+			if err := w.flush(); err != nil {
+				return n - len(p), err
+			}
+		}
+	}
+	return n, nil
+}
+
+// flush publishes a chunk. The server takes the same one only once.
+func (w *snapshotWriter) flush() error {
+	if len(w.buf) == 0 {
+		return nil
+	}
+	ctx, leave, err := w.j.s.enter(w.ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	msg := nats.NewMsg(w.j.chunkSubject(w.p.ID))
+	msg.Data = w.buf
+	msg.Header.Set(nats.MsgIdHdr, w.p.ID+"/"+strconv.Itoa(w.p.Chunks))
+	err = retry(ctx, func(ctx context.Context) error {
+		_, err := w.j.s.put(ctx, msg)
+		if full(err) {
+			return fmt.Errorf("%w: %w", engine.ErrDiskFull, err)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.sum.Write(w.buf)
+	w.p.Chunks++
+	w.p.Bytes += int64(len(w.buf))
+	w.buf = w.buf[:0]
+	return nil
+}
+
+func (w *snapshotWriter) pointer() pointer {
+	w.p.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
+	return w.p
+}

@@ -1,0 +1,118 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Lead stands for the member that does what only one of them does, and runs work
+// while this is the one. work returns when its context ends; when it returns before
+// that, another member may take over. Lead itself returns when the context ends and
+// work has returned; then the place is free at once.
+func (g *Group) Lead(ctx context.Context, work func(ctx context.Context)) {
+	for ctx.Err() == nil {
+		session := g.Session()
+		if session == nil || !g.Alive() {
+			_ = g.Changed(ctx) // the loop asks
+			continue
+		}
+		won, revision, err := g.stand(ctx, session.Lease())
+		switch {
+		case err != nil:
+			g.pause(ctx)
+		case !won:
+			g.awaitVacancy(ctx, revision)
+		default:
+			g.opts.Log.Info("this member runs the controllers of the group now", slog.String("member", g.opts.Self.Name))
+			g.lead(ctx, session.Lease(), work)
+			g.resign(session.Lease())
+		}
+	}
+}
+
+// stand takes the place if it is free, or finds that this member has it, at a revision.
+func (g *Group) stand(ctx context.Context, lease clientv3.LeaseID) (won bool, revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	key := g.key("controller")
+	answer, err := g.opts.Etcd.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+		Then(clientv3.OpPut(key, g.opts.Self.Name, clientv3.WithLease(lease))).
+		Else(clientv3.OpGet(key)).
+		Commit()
+	if err != nil {
+		return false, 0, err
+	}
+	if answer.Succeeded {
+		return true, answer.Header.Revision, nil
+	}
+	held := answer.Responses[0].GetResponseRange().Kvs
+	return len(held) > 0 && held[0].Lease == int64(lease), answer.Header.Revision, nil
+}
+
+// awaitVacancy returns when the place may be free, which it was not at a revision.
+func (g *Group) awaitVacancy(ctx context.Context, revision int64) {
+	ctx, cancel := context.WithTimeout(ctx, g.ttl) // the lease may be another by then
+	defer cancel()
+	for answer := range g.opts.Etcd.Watch(ctx, g.key("controller"), clientv3.WithRev(revision+1)) {
+		for _, event := range answer.Events {
+			if event.Type == clientv3.EventTypeDelete {
+				return
+			}
+		}
+		if answer.Err() != nil {
+			g.pause(ctx)
+			return
+		}
+	}
+}
+
+// lead runs work until the context ends or the lease is lost.
+func (g *Group) lead(ctx context.Context, lease clientv3.LeaseID, work func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		defer cancel()
+		for ctx.Err() == nil {
+			session := g.Session()
+			if session == nil || session.Lease() != lease || !g.Alive() {
+				g.opts.Log.Warn("this member runs the controllers of the group no longer", slog.String("member", g.opts.Self.Name))
+				return
+			}
+			_ = g.Changed(ctx) // the loop asks
+		}
+	})
+	work(ctx)
+	cancel()
+	watching.Wait()
+}
+
+// resign frees the place if this member still has it.
+func (g *Group) resign(lease clientv3.LeaseID) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	key := g.key("controller")
+	_, err := g.opts.Etcd.Txn(ctx).
+		If(clientv3.Compare(clientv3.LeaseValue(key), "=", lease)).
+		Then(clientv3.OpDelete(key)).
+		Commit()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		g.opts.Log.Warn("another member takes over the controllers only when this one's lease has ended", slog.String("error", err.Error()))
+	}
+}
+
+// Controller names the member that runs the controllers; "" when there is none.
+func (g *Group) Controller(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	found, err := g.opts.Etcd.Get(ctx, g.key("controller"))
+	if err != nil || len(found.Kvs) == 0 {
+		return "", err
+	}
+	return string(found.Kvs[0].Value), nil
+}

@@ -1,0 +1,219 @@
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+// holdLease has a lease, and another one whenever it is lost, until the context ends or
+// the member has retired.
+func (g *Group) holdLease(ctx context.Context) {
+	first := true
+	var without seldom
+	for ctx.Err() == nil {
+		lease, asked, err := g.grant(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				g.opts.Log.LogAttrs(ctx, without.level(), "this member has no lease and answers nothing: it does not reach a majority of its group; trying again",
+					slog.String("member", g.opts.Self.Name), slog.String("error", err.Error()))
+			}
+			g.pause(ctx)
+			continue
+		}
+		without = seldom{}
+		lost := make(chan struct{})
+		caught := make(chan error, 1)
+		go func(first bool) {
+			if first {
+				caught <- nil // nothing is read before there is a lease
+				return
+			}
+			caught <- g.catchUp(ctx, lost)
+		}(first)
+		err = g.keep(ctx, lease, asked, caught)
+		close(lost)
+		first = false
+		if ctx.Err() != nil {
+			return
+		}
+		g.expire()
+		g.drop()
+		if g.retired.Load() {
+			return
+		}
+		g.opts.Log.Warn("this member has lost its lease and answers nothing until it has another one",
+			slog.String("member", g.opts.Self.Name), slog.String("error", err.Error()))
+	}
+}
+
+func (g *Group) pause(ctx context.Context) {
+	select {
+	case <-time.After(againAfter):
+	case <-ctx.Done():
+	}
+}
+
+// grant takes a lease and puts this member's record under it. asked is when.
+func (g *Group) grant(ctx context.Context) (lease clientv3.LeaseID, asked time.Time, err error) {
+	asked = time.Now()
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	granted, err := g.opts.Etcd.Grant(bounded, int64(g.ttl/time.Second))
+	if err != nil {
+		return 0, asked, err
+	}
+	session, err := concurrency.NewSession(g.opts.Etcd, concurrency.WithLease(granted.ID), concurrency.WithContext(ctx))
+	if err != nil {
+		return 0, asked, err
+	}
+	if err := g.publish(ctx, granted.ID); err != nil {
+		session.Orphan()
+		return 0, asked, err
+	}
+	g.change(func() { g.session = session })
+	return granted.ID, asked, nil
+}
+
+// catchUp repeats Options.CatchUp until it succeeds, the lease is lost or the context
+// ends.
+func (g *Group) catchUp(ctx context.Context, lost <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		err := g.opts.CatchUp(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		g.opts.Log.Warn("this member could not bring itself up to date; trying again", slog.String("error", err.Error()))
+		g.pause(ctx)
+	}
+}
+
+// keep renews a lease until that does not work any more, and says why. The member is
+// alive by it once it has caught up.
+func (g *Group) keep(ctx context.Context, lease clientv3.LeaseID, asked time.Time, caught <-chan error) error {
+	tick := time.NewTicker(g.ttl / share)
+	defer tick.Stop()
+	end := asked.Add(g.ttl - g.ttl/share)
+	current := false
+	for {
+		if current {
+			g.extend(end)
+		}
+		select {
+		case err := <-caught:
+			if err != nil {
+				return err
+			}
+			current, caught = true, nil
+			g.extend(end)
+			g.change(func() {})
+			continue
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		asked := time.Now()
+		bounded, cancel := context.WithDeadline(ctx, end)
+		_, err := g.opts.Etcd.KeepAliveOnce(bounded, lease)
+		cancel()
+		switch {
+		case err == nil:
+			end = asked.Add(g.ttl - g.ttl/share)
+		case errors.Is(err, rpctypes.ErrLeaseNotFound), !time.Now().Before(end):
+			return fmt.Errorf("renewing the lease: %w", err)
+		}
+	}
+}
+
+// extend sets until when this member is alive.
+func (g *Group) extend(end time.Time) {
+	g.wall.Store(end.UnixNano())
+	g.deadline.Store(int64(end.Sub(g.base)))
+}
+
+// expire ends being alive at once.
+func (g *Group) expire() { g.deadline.Store(0) }
+
+// drop gives up the session of a lost lease.
+func (g *Group) drop() {
+	if session := g.Session(); session != nil {
+		session.Orphan()
+	}
+	g.change(func() { g.session = nil })
+}
+
+// follow keeps book of the live members until the context ends.
+func (g *Group) follow(ctx context.Context) {
+	said := &news{log: g.opts.Log, self: g.opts.Self.Name}
+	var blind seldom
+	for ctx.Err() == nil {
+		if err := g.watch(ctx, said); err != nil && ctx.Err() == nil {
+			g.opts.Log.LogAttrs(ctx, blind.level(), "the other members cannot be followed for now", slog.String("error", err.Error()))
+		}
+		g.pause(ctx)
+	}
+}
+
+// watch reads who is live, and then hears of changes.
+func (g *Group) watch(ctx context.Context, said *news) error {
+	prefix := g.key("live/")
+	asking, cancel := context.WithTimeout(ctx, callTimeout)
+	found, err := g.opts.Etcd.Get(asking, prefix, clientv3.WithPrefix())
+	cancel()
+	if err != nil {
+		return err
+	}
+	live := map[string]Record{}
+	for _, kv := range found.Kvs {
+		if record, ok := decode(kv.Value, kv.Lease); ok {
+			live[record.Name] = record
+		}
+	}
+	said.tell(live)
+	g.change(func() { g.live = live })
+	ctx, cancel = context.WithCancel(ctx)
+	defer cancel()
+	for answer := range g.opts.Etcd.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(found.Header.Revision+1)) {
+		if err := answer.Err(); err != nil {
+			return err
+		}
+		var now map[string]Record
+		g.change(func() {
+			for _, event := range answer.Events {
+				name := strings.TrimPrefix(string(event.Kv.Key), prefix)
+				if event.Type == clientv3.EventTypeDelete {
+					delete(g.live, name)
+				} else if record, ok := decode(event.Kv.Value, event.Kv.Lease); ok {
+					g.live[name] = record
+				}
+			}
+			now = maps.Clone(g.live)
+		})
+		said.tell(now)
+	}
+	return context.Cause(ctx)
+}
+
+func decode(value []byte, lease int64) (record Record, ok bool) {
+	ok = json.Unmarshal(value, &record) == nil
+	record.Lease = clientv3.LeaseID(lease)
+	return record, ok
+}

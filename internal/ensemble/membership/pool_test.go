@@ -1,0 +1,208 @@
+package membership
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/internal/ensemble/bundle"
+)
+
+// freezer is a listener whose connections hear and say nothing any more when they are
+// frozen, and stay open.
+type freezer struct {
+	net.Listener
+	frozen, ended chan struct{}
+}
+
+func (f *freezer) Accept() (net.Conn, error) {
+	conn, err := f.Listener.Accept()
+	return &freezing{conn, f}, err
+}
+
+type freezing struct {
+	net.Conn
+	f *freezer
+}
+
+func (c *freezing) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.wait()
+	return n, err
+}
+
+func (c *freezing) Write(b []byte) (int, error) {
+	c.wait()
+	return c.Conn.Write(b)
+}
+
+func (c *freezing) wait() {
+	select {
+	case <-c.f.frozen:
+		<-c.f.ended
+	default:
+	}
+}
+
+// other is a member that a network calls.
+type other struct {
+	network *Network
+	freezer *freezer
+}
+
+// newOther serves as member b, with the protocols that it is to speak.
+func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	made, err := bundle.New("https://freshet.example.com", []bundle.Member{
+		{Name: "a", Internal: "127.0.0.1:1", Etcd: address, Log: address}, {Name: "b", Internal: address, Etcd: address, Log: address},
+	}, []byte("keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	credentials := func(name string) *bundle.Credentials {
+		dir := t.TempDir()
+		part, err := made.Bundle(name, false)
+		if err == nil {
+			err = part.Install(bundle.Places{DataDir: dir, Bundle: filepath.Join(dir, "members"), EncryptionKeys: filepath.Join(dir, "encryption.key")})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := bundle.Open(filepath.Join(dir, "members"), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	o := &other{freezer: &freezer{listener, make(chan struct{}), make(chan struct{})}}
+	server := &http.Server{Handler: handler, TLSConfig: credentials("b").Server([]string{"a"}, protocols...), Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(slices.Contains(protocols, protocolPooled))
+	server.Protocols.SetHTTP2(true)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.ServeTLS(o.freezer, "", "") // until it is closed
+	}()
+	o.network = NewNetwork(credentials("a"), map[string]string{"b": address})
+	t.Cleanup(func() {
+		close(o.freezer.ended)
+		o.network.Close()
+		_ = server.Close()
+		<-served
+	})
+	return o
+}
+
+// send sends a request on, and returns the protocol that it arrived by.
+func (o *other) send(t *testing.T, path string) (string, error) {
+	t.Helper()
+	pool, ok := o.network.Pool("b")
+	if !ok {
+		t.Fatal("there is no pool to b")
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.network.URL("b", path), strings.NewReader("hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := pool.RoundTrip(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if got := string(text); err == nil && got != "hello" {
+		t.Errorf("answer: got %q, want %q", got, "hello")
+	}
+	return answer.Header.Get("X-Arrived-By"), err
+}
+
+// echo answers with what it was sent, on /wait when it is told to.
+func echo(arrived chan<- struct{}, told <-chan struct{}) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if r.URL.Path == "/wait" {
+			arrived <- struct{}{}
+			<-told
+		}
+		w.Header().Set("X-Arrived-By", r.Proto)
+		_, _ = w.Write(text)
+	})
+}
+
+func wantProtocol(t *testing.T, want, got string, err error) {
+	t.Helper()
+	if err != nil || got != want {
+		t.Errorf("request arrived by %q, %v, want %s", got, err, want)
+	}
+}
+
+// TestPool sends requests on over HTTP/1.1, and those that there is no room for over
+// HTTP/2.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	arrived, told := make(chan struct{}, poolConnections), make(chan struct{})
+	o := newOther(t, echo(arrived, told), protocolHTTP, protocolPooled)
+	for range 2 {
+		by, err := o.send(t, "/")
+		wantProtocol(t, "HTTP/1.1", by, err)
+	}
+	var waiting sync.WaitGroup
+	for range poolConnections {
+		waiting.Go(func() {
+			by, err := o.send(t, "/wait")
+			wantProtocol(t, "HTTP/1.1", by, err)
+		})
+	}
+	for range poolConnections {
+		<-arrived
+	}
+	by, err := o.send(t, "/")
+	wantProtocol(t, "HTTP/2.0", by, err)
+	close(told)
+	waiting.Wait()
+	by, err = o.send(t, "/")
+	wantProtocol(t, "HTTP/1.1", by, err)
+}
+
+// TestPoolToEarlierVersion sends a request to a member that speaks HTTP/2 alone.
+func TestPoolToEarlierVersion(t *testing.T) {
+	t.Parallel()
+	o := newOther(t, echo(nil, nil), protocolHTTP)
+	for range 2 {
+		by, err := o.send(t, "/")
+		wantProtocol(t, "HTTP/2.0", by, err)
+	}
+}
+
+// TestPoolToSilentMember has a member go silent while it owes an answer: whoever
+// waits is told, long before the connection would break by itself.
+func TestPoolToSilentMember(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{}, 1)
+	o := newOther(t, echo(arrived, make(chan struct{})), protocolHTTP, protocolPooled)
+	o.network.pools["b"].pingAfter = 50 * time.Millisecond
+	failed := make(chan error, 1)
+	go func() {
+		_, err := o.send(t, "/wait")
+		failed <- err
+	}()
+	<-arrived
+	close(o.freezer.frozen)
+	if err := <-failed; err == nil {
+		t.Error("request to a silent member: got an answer, want an error")
+	}
+}

@@ -1,0 +1,375 @@
+// Package natstest runs groups of embedded NATS servers for tests: one that is
+// alone, or several on the loopback interface with a proxy on each way between
+// two of them, so that a test can stop, start and cut off any of them and move
+// leaders.
+package natstest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/ensemble/natsserver"
+)
+
+// nowhere is what servers tell others of their address: they are reached through
+// proxies only.
+const nowhere = "127.0.0.1:9"
+
+const (
+	startTimeout  = 60 * time.Second
+	probePatience = 2 * time.Second
+	clusterName   = "test"
+	maxStore      = 4 << 30
+)
+
+// Cluster is a group of servers.
+type Cluster struct {
+	t       testing.TB
+	auth    *authority
+	servers []*slot
+	log     *slog.Logger
+	unsafe  bool
+	apart   map[int]bool // servers that are processes
+}
+
+// slot is the place of a server that comes and goes.
+type slot struct {
+	name    string
+	dir     string
+	inbound []*proxy // by the place of who dials
+
+	mu      sync.Mutex
+	server  *natsserver.Server // nil while it is stopped; guarded by mu
+	process *process           // instead; guarded by mu
+}
+
+// Option changes how servers run.
+type Option func(*Cluster)
+
+// Unsafe leaves out syncing, for tests that do not look at durability.
+func Unsafe(c *Cluster) { c.unsafe = true }
+
+// Processes runs some servers in processes of their own, so that Stop kills them.
+// They cannot be connected to. The package needs a TestMain that calls Served.
+func Processes(servers ...int) Option {
+	return func(c *Cluster) {
+		c.apart = map[int]bool{}
+		for _, i := range servers {
+			c.apart[i] = true
+		}
+	}
+}
+
+// Logger gets what the servers say; by default nobody does.
+func Logger(log *slog.Logger) Option { return func(c *Cluster) { c.log = log } }
+
+// New runs a group and waits until it is ready. It ends with the test.
+func New(t testing.TB, servers int, opts ...Option) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, log: slog.New(slog.DiscardHandler)}
+	for _, o := range opts {
+		o(c)
+	}
+	if servers > 1 {
+		c.auth = newAuthority(t)
+	}
+	dir := t.TempDir()
+	for i := range servers {
+		s := &slot{name: fmt.Sprintf("n%d", i), dir: filepath.Join(dir, fmt.Sprintf("n%d", i))}
+		for from := range servers {
+			if servers == 1 || from == i {
+				s.inbound = append(s.inbound, nil)
+				continue
+			}
+			s.inbound = append(s.inbound, newProxy(t, s.routeAddr))
+		}
+		c.servers = append(c.servers, s)
+	}
+	t.Cleanup(c.close)
+	var wg sync.WaitGroup
+	for i := range servers {
+		wg.Go(func() { c.start(i) })
+	}
+	wg.Wait()
+	c.Ready()
+	if servers > 1 {
+		c.awaitPeers()
+	}
+	return c
+}
+
+// awaitPeers waits until streams can be placed on all servers: whoever decides that
+// calls one that it has not heard of for a moment offline.
+func (c *Cluster) awaitPeers() {
+	c.t.Helper()
+	first := slices.IndexFunc(c.servers, (*slot).here)
+	if first < 0 {
+		return // all are processes of their own
+	}
+	conn, err := nats.Connect("", nats.InProcessServer(c.servers[first]))
+	if err != nil {
+		c.t.Fatalf("connecting to server %d: got error %v, want none", first, err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	probe := jetstream.StreamConfig{Name: "PROBE", Subjects: []string{"probe"}, Storage: jetstream.MemoryStorage, Replicas: len(c.servers)}
+	c.Place(ctx, js, probe)
+	c.repeat(ctx, "removing the stream that was placed on all servers", func(ctx context.Context) error {
+		if err := js.DeleteStream(ctx, probe.Name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+		return nil
+	})
+}
+
+// Place makes a stream. The server that decides where may have changed, and the new
+// one may not have heard of all the others yet: it is asked until it has.
+func (c *Cluster) Place(ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig) {
+	c.t.Helper()
+	c.repeat(ctx, "placing stream "+config.Name, func(ctx context.Context) error {
+		_, err := js.CreateOrUpdateStream(ctx, config)
+		return err
+	})
+}
+
+// repeat does something until it succeeds or its time is over.
+func (c *Cluster) repeat(ctx context.Context, what string, do func(context.Context) error) {
+	c.t.Helper()
+	for {
+		patient, cancel := context.WithTimeout(ctx, probePatience)
+		err := do(patient)
+		cancel()
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			c.t.Fatalf("%s: got error %v, want none", what, err)
+		}
+	}
+}
+
+// here says whether the server runs in this process.
+func (s *slot) here() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server != nil
+}
+
+// routeAddr says where the server takes routes now; "" while it is stopped.
+func (s *slot) routeAddr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		return s.process.addr
+	}
+	if s.server == nil {
+		return ""
+	}
+	if addr := s.server.RouteAddr(); addr != nil {
+		return addr.String()
+	}
+	return ""
+}
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (s *slot) InProcessConn() (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == nil {
+		return nil, fmt.Errorf("server %s is stopped", s.name)
+	}
+	return s.server.InProcessConn()
+}
+
+func (c *Cluster) start(i int) {
+	c.t.Helper()
+	s := c.servers[i]
+	var routes []string
+	for to, other := range c.servers {
+		if to != i {
+			routes = append(routes, other.inbound[i].addr())
+		}
+	}
+	if c.apart[i] {
+		p, err := startProcess(child{Name: s.name, Dir: s.dir, Routes: routes, Credentials: c.auth.sign(c.t, s.name), Unsafe: c.unsafe})
+		if err != nil {
+			c.t.Errorf("starting server %d: got error %v, want none", i, err)
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.process = p
+		return
+	}
+	o := natsserver.Options{Name: s.name, Dir: s.dir, Unsafe: c.unsafe, MaxStore: maxStore, Logger: c.log.With(slog.String("server", s.name))}
+	if len(c.servers) > 1 {
+		o.ClusterName, o.Listen, o.Advertise, o.Routes, o.TLS = clusterName, "127.0.0.1:0", nowhere, routes, c.auth.config(c.t, s.name)
+	}
+	server, err := natsserver.Start(context.Background(), o)
+	if err != nil {
+		c.t.Errorf("starting server %d: got error %v, want none", i, err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server = server
+}
+
+// Start starts a server that Stop stopped, on the same directory.
+func (c *Cluster) Start(i int) {
+	c.t.Helper()
+	c.start(i)
+}
+
+// Stop closes a server, or kills its process. Connections that Connect made to it
+// wait for its return.
+func (c *Cluster) Stop(i int) {
+	s := c.servers[i]
+	s.mu.Lock()
+	server, process := s.server, s.process
+	s.server, s.process = nil, nil
+	s.mu.Unlock()
+	if process != nil {
+		process.kill()
+	}
+	if server != nil {
+		server.Close()
+	}
+}
+
+// Server returns a running server.
+func (c *Cluster) Server(i int) *natsserver.Server {
+	s := c.servers[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server
+}
+
+// TLS is the configuration for routes of a server of this group, which must have
+// several.
+func (c *Cluster) TLS(name string) *tls.Config {
+	c.t.Helper()
+	return c.auth.config(c.t, name)
+}
+
+// Size is how many servers there are.
+func (c *Cluster) Size() int { return len(c.servers) }
+
+// Connect makes a connection to one server, which follows it through restarts
+// and ends with the test.
+func (c *Cluster) Connect(i int) *nats.Conn {
+	c.t.Helper()
+	conn, err := nats.Connect("", nats.InProcessServer(c.servers[i]), nats.MaxReconnects(-1),
+		nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0), nats.ReconnectBufSize(-1))
+	if err != nil {
+		c.t.Fatalf("connecting to server %d: got error %v, want none", i, err)
+	}
+	c.t.Cleanup(conn.Close)
+	return conn
+}
+
+// Ready waits until every running server can be written to.
+func (c *Cluster) Ready() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for i := range c.servers {
+		if s := c.Server(i); s != nil {
+			if err := s.Ready(ctx); err != nil {
+				c.t.Fatalf("server %d: got error %v, want it ready", i, err)
+			}
+		}
+	}
+}
+
+// StepDown asks the leader of a stream to hand over, and returns when it said
+// that it did.
+func (c *Cluster) StepDown(ctx context.Context, conn *nats.Conn, stream string) error {
+	_, err := conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil)
+	return err
+}
+
+// Lead makes a server the leader of a stream, and says whether it is. No request waits
+// for long: one that nobody led when it came is never answered.
+func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i int) bool {
+	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, c.servers[i].name)
+	for ctx.Err() == nil {
+		leader := c.Leader(ctx, conn, stream)
+		if leader == i {
+			return true
+		}
+		if leader >= 0 {
+			patient, cancel := context.WithTimeout(ctx, probePatience)
+			_, _ = conn.RequestWithContext(patient, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request) // else again
+			cancel()
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// Leader returns the place of the server that leads a stream, -1 for none or when
+// nobody says so in a while.
+func (c *Cluster) Leader(ctx context.Context, conn *nats.Conn, stream string) int {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return -1
+	}
+	s, err := js.Stream(ctx, stream)
+	if err != nil || s.CachedInfo().Cluster == nil {
+		return -1
+	}
+	for i, slot := range c.servers {
+		if slot.name == s.CachedInfo().Cluster.Leader {
+			return i
+		}
+	}
+	return -1
+}
+
+// Cut takes a server off the network: nothing goes in or out until Heal.
+func (c *Cluster) Cut(i int) { c.block(i, true) }
+
+// Heal undoes Cut.
+func (c *Cluster) Heal(i int) { c.block(i, false) }
+
+func (c *Cluster) block(i int, cut bool) {
+	for j, other := range c.servers {
+		if j != i {
+			c.servers[i].inbound[j].set(cut)
+			other.inbound[i].set(cut)
+		}
+	}
+}
+
+func (c *Cluster) close() {
+	var wg sync.WaitGroup
+	for i := range c.servers {
+		wg.Go(func() { c.Stop(i) })
+	}
+	wg.Wait()
+}

@@ -1,0 +1,231 @@
+package natsserver_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/ensemble/natsserver"
+	"freshet/internal/ensemble/natsserver/natstest"
+)
+
+func open(t *testing.T, c *natstest.Cluster, i int) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(c.Connect(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func streamConfig(replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: replicas}
+}
+
+func limit(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
+	for _, servers := range []int{1, 3} {
+		c := natstest.New(t, servers)
+		ctx := limit(t, 2*time.Minute)
+		js := open(t, c, 0)
+		c.Place(ctx, js, streamConfig(servers))
+		if _, err := js.Publish(ctx, "s", make([]byte, natsserver.MinMaxPayload)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range servers {
+			c.Stop(i)
+		}
+		for i := range servers {
+			c.Start(i)
+		}
+		c.Ready()
+		var msg *jetstream.RawStreamMsg
+		for {
+			// An answer can be lost while leaders are elected, and whoever asks waits
+			// for it as long as he is ready to.
+			try, cancel := context.WithTimeout(ctx, 2*time.Second)
+			s, err := js.Stream(try, "S")
+			if err == nil {
+				msg, err = s.GetMsg(try, 1)
+			}
+			cancel()
+			if err == nil {
+				break
+			}
+			select {
+			case <-time.After(100 * time.Millisecond): // the servers need the processor
+			case <-ctx.Done():
+				t.Fatalf("%d servers: got error %v, want the message", servers, err)
+			}
+		}
+		if len(msg.Data) != natsserver.MinMaxPayload {
+			t.Errorf("%d servers: got %d bytes, want %d", servers, len(msg.Data), natsserver.MinMaxPayload)
+		}
+	}
+}
+
+// TestStepDown: a server that is asked to gives up all streams that it leads, and others
+// lead them when it returns.
+func TestStepDown(t *testing.T) {
+	c := natstest.New(t, 3)
+	ctx := limit(t, time.Minute)
+	js := open(t, c, 0)
+	c.Place(ctx, js, streamConfig(3))
+	if !c.Lead(ctx, js.Conn(), "S", 1) {
+		t.Fatal("server 1 did not become the leader")
+	}
+	for i, want := range []int{0, 1} {
+		if streams, err := c.Server(i).StepDown(ctx); streams != want || err != nil {
+			t.Errorf("server %d: gave up %d streams with error %v, want %d", i, streams, err, want)
+		}
+	}
+	if leader := c.Leader(ctx, js.Conn(), "S"); leader == 1 {
+		t.Error("server 1 still leads")
+	}
+	alone := natstest.New(t, 1)
+	if _, err := alone.Server(0).StepDown(ctx); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("a server that is alone: got error %v, want that nobody else can lead", err)
+	}
+}
+
+func TestAServerAloneListensNowhere(t *testing.T) {
+	c := natstest.New(t, 1)
+	if addr := c.Server(0).RouteAddr(); addr != nil {
+		t.Errorf("got a listener on %v, want none", addr)
+	}
+	if err := c.Server(0).Health(); err != nil {
+		t.Errorf("health: got %v, want none", err)
+	}
+	c.Server(0).Close()
+	if err := c.Server(0).Health(); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("health of a closed server: got %v, want unavailable", err)
+	}
+}
+
+// A server that is silent keeps nobody from ending: Close returns while the handshake
+// with it is still on its way.
+func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	s, err := natsserver.Start(t.Context(), natsserver.Options{
+		Name: "a", ClusterName: "group", Dir: t.TempDir(), Listen: "127.0.0.1:0", Routes: []string{silent.Addr().String()},
+		TLS: natstest.New(t, 3).TLS("a"), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := silent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conn); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("handshake after Close: got %v, want it still open", err)
+	}
+}
+
+// Whoever reaches the address for routes and is not of the group gets nothing.
+func TestRoutesNeedACertificateOfTheGroup(t *testing.T) {
+	c := natstest.New(t, 3)
+	addr := c.Server(0).RouteAddr().String()
+	conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is a stranger
+	if err == nil {
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		n, err := conn.Read(make([]byte, 1))
+		if err == nil {
+			t.Errorf("without a certificate: got %d bytes, want the connection closed", n)
+		}
+		conn.Close()
+	}
+	raw, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	_ = raw.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := raw.Write([]byte("CONNECT {}\r\nPING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 512)
+	n, _ := raw.Read(buf)
+	if strings.Contains(string(buf[:n]), "INFO") || strings.Contains(string(buf[:n]), "PONG") {
+		t.Errorf("without TLS: got %q, want nothing that a route says", buf[:n])
+	}
+}
+
+func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+	pool := x509.NewCertPool()
+	good := &tls.Config{RootCAs: pool, ClientCAs: pool, Certificates: []tls.Certificate{{}}}
+	routes := []string{"127.0.0.1:1"}
+	for name, o := range map[string]natsserver.Options{
+		"no name":                {Dir: t.TempDir()},
+		"no directory":           {Name: "a"},
+		"small messages":         {Name: "a", Dir: t.TempDir(), MaxPayload: 1 << 20},
+		"routes without address": {Name: "a", Dir: t.TempDir(), Routes: routes},
+		"no cluster name":        {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", Routes: routes, TLS: good},
+		"no routes":              {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", TLS: good},
+		"no TLS":                 {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes},
+		"no authority":           {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes, TLS: &tls.Config{}},
+		"no port":                {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1", ClusterName: "c", Routes: routes, TLS: good},
+	} {
+		o.Logger = slog.New(slog.DiscardHandler)
+		s, err := natsserver.Start(t.Context(), o)
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: got a server, want an error", name)
+		}
+	}
+}
+
+func TestAnAddressInUseIsAnError(t *testing.T) {
+	c := natstest.New(t, 3)
+	_, err := natsserver.Start(t.Context(), natsserver.Options{
+		Name: "x", Dir: t.TempDir(), Listen: c.Server(0).RouteAddr().String(), ClusterName: "x", Routes: []string{"127.0.0.1:9"},
+		TLS:    c.TLS("x"),
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("got error %v, want one that says that the address is in use", err)
+	}
+}
+
+func TestAMinorityIsNotReady(t *testing.T) {
+	c := natstest.New(t, 3)
+	c.Stop(0)
+	c.Stop(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		once, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+		err := c.Server(2).Ready(once)
+		stop()
+		if errors.Is(err, natsserver.ErrNotReady) {
+			return
+		}
+	}
+	t.Error("got a server that is ready without the other two, want ErrNotReady")
+}

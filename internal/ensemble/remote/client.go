@@ -1,0 +1,110 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/storage/engine"
+)
+
+// Client calls engines at other members.
+type Client struct {
+	// Member returns what speaks HTTP/2 to a member, with this member's certificate,
+	// and the URL of its internal listener without a path.
+	Member func(name string) (via *http.Client, url string, err error)
+}
+
+// Shard is a shard of a cluster at the member that is believed to own it. It is an
+// engine but for what only the owner itself can do (AppendRun and journals), which
+// returns engine.ErrNotOwner.
+type Shard struct {
+	client  *Client
+	cluster string
+	number  int
+	owner   engine.Owner
+}
+
+// Shard returns a shard at its owner; nothing is sent yet.
+func (c *Client) Shard(cluster string, number int, owner engine.Owner) *Shard {
+	return &Shard{client: c, cluster: cluster, number: number, owner: owner}
+}
+
+// call makes a call and waits for its answer.
+func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r.Cluster, r.Shard, r.Epoch, r.Frees = s.cluster, s.number, s.owner.Epoch, engine.Frees(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		r.Timeout = time.Until(deadline)
+	}
+	via, url, err := s.client.Member(s.owner.Member)
+	if err != nil {
+		return nil, notReached(err)
+	}
+	frame, err := encode(&r)
+	if err != nil {
+		return nil, err
+	}
+	calling, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in, out := io.Pipe()
+	defer func() { _ = in.Close() }()
+	go func() { _, _ = out.Write(frame) }() // ends with in at the latest
+	req, err := http.NewRequestWithContext(calling, http.MethodPost, url+Path, in)
+	if err != nil {
+		return nil, notReached(err)
+	}
+	response, err := via.Do(req)
+	if err != nil {
+		return nil, broken(ctx, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound: // it is starting
+		return nil, notReached(fmt.Errorf("member %s answered %s", s.owner.Member, response.Status))
+	default:
+		return nil, errs.Newf(errs.Unavailable, "%w: member %s answered %s", ErrUnreachable, s.owner.Member, response.Status)
+	}
+	a := &answer{}
+	if err := readFrame(response.Body, a); err != nil {
+		return nil, broken(ctx, err)
+	}
+	if a.Failure != nil {
+		return nil, a.Failure.err()
+	}
+	if len(a.Deliveries) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err // what is not confirmed goes back
+		}
+		if _, err := out.Write([]byte{1}); err != nil {
+			return nil, broken(ctx, err)
+		}
+		_ = out.Close()
+		// The confirmation has arrived when the owner ends. Should it not have, the
+		// messages go to another consumer as well, as if their leases had ended.
+		_, _ = io.Copy(io.Discard, response.Body)
+		return a, nil
+	}
+	_ = out.Close() // the owner has what it needs
+	return a, nil
+}
+
+// broken says what became of a call without an answer.
+func broken(ctx context.Context, err error) error {
+	var dial *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return notReached(err)
+	}
+	return &remoteError{text: ErrUnreachable.Error(), causes: []error{ErrUnreachable, err}}
+}

@@ -1,0 +1,147 @@
+package replicated
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/storage/pebble"
+)
+
+// accept does this member's part of what an operator has accepted, if anything. It is
+// called when the copy does not fit to the log. Every step can be done again, and as
+// long as not all are done the copy does not fit. It says whether anything was done.
+func (s *Shard) accept(ctx context.Context) (done bool, err error) {
+	call, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	found, err := s.o.Etcd.Get(call, s.keys.accepted)
+	if err != nil || len(found.Kvs) == 0 {
+		return false, err
+	}
+	var v acceptedValue
+	if err := json.Unmarshal(found.Kvs[0].Value, &v); err != nil {
+		return false, fmt.Errorf("reading what was accepted: %w", err)
+	}
+	at, err := s.mark()
+	if err != nil {
+		return false, err
+	}
+	mine := hex.EncodeToString(at.encode())
+	id, err := parseIdentity(v.Log)
+	if err != nil {
+		return false, err
+	}
+	if v.From == s.o.Member && (mine == v.Mark || at.log == id) {
+		return true, s.beginLog(ctx, id, at)
+	}
+	known, err := s.o.Etcd.Get(call, s.keys.log)
+	if err != nil {
+		return false, err
+	}
+	if len(known.Kvs) == 0 || string(known.Kvs[0].Value) != v.Log {
+		return false, nil // the log is not there yet
+	}
+	switch {
+	case v.Mark != "" && mine == v.Mark:
+		return true, s.remark(id, at)
+	case v.Discard[s.o.Member] == mine, v.has(at):
+		return true, s.discard()
+	}
+	return false, nil
+}
+
+// has says whether what the shard goes on from has what a store has that was not
+// there when that was accepted.
+func (v *acceptedValue) has(at mark) bool {
+	text, err := hex.DecodeString(v.Mark)
+	if err != nil || v.Mark == "" || at.log.String() != v.Replaces {
+		return false
+	}
+	kept, err := decodeMark(text)
+	return err == nil && (at.epoch < kept.epoch || at.epoch == kept.epoch && at.position <= kept.position)
+}
+
+// beginLog begins a new log behind this member's copy.
+func (s *Shard) beginLog(ctx context.Context, id identity, at mark) error {
+	s.mu.Lock()
+	places := s.view.placesRev
+	s.mu.Unlock()
+	c, err := s.take(ctx, places) // whoever owns the shard meanwhile keeps its log
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		return errors.New("another member has the owner's key; what was accepted is not done")
+	}
+	defer s.release(c)
+	if err := s.flushStore(); err != nil { // the old log is needed until here
+		return err
+	}
+	call, cancel := context.WithTimeout(ctx, 2*callPatience)
+	defer cancel()
+	st := &stream{js: s.o.JetStream, name: streamName(&s.o), subject: streamSubject(&s.o)}
+	old, err := s.o.JetStream.Stream(call, st.name)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return err
+	}
+	if err == nil && old.CachedInfo().Config.Metadata[metaLog] != id.String() {
+		if err := s.o.JetStream.DeleteStream(call, st.name); err != nil {
+			return fmt.Errorf("removing the old log: %w", err)
+		}
+	}
+	if _, err := st.createFrom(call, &s.o, id, at.position+1); err != nil {
+		return fmt.Errorf("beginning a new log: %w", err)
+	}
+	if err := s.remark(id, at); err != nil {
+		return err
+	}
+	if _, err := s.o.Etcd.Put(call, s.keys.log, id.String()); err != nil {
+		return fmt.Errorf("noting the identity of the new log: %w", err)
+	}
+	s.log.Warn("the shard goes on from this member's copy, with a new log", "message", at.position, "epoch", at.epoch)
+	return nil
+}
+
+// remark makes the store a copy of another log, at the same place.
+func (s *Shard) remark(id identity, at mark) error {
+	at.log = id
+	s.storeMu.RLock()
+	defer s.storeMu.RUnlock()
+	if err := s.store.Apply(nil, at.encode()); err != nil {
+		return err
+	}
+	s.end.Store(0)
+	return s.store.Flush()
+}
+
+func (s *Shard) flushStore() error {
+	s.storeMu.RLock()
+	defer s.storeMu.RUnlock()
+	return s.store.Flush()
+}
+
+// discard begins the copy anew, without anything.
+func (s *Shard) discard() error {
+	s.storeMu.Lock()
+	defer s.storeMu.Unlock()
+	err := s.store.Close()
+	s.store = nil
+	if err = errors.Join(err, removeCopy(s.o.Dir), os.RemoveAll(s.fetchDir())); err != nil {
+		return fmt.Errorf("removing a copy that was given up: %w", err)
+	}
+	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
+		return fmt.Errorf("opening a new store: %w", err)
+	}
+	s.mu.Lock()
+	s.flushed = 0
+	s.mu.Unlock()
+	s.applied.Store(0)
+	s.end.Store(0)
+	s.log.Warn("the copy of the shard on this member was given up, as an operator has accepted, and begins anew")
+	return nil
+}

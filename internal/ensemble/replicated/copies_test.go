@@ -1,0 +1,350 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
+	"freshet/test/tally"
+)
+
+// eventually waits until something holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for !holds() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("waited in vain, want %s", what)
+		}
+	}
+}
+
+func quickFlush(o *Options) { o.FlushEvery = 50 * time.Millisecond }
+
+// fill makes topic 1 and appends messages of 1 KiB.
+func fill(t testing.TB, e engine.Engine, n int) (texts []string) {
+	t.Helper()
+	if err := e.CreateTopic(context.Background(), 1, keepAll); err != nil && !errors.Is(err, engine.ErrTopicExists) {
+		t.Fatal(err)
+	}
+	for i := range n {
+		text := fmt.Sprintf("%d/%s", i, strings.Repeat("x", 1000))
+		appendText(t, e, text)
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// first is where the log begins.
+func (m *member) first(t testing.TB) uint64 {
+	t.Helper()
+	m.mu.Lock()
+	st := m.stream
+	m.mu.Unlock()
+	if st == nil {
+		return 0
+	}
+	state, err := st.state(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.FirstSeq
+}
+
+// lossy breaks transfers off after some bytes.
+type lossy struct {
+	http.RoundTripper
+	broken atomic.Int64
+}
+
+func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.RoundTripper.RoundTrip(r)
+	if err == nil && strings.Contains(r.URL.Path, "/checkpoint/") && resp.ContentLength > 2000 {
+		resp.Body = &shortBody{resp.Body, resp.ContentLength / 2, l}
+	}
+	return resp, err
+}
+
+type shortBody struct {
+	io.ReadCloser
+	left int64
+	l    *lossy
+}
+
+func (b *shortBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		b.l.broken.Add(1)
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// serves offers the member's copy to another one, which asks for it over a wire.
+func (m *member) serves(t testing.TB, wire http.RoundTripper) func(*Options) {
+	t.Helper()
+	server := httptest.NewServer(Handler(func(cluster string, number int) *Shard {
+		if cluster == m.team.cluster && number == m.team.number {
+			return m.Shard
+		}
+		return nil
+	}))
+	t.Cleanup(server.Close)
+	return func(o *Options) {
+		o.Peer = func(string) (http.RoundTripper, string, error) { return wire, server.URL, nil }
+	}
+}
+
+// TestFaultEmptyMember starts a member without anything when the log has been purged:
+// it fetches a checkpoint, over a connection that breaks again and again, and becomes
+// the owner.
+func TestFaultEmptyMember(t *testing.T) {
+	t.Parallel()
+	tm := newGroup(t, 1, natstest.Unsafe).team()
+	a := tm.start(t, "a", 0, nil, quickFlush)
+	e := a.owns(t)
+	texts := fill(t, e, 300)
+	eventually(t, "the log purged", func() bool { return a.first(t) > 100 })
+	wire := &lossy{RoundTripper: http.DefaultTransport}
+	b := tm.start(t, "b", 0, nil, quickFlush, a.serves(t, wire))
+	b.follows(t, a.Status().Applied)
+	appendText(t, e, "last")
+	a.stop(t)
+	wantTexts(t, b.owns(t), append(texts, "last")...)
+	if got := wire.broken.Load(); got == 0 {
+		t.Errorf("got %d broken transfers, want some", got)
+	}
+	b.stop(t)
+	for _, left := range []string{a.checkpointDir(), b.fetchDir(), b.o.Dir + ".old"} {
+		if entries, err := os.ReadDir(left); len(entries) > 0 {
+			t.Errorf("got %d files in %s (%v), want none left behind", len(entries), left, err)
+		}
+	}
+	tally.Fault{Name: "transfer of a checkpoint broken off", Injected: int(wire.broken.Load()), Checked: len(texts) + 1}.Record(t)
+}
+
+// TestFetchResumes ends a fetch in the middle: the next one goes on from there, and
+// what is damaged is fetched again.
+func TestFetchResumes(t *testing.T) {
+	t.Parallel()
+	tm := newGroup(t, 1, natstest.Unsafe).team()
+	a := tm.start(t, "a", 0, nil)
+	fill(t, a.owns(t), 500)
+	server := httptest.NewServer(Handler(func(string, int) *Shard { return a.Shard }))
+	defer server.Close()
+	base, dir := server.URL+"/"+tm.cluster+"/0/checkpoint", t.TempDir()
+	all, err := fetch(t.Context(), http.DefaultTransport, base, false, t.TempDir(), 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	some, err := fetch(ctx, http.DefaultTransport, base, false, dir, all/2) // two seconds
+	if err == nil || some == 0 || some >= all {
+		t.Fatalf("fetch that is cancelled: got %d of %d bytes and error %v, want a part and an error", some, all, err)
+	}
+	rest, err := fetch(t.Context(), http.DefaultTransport, base, false, dir, 1<<30)
+	if err != nil || rest+some > all+all/10 {
+		t.Errorf("second fetch: got %d bytes after %d of %d, error %v; want the rest and none", rest, some, all, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".sst") {
+			if err := os.WriteFile(dir+"/"+e.Name(), []byte("damaged"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := fetch(t.Context(), http.DefaultTransport, base, false, dir, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	store, err := pebble.OpenStore(dir, pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := store.Mark()
+	m, decodeErr := decodeMark(stored)
+	if err = errors.Join(err, decodeErr, store.Close()); err != nil || m.position == 0 {
+		t.Errorf("fetched store: got mark %+v, error %v; want one", m, err)
+	}
+	if _, err := fetch(t.Context(), http.DefaultTransport, server.URL+"/"+tm.cluster+"/1x/checkpoint", false, dir, 1); err == nil {
+		t.Error("fetch of a shard that does not exist: got no error, want one")
+	}
+	a.stop(t)
+}
+
+// TestLogLost looks for copies and logs that do not belong together: they are never
+// opened, and say why.
+func TestLogLost(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 1, natstest.Unsafe)
+	for name, harm := range map[string]func(t *testing.T, m *member, disk *vfs.MemFS){
+		"the stream is gone": func(t *testing.T, m *member, _ *vfs.MemFS) {
+			if err := m.js.DeleteStream(t.Context(), streamName(&m.o)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the stream was made anew": func(t *testing.T, m *member, _ *vfs.MemFS) {
+			if err := m.js.DeleteStream(t.Context(), streamName(&m.o)); err != nil {
+				t.Fatal(err)
+			}
+			st := &stream{js: m.js, name: streamName(&m.o), subject: "S." + m.o.Cluster + ".0"}
+			if _, err := st.create(t.Context(), &m.o); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the store is ahead": func(t *testing.T, m *member, disk *vfs.MemFS) {
+			changeMark(t, m, disk, func(at *mark) { at.position += 5 })
+		},
+		"the store has something else": func(t *testing.T, m *member, disk *vfs.MemFS) {
+			changeMark(t, m, disk, func(at *mark) { at.sum++ })
+		},
+		"the store is of another log": func(t *testing.T, m *member, disk *vfs.MemFS) {
+			changeMark(t, m, disk, func(at *mark) { at.log[0]++ })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tm := g.team()
+			disk := vfs.NewCrashableMem()
+			a := tm.start(t, "a", 0, disk)
+			fill(t, a.owns(t), 3)
+			if err := a.HandOver(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Shard.Close(); err != nil {
+				t.Fatal(err)
+			}
+			harm(t, a, disk)
+			b := tm.start(t, "a", 0, disk)
+			eventually(t, "an error", func() bool { return b.Status().Err != nil })
+			if err := b.Status().Err; !errors.Is(err, engine.ErrLogLost) {
+				t.Errorf("got error %v, want %v", err, engine.ErrLogLost)
+			}
+			if _, err := b.Engine(); err == nil {
+				t.Error("got an engine, want none")
+			}
+			b.stop(t)
+		})
+	}
+}
+
+// A log that the servers have not heard of yet is not called lost.
+func TestALogThatComesLate(t *testing.T) {
+	t.Parallel()
+	tm := newGroup(t, 1, natstest.Unsafe).team()
+	a := tm.start(t, "a", 0, nil)
+	a.owns(t)
+	st, err := openStream(t.Context(), &a.o, a.keys.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.stop(t)
+	other := tm.start(t, "other", 0, nil, func(o *Options) { o.Number = 1 })
+	if err := other.js.DeleteStream(t.Context(), st.name); err != nil {
+		t.Fatal(err)
+	}
+	b := tm.start(t, "b", 0, nil)
+	<-time.After(lostPatience / 10)
+	if err := b.Status().Err; err != nil {
+		t.Errorf("while the log is not there: got error %v, want none", err)
+	}
+	st.js = other.js
+	if _, err := st.createFrom(t.Context(), &b.o, st.id, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.owns(t)
+	b.stop(t)
+	other.stop(t)
+}
+
+func changeMark(t *testing.T, m *member, disk *vfs.MemFS, change func(*mark)) {
+	t.Helper()
+	opts := pebble.Options{}
+	if disk != nil {
+		opts.FS = disk
+	}
+	store, err := pebble.OpenStore(m.o.Dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := store.Mark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := decodeMark(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(&at)
+	if err := errors.Join(store.Apply(nil, at.encode()), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFullLog lets a member with a copy go: the log is kept for it up to its bound,
+// where messages are refused and acknowledgements are not, until it is given up.
+func TestFullLog(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	tm := newGroup(t, 1, natstest.Unsafe).team()
+	limits := func(o *Options) {
+		quickFlush(o)
+		o.LogBytes, o.GoneAfter = 200<<10, 4*time.Second
+	}
+	a := tm.start(t, "a", 0, nil, limits)
+	e := a.owns(t)
+	fill(t, e, 1)
+	b := tm.start(t, "b", 0, nil, limits, a.serves(t, http.DefaultTransport)) // the log may be purged already
+	b.follows(t, a.Status().Applied)
+	if err := e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
+		t.Fatal(err)
+	}
+	b.stop(t)
+	var err error
+	for range 50 { // few and large: the bound is there long before b is given up
+		if _, err = e.Append(ctx, 1, 0, []engine.Message{{Payload: noise(20 << 10)}}); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, engine.ErrDiskFull) {
+		t.Fatalf("append at the bound of the log: got error %v, want %v", err, engine.ErrDiskFull)
+	}
+	if got := a.Status(); !got.Full || got.Behind != "b" {
+		t.Errorf("status: got %+v, want it full because of b", got)
+	}
+	got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: 0})
+	if err != nil || len(got) != 1 {
+		t.Fatalf("receive: got %v, %v; want a message", got, err)
+	}
+	if err := e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}}); err != nil {
+		t.Errorf("acknowledge: got error %v, want none", err)
+	}
+	eventually(t, "messages taken again", func() bool {
+		_, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("m")}})
+		return err == nil
+	})
+	if got := a.Status(); len(got.Copies) != 1 || got.Full {
+		t.Errorf("status: got %+v, want one copy and room", got)
+	}
+	a.stop(t)
+}

@@ -1,0 +1,311 @@
+package replicated
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
+)
+
+const (
+	fetchTries = 5   // of one file, each going on where the last one ended
+	maxFiles   = 1e6 // of a checkpoint
+	maxListing = 256 << 20
+	partSuffix = ".part"
+)
+
+// bootstrap replaces the store by a checkpoint of another member's.
+func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
+	if s.o.Peer == nil {
+		return fmt.Errorf("%w: %w", engine.ErrLogLost, errBehind)
+	}
+	// The log is kept from here on: a copy without anything flushed holds it.
+	if err := s.report(ctx, copyValue{}); err != nil {
+		return err
+	}
+	if err := s.fetchAny(ctx, s.fetchDir(), false); err != nil {
+		return fmt.Errorf("%w; fetching one failed: %w", errBehind, err)
+	}
+	return s.adopt(f)
+}
+
+// fetchAny copies a checkpoint of another member's store to a directory; a fresh one has
+// everything that was in the log before the call.
+func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) error {
+	if s.o.Peer == nil {
+		return errors.New("other members cannot be reached")
+	}
+	owner, ranked := s.Owner().Member, s.ranked()
+	s.mu.Lock()
+	ranked = slices.DeleteFunc(ranked, func(name string) bool { // a copy that has just begun itself is of no use
+		return name == s.o.Member || name != owner && s.view.copies[name].Applied == 0
+	})
+	s.mu.Unlock()
+	var failures error
+	for _, last := range []bool{false, true} { // the owner has enough to do
+		for _, name := range ranked {
+			if (name == owner) != last {
+				continue
+			}
+			err := s.fetchFrom(ctx, name, dir, fresh)
+			if err == nil {
+				return nil
+			}
+			failures = errors.Join(failures, fmt.Errorf("from member %s: %w", name, err))
+		}
+	}
+	if failures == nil {
+		failures = errors.New("no other member that has a copy is there")
+	}
+	return failures
+}
+
+func (s *Shard) fetchDir() string { return s.o.Dir + ".fetch" }
+
+func (s *Shard) fetchFrom(ctx context.Context, member, dir string, fresh bool) error {
+	via, base, err := s.o.Peer(member)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	base = strings.TrimSuffix(base, "/") + "/" + url.PathEscape(s.o.Cluster) + "/" + strconv.Itoa(s.o.Number) + "/checkpoint"
+	fetched, err := fetch(ctx, via, base, fresh, dir, s.o.FetchBytes)
+	if err != nil {
+		return err
+	}
+	s.log.Info("checkpoint of the shard was fetched from another member", "from", member, "bytes", fetched, "took", time.Since(begin).Round(time.Millisecond))
+	return nil
+}
+
+// adopt opens what was fetched in place of the store.
+func (s *Shard) adopt(f *follower) error {
+	s.storeMu.Lock()
+	defer s.storeMu.Unlock()
+	err := s.store.Close()
+	s.store = nil
+	old := s.o.Dir + ".old"
+	err = errors.Join(err, os.RemoveAll(old), os.Rename(s.o.Dir, old), os.Rename(s.fetchDir(), s.o.Dir), os.RemoveAll(old))
+	if err != nil {
+		return fmt.Errorf("%w: putting a fetched checkpoint in place: %w", engine.ErrFailed, err)
+	}
+	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
+		return fmt.Errorf("%w: opening a fetched checkpoint: %w", engine.ErrFailed, err)
+	}
+	f.store = s.store
+	if err := f.resume(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.flushed = f.at.position
+	s.mu.Unlock()
+	return nil
+}
+
+// fetch copies the checkpoint that a member's handler offers under base to dir, at
+// so many bytes a second. What is there already of an earlier attempt is used. It
+// returns how much it fetched.
+func fetch(ctx context.Context, via http.RoundTripper, base string, fresh bool, dir string, perSecond int64) (int64, error) {
+	f := &fetcher{client: &http.Client{Transport: via}, base: base, dir: dir, perSecond: perSecond, begin: time.Now()}
+	list, err := f.list(ctx, fresh)
+	if err != nil {
+		return 0, err
+	}
+	if err := f.tidy(list); err != nil {
+		return 0, err
+	}
+	for _, file := range list.Files {
+		if err := f.file(ctx, list.ID, file); err != nil {
+			return f.fetched, fmt.Errorf("file %s of the checkpoint: %w", file.Name, err)
+		}
+	}
+	return f.fetched, syncDir(dir)
+}
+
+type fetcher struct {
+	client    *http.Client
+	base, dir string
+	perSecond int64
+	begin     time.Time
+	fetched   int64
+}
+
+func (f *fetcher) get(ctx context.Context, url string, from int64) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if from > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+	}
+	resp, err := f.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	want := http.StatusOK
+	if from > 0 {
+		want = http.StatusPartialContent
+	}
+	if resp.StatusCode != want {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		_ = resp.Body.Close()
+		return nil, &refusedError{resp.StatusCode, strings.TrimSpace(string(text))}
+	}
+	return resp, nil
+}
+
+// refusedError is an answer that trying again does not change.
+type refusedError struct {
+	status int
+	text   string
+}
+
+func (e *refusedError) Error() string { return fmt.Sprintf("member answered %d: %s", e.status, e.text) }
+
+func (f *fetcher) list(ctx context.Context, fresh bool) (listing, error) {
+	at := f.base
+	if fresh {
+		at += "?" + queryFresh
+	}
+	resp, err := f.get(ctx, at, 0)
+	if err != nil {
+		return listing{}, err
+	}
+	defer resp.Body.Close()
+	var list listing
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxListing)).Decode(&list); err != nil {
+		return listing{}, fmt.Errorf("list of a checkpoint: %w", err)
+	}
+	if len(list.Files) == 0 || len(list.Files) > maxFiles {
+		return listing{}, fmt.Errorf("list of a checkpoint has %d files", len(list.Files))
+	}
+	for _, file := range list.Files {
+		if file.Name != filepath.Base(file.Name) || strings.HasPrefix(file.Name, ".") || strings.HasSuffix(file.Name, partSuffix) {
+			return listing{}, fmt.Errorf("list of a checkpoint names the file %q", file.Name)
+		}
+	}
+	return list, nil
+}
+
+// tidy removes what is not of this checkpoint.
+func (f *fetcher) tidy(list listing) error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return err
+	}
+	wanted := make(map[string]bool, len(list.Files))
+	for _, file := range list.Files {
+		wanted[file.Name] = true
+	}
+	entries, err := os.ReadDir(f.dir)
+	for _, e := range entries {
+		if !wanted[strings.TrimSuffix(e.Name(), partSuffix)] {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(f.dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// file fetches a file unless it is there.
+func (f *fetcher) file(ctx context.Context, id string, file fileInfo) error {
+	path := filepath.Join(f.dir, file.Name)
+	if size, sum, err := sumFile(path); err == nil {
+		if size == file.Size && sum == file.Sum {
+			return nil
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	part := path + partSuffix
+	var err error
+	for try := range fetchTries {
+		if err = f.rest(ctx, f.base+"/"+id+"/"+url.PathEscape(file.Name), part, file.Size); err == nil {
+			var sum string
+			if _, sum, err = sumFile(part); err == nil && sum == file.Sum {
+				return os.Rename(part, path)
+			}
+			// What an earlier attempt left was of another file.
+			err = errors.Join(errors.New("its checksum is not the one of the list"), err, os.Remove(part))
+		}
+		var refused *refusedError
+		if ctx.Err() != nil || errors.As(err, &refused) {
+			return err
+		}
+		f.wait(ctx, time.Duration(try+1)*100*time.Millisecond)
+	}
+	return err
+}
+
+// rest fetches what is missing of a file.
+func (f *fetcher) rest(ctx context.Context, url, part string, size int64) (err error) {
+	out, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Sync(), out.Close()) }()
+	info, err := out.Stat()
+	if err != nil {
+		return err
+	}
+	from := info.Size()
+	if from > size {
+		if err := out.Truncate(0); err != nil {
+			return err
+		}
+		from = 0
+	}
+	if from == size {
+		return nil
+	}
+	resp, err := f.get(ctx, url, from)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for from < size {
+		n, err := io.CopyN(out, resp.Body, min(256<<10, size-from))
+		from += n
+		f.fetched += n
+		if err != nil {
+			return err
+		}
+		f.throttle(ctx)
+	}
+	return nil
+}
+
+// throttle waits as long as it is ahead of its rate.
+func (f *fetcher) throttle(ctx context.Context) {
+	due := time.Duration(float64(f.fetched) / float64(f.perSecond) * float64(time.Second))
+	if ahead := due - time.Since(f.begin); ahead > 10*time.Millisecond {
+		f.wait(ctx, ahead)
+	}
+}
+
+func (f *fetcher) wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,191 @@
+package replicated
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/enginetest"
+	"freshet/test/tally"
+)
+
+// lawStore is a shard with some members, for the conformance suite. Its power cuts
+// are what may happen to an owner.
+type lawStore struct {
+	rng     *rand.Rand
+	tm      *team
+	names   []string
+	disks   map[string]*vfs.MemFS
+	running map[string]*member
+	owner   *member
+	changes map[string]int // what has happened to owners, how often
+
+	mu    sync.Mutex
+	cut   chan struct{}
+	fault func() // what happens at the cut; nil when it has
+}
+
+func newLawStore(g *group, rng *rand.Rand, names ...string) *lawStore {
+	s := &lawStore{rng: rng, tm: g.team(), names: names, disks: map[string]*vfs.MemFS{}, running: map[string]*member{}, changes: map[string]int{}}
+	for _, name := range names {
+		s.disks[name] = vfs.NewCrashableMem()
+	}
+	return s
+}
+
+func (s *lawStore) Open(t testing.TB) engine.Engine {
+	t.Helper()
+	for i, name := range s.names {
+		if s.running[name] == nil {
+			s.running[name] = s.tm.start(t, name, i%s.tm.g.nats.Size(), s.disks[name])
+		}
+	}
+	deadline := time.After(60 * time.Second)
+	for {
+		for _, m := range s.running {
+			if e, err := m.Engine(); err == nil && m.o.Live() {
+				s.owner, m.lastEpoch = m, m.epoch()
+				return &lawEngine{e, s, t}
+			}
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-deadline:
+			for _, m := range s.running {
+				t.Logf("member %s: %+v", m.name, m.Status())
+			}
+			t.Fatal("got no owner, want one")
+		}
+	}
+}
+
+// lawEngine closes the members with the engine.
+type lawEngine struct {
+	engine.Engine
+	s *lawStore
+	t testing.TB
+}
+
+func (e *lawEngine) Close() error {
+	err := e.Engine.Close()
+	var wg sync.WaitGroup
+	for name, m := range e.s.running {
+		delete(e.s.running, name)
+		wg.Go(func() { m.stop(e.t) })
+	}
+	wg.Wait()
+	return err
+}
+
+// CutAfter makes something happen to the owner, a step being a fraction of what an
+// append takes.
+func (s *lawStore) CutAfter(steps int) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cut := make(chan struct{})
+	fault := s.choose()
+	s.cut = cut
+	s.fault = func() {
+		close(cut)
+		fault()
+	}
+	time.AfterFunc(time.Duration(steps)*100*time.Microsecond, s.strike)
+	return cut
+}
+
+func (s *lawStore) strike() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault != nil {
+		s.fault()
+		s.fault = nil
+	}
+}
+
+// choose picks what happens to the owner.
+func (s *lawStore) choose() func() {
+	owner := s.owner
+	faults := []string{"killed", "robbed", "fenced"}
+	if len(s.names) > 1 {
+		faults = append(faults, "handed over", "robbed")
+	}
+	what := faults[s.rng.IntN(len(faults))]
+	s.changes[what]++
+	switch what {
+	case "killed":
+		return func() { s.disks[owner.name], s.running[owner.name] = owner.crash(), nil }
+	case "robbed":
+		return func() { _ = owner.deleteOwner(context.Background(), owner.claimed()) }
+	case "handed over":
+		return func() {
+			owner.yield(300 * time.Millisecond)
+			owner.askToGiveUp()
+		}
+	}
+	return func() {
+		rev := owner.claimed() // before it takes the shard again
+		owner.fence()
+		_ = owner.deleteOwner(context.Background(), rev)
+	}
+}
+
+// Crash makes sure that what was chosen has happened, and ends what was killed.
+func (s *lawStore) Crash(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	if s.cut == nil {
+		s.fault = s.choose()
+	}
+	s.mu.Unlock()
+	s.strike()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = nil
+	if s.running[s.owner.name] == nil {
+		s.owner.abandon(t)
+		delete(s.running, s.owner.name)
+		return
+	}
+	// It serves no more, or it serves anew.
+	old := s.owner
+	deadline := time.After(60 * time.Second)
+	for {
+		changed := old.Changed()
+		if e, err := old.Engine(); err != nil || e.Health() == nil && old.epoch() > old.lastEpoch {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Millisecond):
+		case <-deadline:
+			t.Fatalf("got an owner that does not give up, want another: %+v", old.Status())
+		}
+	}
+}
+
+// TestConformance runs the law over a shard with one member and one server of the
+// log, and with two and three.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		servers int
+		names   []string
+	}{
+		"one server":    {1, []string{"a"}},
+		"three servers": {3, []string{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGroup(t, tc.servers, natstest.Unsafe)
+			enginetest.Run(t, enginetest.Options{RealTime: true, Timed: tally.Long()}, func(t testing.TB) enginetest.Store {
+				return newLawStore(g, rand.New(rand.NewPCG(rand.Uint64(), 0)), tc.names...)
+			})
+		})
+	}
+}

@@ -1,0 +1,210 @@
+package replicated
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/internal/storage/engine"
+)
+
+// pair are two members with copies of a shard on disk, a with more than b.
+type pair struct {
+	*team
+	mu  sync.Mutex
+	all map[string]*member
+	url string
+}
+
+func (p *pair) run(t *testing.T, name string) *member {
+	t.Helper()
+	m := p.start(t, name, 0, nil, func(o *Options) {
+		o.All = []string{"a", "b"}
+		o.Peer = func(member string) (http.RoundTripper, string, error) {
+			return http.DefaultTransport, p.url + "/" + member, nil
+		}
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all[name] = m
+	return m
+}
+
+// newPair fills a shard of which b has the first 20 messages and a 30, and stops both.
+func newPair(t *testing.T, g *group) (p *pair, texts []string) {
+	t.Helper()
+	p = &pair{team: g.team(), all: map[string]*member{}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		p.mu.Lock()
+		m := p.all[name]
+		p.mu.Unlock()
+		http.StripPrefix("/"+name, Handler(func(string, int) *Shard { return m.Shard })).ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	p.url = server.URL
+	a := p.run(t, "a")
+	texts = fill(t, a.owns(t), 20) // before there is another that could be the owner
+	b := p.run(t, "b")
+	b.follows(t, a.Status().Applied)
+	b.stop(t)
+	for _, text := range []string{"x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10"} {
+		appendText(t, a.owns(t), text)
+		texts = append(texts, text)
+	}
+	a.stop(t)
+	return p, texts
+}
+
+// truncate replaces the log by its own beginning, as a server does that comes back
+// without what it had not synced.
+func (p *pair) truncate(t *testing.T, keep uint64) {
+	t.Helper()
+	conn := p.g.nats.Connect(0)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &Options{Cluster: p.cluster, Number: p.number, JetStream: js, Replicas: 1}
+	old, err := js.Stream(t.Context(), streamName(o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []*nats.Msg
+	for seq := range keep {
+		msg, err := old.GetMsg(t.Context(), seq+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, &nats.Msg{Subject: msg.Subject, Header: msg.Header, Data: msg.Data})
+	}
+	config := old.CachedInfo().Config
+	if err := js.DeleteStream(t.Context(), config.Name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	for _, msg := range kept {
+		if _, err := js.PublishMsg(t.Context(), msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func lost(m *member) func() bool {
+	return func() bool { return errors.Is(m.Status().Err, engine.ErrLogLost) }
+}
+
+// TestAcceptLoss has shards go on whose copies and log do not belong together.
+func TestAcceptLoss(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 1, natstest.Unsafe)
+	t.Run("copies are ahead of the log", func(t *testing.T) {
+		t.Parallel()
+		p, texts := newPair(t, g)
+		p.truncate(t, 5)
+		a, b := p.run(t, "a"), p.run(t, "b")
+		eventually(t, "both lost", func() bool { return lost(a)() && lost(b)() })
+		eventually(t, "that told", func() bool {
+			return slices.IndexFunc(b.Status().Copies, func(c Copy) bool { return c.Member == "a" && c.Lost }) >= 0
+		})
+		l, err := b.Loss(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.From != "a" || l.LogLast != 5 || l.LogMessages != 0 || !slices.Equal(l.Discard, []string{"b"}) || len(l.Copies) != 2 || l.Copies[0].Position <= l.Copies[1].Position {
+			t.Errorf("got %+v, want to go on from the copy of a, which has most", l)
+		}
+		if _, err := b.Accept(t.Context(), "a", l.Mark+"0"); errs.KindOf(err) != errs.Conflict {
+			t.Errorf("accepting what was not looked at: got error %v, want a conflict", err)
+		}
+		if _, err := b.Accept(t.Context(), "a", l.Mark); err != nil {
+			t.Fatal(err)
+		}
+		wantTexts(t, a.owns(t), texts...)
+		appendText(t, a.owns(t), "after")
+		eventually(t, "a copy on b", func() bool { return b.Status().Role == Standby && b.Status().Applied >= a.Status().Applied })
+		a.stop(t)
+		wantTexts(t, b.owns(t), append(texts, "after")...)
+		b.stop(t)
+		a = p.run(t, "a") // what was accepted is done, and only once
+		wantTexts(t, a.owns(t), append(texts, "after")...)
+		if _, err := a.Loss(t.Context(), ""); errs.KindOf(err) != errs.Precondition {
+			t.Errorf("looking at a shard that is well: got error %v, want a precondition", err)
+		}
+		a.stop(t)
+	})
+	t.Run("the log is gone", func(t *testing.T) {
+		t.Parallel()
+		p, texts := newPair(t, g)
+		conn := g.nats.Connect(0)
+		defer conn.Close()
+		js, err := jetstream.New(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := js.DeleteStream(t.Context(), "S_"+p.cluster+"_0"); err != nil {
+			t.Fatal(err)
+		}
+		b := p.run(t, "b") // a is away: what only it has is given up, and it does not come back with that
+		eventually(t, "it lost", lost(b))
+		if _, err := b.Loss(t.Context(), FromLog); errs.KindOf(err) != errs.Precondition {
+			t.Errorf("going on from a log that is gone: got error %v, want a precondition", err)
+		}
+		l, err := b.Loss(t.Context(), "")
+		if err != nil || l.From != "b" || !slices.Equal(l.Absent, []string{"a"}) || l.LogThere {
+			t.Fatalf("got %+v and error %v, want b, and a absent", l, err)
+		}
+		if _, err := b.Accept(t.Context(), "b", l.Mark); err != nil {
+			t.Fatal(err)
+		}
+		wantTexts(t, b.owns(t), texts[:20]...)
+		a := p.run(t, "a")
+		eventually(t, "a, which has more, still lost", lost(a))
+		b.owns(t) // nothing but that copy is given up now
+		if l, err = b.Loss(t.Context(), ""); err != nil || l.From != FromLog || !slices.Equal(l.Discard, []string{"a"}) {
+			t.Fatalf("got %+v and error %v, want only the copy of a given up", l, err)
+		}
+		if _, err := b.Accept(t.Context(), l.From, l.Mark); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a copy on a", func() bool { return a.Status().Role == Standby && a.Status().Applied >= b.Status().Applied })
+		b.stop(t)
+		wantTexts(t, a.owns(t), texts[:20]...)
+		a.stop(t)
+	})
+	t.Run("copies are something else", func(t *testing.T) {
+		t.Parallel()
+		p, texts := newPair(t, g)
+		for _, name := range []string{"a", "b"} {
+			changeMark(t, p.all[name], nil, func(at *mark) { at.sum++ })
+		}
+		a, b := p.run(t, "a"), p.run(t, "b")
+		eventually(t, "both lost", func() bool { return lost(a)() && lost(b)() })
+		l, err := a.Loss(t.Context(), FromLog)
+		if err != nil || !slices.Equal(l.Discard, []string{"a", "b"}) {
+			t.Fatalf("got %+v and error %v, want both copies given up", l, err)
+		}
+		if _, err := a.Accept(t.Context(), FromLog, l.Mark); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "an owner", func() bool { return a.Owner().Member != "" })
+		eventually(t, "copies", func() bool {
+			return a.Status().Role != Starting && b.Status().Role != Starting && b.Status().Applied == a.Status().Applied && b.Status().Applied > 0
+		})
+		a.stop(t)
+		wantTexts(t, b.owns(t), texts...)
+		b.stop(t)
+	})
+}

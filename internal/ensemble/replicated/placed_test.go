@@ -1,0 +1,41 @@
+package replicated
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/ensemble/natsserver/natstest"
+)
+
+// unheard are the servers of a group that has just started: the first times, the one
+// that decides has not heard of the others.
+type unheard struct {
+	jetstream.JetStream
+	left atomic.Int32
+}
+
+func (u *unheard) CreateStream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
+	if u.left.Add(-1) >= 0 {
+		return nil, &jetstream.APIError{Code: 400, ErrorCode: noPeers, Description: "no suitable peers for placement, peer offline"}
+	}
+	return u.JetStream.CreateStream(ctx, config)
+}
+
+func TestLogsArePlacedWhenTheOthersAreHeardOf(t *testing.T) {
+	js, err := jetstream.New(natstest.New(t, 1, natstest.Unsafe).Connect(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	young := &unheard{JetStream: js}
+	young.left.Store(3)
+	st := &stream{name: "L", subject: "l"}
+	if _, err := st.createFrom(t.Context(), &Options{JetStream: young, Replicas: 1}, identity{1}, 1); err != nil {
+		t.Fatalf("got %v, want the stream made when all are known", err)
+	}
+	if left := young.left.Load(); left != -1 {
+		t.Errorf("%d more calls than needed", -1-left)
+	}
+}

@@ -1,0 +1,351 @@
+package replicated
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/storage/pebble"
+)
+
+// Places are the members that have a copy of the shard. A key in etcd lists them; as
+// long as there is none, every member has a copy. Only the owner changes it, on the
+// condition that it still is the owner: members are added first, and one is taken out
+// when enough others have caught up. A member without a place has no store and never
+// campaigns; one that loses its place removes its copy.
+
+// placesValue is what etcd says.
+type placesValue struct {
+	Members []string `json:"members"`
+}
+
+// SetCopies says how many members are to have a copy; 0 means all.
+func (s *Shard) SetCopies(n int) { s.copies.Store(int64(n)) }
+
+// wanted is how many members are to have a copy.
+func (s *Shard) wanted() int {
+	n := int(s.copies.Load())
+	if n <= 0 || n > len(s.o.All) {
+		return len(s.o.All)
+	}
+	return n
+}
+
+// ring lists all members in the order in which they are to have a copy.
+func (s *Shard) ring() []string {
+	if len(s.o.All) == 0 {
+		return nil
+	}
+	at := s.o.Number % len(s.o.All)
+	return append(slices.Clone(s.o.All[at:]), s.o.All[:at]...)
+}
+
+// readPlaces reads which members have a copy, and chooses them for a shard that is
+// new.
+func (s *Shard) readPlaces(ctx context.Context) error {
+	if len(s.o.All) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	if want := s.wanted(); want < len(s.o.All) {
+		text, err := json.Marshal(placesValue{s.ring()[:want]})
+		if err != nil {
+			return err
+		}
+		_, err = s.o.Etcd.Txn(ctx).If(
+			clientv3.Compare(clientv3.CreateRevision(s.keys.places), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(s.keys.log), "=", 0),
+		).Then(clientv3.OpPut(s.keys.places, string(text))).Commit()
+		if err != nil {
+			return fmt.Errorf("choosing the members that have a copy: %w", err)
+		}
+	}
+	return s.lookUpPlaces(ctx)
+}
+
+// lookUpPlaces asks etcd which members have a copy now.
+func (s *Shard) lookUpPlaces(ctx context.Context) error {
+	found, err := s.o.Etcd.Get(ctx, s.keys.places)
+	if err != nil {
+		return fmt.Errorf("asking which members have a copy: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view.places, s.view.placesRev = nil, 0
+	for _, kv := range found.Kvs {
+		s.seePlacesLocked(kv.Value, kv.ModRevision)
+	}
+	return nil
+}
+
+func (s *Shard) seePlacesLocked(value []byte, revision int64) {
+	var v placesValue
+	if json.Unmarshal(value, &v) == nil && len(v.Members) > 0 {
+		s.view.places, s.view.placesRev = v.Members, revision
+	}
+}
+
+// holds says whether this member is to have a copy, and what tells of a change.
+func (s *Shard) holds() (bool, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.holds(s.o.Member), s.changed
+}
+
+// holds says whether a member is to have a copy.
+func (v *view) holds(member string) bool {
+	return v.places == nil || slices.Contains(v.places, member)
+}
+
+// placed are the copies of the members that are to have one. One of which nothing was
+// heard yet has nothing.
+func (v *view) placed() map[string]copyValue {
+	if v.places == nil {
+		return v.copies
+	}
+	placed := make(map[string]copyValue, len(v.places))
+	for _, name := range v.places {
+		placed[name] = v.copies[name]
+	}
+	return placed
+}
+
+// ranked lists the live members that have a copy, the one that should own the shard
+// first.
+func (s *Shard) ranked() []string {
+	live := s.o.Members()
+	s.mu.Lock()
+	places := s.view.places
+	s.mu.Unlock()
+	all := s.o.All
+	if len(all) == 0 {
+		all = live
+	}
+	return ranking(s.o.Number, all, places, live)
+}
+
+// ranking puts those of all members that are live and have a place, all when places is
+// nil, into the order in which they are to own a shard. Whether another member is live
+// does not change who comes before whom: the shards of a member that is lost move, to
+// several others, and no other shard does.
+func ranking(number int, all, places, live []string) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	at := number % len(all)
+	ranked := append(slices.Clone(all[at:]), all[:at]...)
+	if rest := ranked[1:]; len(rest) > 0 {
+		next := number / len(all) % len(rest)
+		copy(rest, append(slices.Clone(rest[next:]), rest[:next]...))
+	}
+	return slices.DeleteFunc(ranked, func(name string) bool {
+		return places != nil && !slices.Contains(places, name) || !slices.Contains(live, name)
+	})
+}
+
+// whileHeld is a context that ends when this member is to have no copy any more.
+func (s *Shard) whileHeld() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.wg.Go(func() {
+		for {
+			held, changed := s.holds()
+			if !held {
+				cancel()
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return ctx, cancel
+}
+
+// enter opens the store of a member that was without.
+func (s *Shard) enter() (err error) {
+	s.storeMu.Lock()
+	defer s.storeMu.Unlock()
+	if s.store != nil {
+		return nil
+	}
+	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	s.log.Info("this member begins a copy of the shard")
+	return nil
+}
+
+// leave removes the copy of a member that is to have none, after asking once more.
+func (s *Shard) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	if err := s.lookUpPlaces(ctx); err != nil {
+		return err
+	}
+	if held, _ := s.holds(); held {
+		return nil
+	}
+	s.storeMu.Lock()
+	defer s.storeMu.Unlock()
+	var err error
+	if s.store != nil {
+		s.log.Info("this member gives its copy of the shard up; others have it")
+		err = s.store.Close()
+		s.store = nil
+	}
+	err = errors.Join(err, s.checkpoints.sweep(0), removeCopy(s.o.Dir), os.RemoveAll(s.fetchDir()))
+	s.mu.Lock()
+	s.flushed = 0
+	s.mu.Unlock()
+	s.applied.Store(0)
+	if _, gone := s.o.Etcd.Delete(ctx, s.keys.copies+s.o.Member); gone != nil {
+		err = errors.Join(err, fmt.Errorf("saying that there is no copy here: %w", gone))
+	}
+	return err
+}
+
+// removeCopy removes a store in a way that a crash cannot leave half of it under its
+// name.
+func removeCopy(dir string) error {
+	old := dir + ".old"
+	if err := os.Rename(dir, old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(old)
+}
+
+// choice is what decides which members have a copy.
+type choice struct {
+	ring   []string        // all members, the preferred first
+	want   int             // how many are to have a copy
+	self   string          // the owner
+	gone   map[string]bool // away for so long that another takes their place
+	there  map[string]bool // live for a while
+	caught map[string]bool // live, with a copy that is not behind
+}
+
+// next returns the members that are to have a copy, after those that have one now:
+// the first of the ring that are not gone, and those that cannot be spared yet.
+func (c *choice) next(now []string) []string {
+	var target []string
+	for _, gone := range []bool{false, true} {
+		for _, name := range c.ring {
+			if c.gone[name] == gone && len(target) < c.want {
+				target = append(target, name)
+			}
+		}
+	}
+	next := slices.Clone(now)
+	for _, name := range target {
+		if c.there[name] && !slices.Contains(next, name) {
+			next = append(next, name)
+		}
+	}
+	for _, name := range slices.Backward(c.ring) {
+		if name == c.self || slices.Contains(target, name) || !slices.Contains(next, name) {
+			continue
+		}
+		rest := slices.DeleteFunc(slices.Clone(next), func(n string) bool { return n == name })
+		good := 0
+		for _, n := range rest {
+			if c.caught[n] {
+				good++
+			}
+		}
+		if good >= c.want {
+			next = rest
+		}
+	}
+	slices.SortFunc(next, func(a, b string) int { return slices.Index(c.ring, a) - slices.Index(c.ring, b) })
+	return next
+}
+
+// presence is what the owner remembers of the members to choose by.
+type presence struct {
+	away map[string]time.Time // since when members are not live
+	here map[string]time.Time // since when they are
+}
+
+// see notes who is live.
+func (p *presence) see(names, live []string) {
+	if p.away == nil {
+		p.away, p.here = make(map[string]time.Time), make(map[string]time.Time)
+	}
+	now := time.Now()
+	for _, name := range names {
+		from, to := p.here, p.away
+		if slices.Contains(live, name) {
+			from, to = to, from
+		}
+		delete(from, name)
+		if _, known := to[name]; !known {
+			to[name] = now
+		}
+	}
+}
+
+// gone says whether a member is away for long.
+func (p *presence) gone(name string, after time.Duration) bool {
+	since, away := p.away[name]
+	return away && time.Since(since) >= after
+}
+
+// place sees to it that as many members have a copy as should, and no others. The log
+// ended at end when the copies last had the time to report.
+func (u *upkeeper) place(ctx context.Context, live []string, copies map[string]copyValue, end uint64) error {
+	s := u.s
+	if len(s.o.All) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	now, rev := slices.Clone(s.view.places), s.view.placesRev
+	claim, mine := s.view.rev, s.view.owner.Instance == s.instance
+	s.mu.Unlock()
+	if now == nil {
+		now = s.ring()
+	}
+	c := choice{ring: s.ring(), want: s.wanted(), self: s.o.Member, gone: map[string]bool{}, there: map[string]bool{}, caught: map[string]bool{}}
+	for _, name := range c.ring {
+		since, here := u.seen.here[name]
+		c.gone[name] = u.seen.gone(name, s.o.GoneAfter)
+		c.there[name] = here && time.Since(since) >= s.o.Settle
+		said, has := copies[name]
+		c.caught[name] = name == s.o.Member || has && slices.Contains(live, name) && said.Follows && said.Applied+caughtUp >= end
+	}
+	next := c.next(now)
+	if !mine || slices.Equal(next, now) || rev == 0 && len(next) == len(s.o.All) {
+		return nil
+	}
+	text, err := json.Marshal(placesValue{next})
+	if err != nil {
+		return err
+	}
+	then := []clientv3.Op{clientv3.OpPut(s.keys.places, string(text))}
+	for _, name := range now {
+		if !slices.Contains(next, name) {
+			then = append(then, clientv3.OpDelete(s.keys.copies+name))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	answer, err := s.o.Etcd.Txn(ctx).If(
+		clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", claim),
+		clientv3.Compare(clientv3.ModRevision(s.keys.places), "=", rev),
+	).Then(then...).Commit()
+	if err != nil {
+		return fmt.Errorf("changing which members have a copy: %w", err)
+	}
+	if answer.Succeeded {
+		s.log.Info("other members have copies of the shard now", "before", now, "now", next, "wanted", c.want)
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/internal/storage/pebble"
+	"freshet/test/tally"
+)
+
+// TestChoice looks at which members are given a copy.
+func TestChoice(t *testing.T) {
+	t.Parallel()
+	set := func(names string) map[string]bool {
+		is := map[string]bool{}
+		for _, name := range strings.Fields(names) {
+			is[name] = true
+		}
+		return is
+	}
+	for name, c := range map[string]struct {
+		now, gone, there, caught string
+		want                     int
+		next                     string
+	}{
+		"as it should be":                         {"b c d", "", "a b c d e", "b c d", 3, "b c d"},
+		"one is away for a moment":                {"b c d", "", "a b d e", "b d", 3, "b c d"},
+		"one is gone, and kept until another is":  {"b c d", "c", "a b d e", "b d", 3, "b c d e"},
+		"one is gone, and another has caught up":  {"b c d e", "c", "a b d e", "b d e", 3, "b d e"},
+		"two are gone, one replacement is behind": {"b c d e a", "c d", "a b e", "b e", 3, "b c d e a"},
+		"it is back":                                {"b d e", "", "a b c d e", "b d e", 3, "b c d e"},
+		"it is back and has caught up":              {"b c d e", "", "a b c d e", "b c d e", 3, "b c d"},
+		"it is back only since a moment":            {"b d e", "", "a b d e", "b d e", 3, "b d e"},
+		"more are wanted":                           {"b c d", "", "a b c d e", "b c d", 5, "b c d e a"},
+		"fewer are wanted":                          {"b c d e a", "", "a b c d e", "a b c d e", 3, "b c d"},
+		"fewer are wanted, and some are behind":     {"b c d e a", "", "a b c d e", "b c e", 3, "b c d e"},
+		"fewer are wanted than there are copies":    {"b c d e a", "", "a b c d e", "b c", 3, "b c d e a"},
+		"the owner is not one of those to have one": {"a b c d", "", "a b c d e", "a b c d", 3, "b c d a"},
+		"nobody else is there":                      {"b c d", "c d e a", "b", "b", 3, "b c d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			self := "b"
+			if strings.HasPrefix(c.now, "a") {
+				self = "a"
+			}
+			is := choice{ring: []string{"b", "c", "d", "e", "a"}, want: c.want, self: self, gone: set(c.gone), there: set(c.there), caught: set(c.caught)}
+			if got := strings.Join(is.next(strings.Fields(c.now)), " "); got != c.next {
+				t.Errorf("got %q, want %q", got, c.next)
+			}
+		})
+	}
+}
+
+// TestRanking loses a member: its shards go to the others, and theirs stay.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	all := []string{"a", "b", "c"}
+	for _, lost := range all {
+		live := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == lost })
+		moved := map[string]int{}
+		for shard := range 12 {
+			before, after := ranking(shard, all, nil, all)[0], ranking(shard, all, nil, live)[0]
+			switch {
+			case before == lost:
+				moved[after]++
+			case after != before:
+				t.Errorf("shard %d without %s: got owner %s, want %s, who is there", shard, lost, after, before)
+			}
+		}
+		for _, name := range live {
+			if moved[name] != 2 {
+				t.Errorf("without %s: got %d of its 4 shards for %s, want 2", lost, moved[name], name)
+			}
+		}
+	}
+	if got := ranking(4, []string{"a", "b", "c", "d"}, []string{"d", "a", "b"}, []string{"b", "d", "c"}); !slices.Equal(got, []string{"d", "b"}) {
+		t.Errorf("got %v, want the live members that have a place, in their order", got)
+	}
+}
+
+// five are members of a group of five that serve each other checkpoints.
+type five struct {
+	*team
+	mu  sync.Mutex
+	all map[string]*member
+	url string
+}
+
+func newFive(t *testing.T) *five {
+	t.Helper()
+	f := &five{team: newGroup(t, 1, natstest.Unsafe).team(), all: map[string]*member{}}
+	f.number = 1
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		http.StripPrefix("/"+name, Handler(func(string, int) *Shard {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if m := f.all[name]; m != nil {
+				return m.Shard
+			}
+			return nil
+		})).ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	f.url = server.URL
+	return f
+}
+
+func (f *five) run(t *testing.T, name string) *member {
+	t.Helper()
+	m := f.start(t, name, 0, nil, quickFlush, func(o *Options) {
+		o.All, o.Copies = []string{"a", "b", "c", "d", "e"}, 3
+		o.Settle, o.GoneAfter = 100*time.Millisecond, 2*time.Second
+		o.Peer = func(member string) (http.RoundTripper, string, error) {
+			return http.DefaultTransport, f.url + "/" + member, nil
+		}
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all[name] = m
+	return m
+}
+
+// copies waits until exactly these members have a copy that follows the log.
+func (f *five) copies(t *testing.T, end uint64, names ...string) {
+	t.Helper()
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		f.mu.Lock()
+		m := f.all[name]
+		f.mu.Unlock()
+		if m == nil {
+			continue
+		}
+		has := slices.Contains(names, name)
+		eventually(t, fmt.Sprintf("copies on %v; member %s was %+v", names, name, m.Status()), func() bool {
+			is := m.Status()
+			_, err := os.Stat(m.o.Dir)
+			if !has {
+				return is.Role == Elsewhere && os.IsNotExist(err)
+			}
+			return (is.Role == Standby || is.Role == Leading) && is.Applied >= end && err == nil && len(is.Copies) == len(names)
+		})
+	}
+}
+
+// markIn reads how far a store has the log.
+func markIn(t *testing.T, dir string) mark {
+	t.Helper()
+	store, err := pebble.OpenStore(dir, pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := store.Mark()
+	at, decodeErr := decodeMark(stored)
+	if err := errors.Join(err, decodeErr, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// TestFaultCopies keeps three copies of a shard in a group of five: where they are to
+// be, on another member when one is gone, back again when it returns, and more or
+// fewer when asked for.
+func TestFaultCopies(t *testing.T) {
+	t.Parallel()
+	f := newFive(t)
+	for _, name := range []string{"e", "d", "c", "b", "a"} {
+		f.run(t, name)
+	}
+	b := f.all["b"]
+	e := b.owns(t)
+	texts := fill(t, e, 100)
+	end := func() uint64 { return b.Status().Applied }
+	f.copies(t, end(), "b", "c", "d")
+	if got := f.all["a"].Owner().Member; got != "b" {
+		t.Errorf("got owner %q at a member without a copy, want b", got)
+	}
+	eventually(t, "the log purged", func() bool { return b.first(t) > 50 })
+
+	c := f.all["c"]
+	f.mu.Lock()
+	delete(f.all, "c")
+	f.mu.Unlock()
+	c.stop(t)
+	appendText(t, e, "without c")
+	texts = append(texts, "without c")
+	f.copies(t, end(), "b", "d", "e")
+	f.run(t, "c")
+	appendText(t, e, "with c")
+	texts = append(texts, "with c")
+	f.copies(t, end(), "b", "c", "d")
+
+	for _, m := range f.all {
+		m.SetCopies(5)
+	}
+	f.copies(t, end(), "a", "b", "c", "d", "e")
+	for _, m := range f.all {
+		m.SetCopies(3)
+	}
+	f.copies(t, end(), "b", "c", "d")
+
+	// A backup at a member without a copy has it all the same.
+	for i := range 2 { // the second is not the first again
+		appendText(t, e, fmt.Sprint("backup ", i))
+		texts = append(texts, fmt.Sprint("backup ", i))
+		dir, want := fmt.Sprint(t.TempDir(), "/", i), end()
+		if err := f.all["a"].Checkpoint(t.Context(), dir); err != nil {
+			t.Errorf("checkpoint at a member without a copy: got error %v, want none", err)
+		}
+		if got := markIn(t, dir).position; got < want {
+			t.Errorf("checkpoint at a member without a copy: got the log up to message %d, want %d", got, want)
+		}
+	}
+	f.mu.Lock()
+	delete(f.all, "b")
+	f.mu.Unlock()
+	b.stop(t)
+	wantTexts(t, f.all["c"].owns(t), texts...)
+	for _, name := range []string{"a", "e"} {
+		if _, err := f.all[name].Engine(); err == nil {
+			t.Errorf("member %s has no copy and an engine", name)
+		}
+	}
+	for _, m := range f.all {
+		m.stop(t)
+	}
+	tally.Fault{Name: "member with a copy gone, another in its place", Injected: 2, Checked: len(texts)}.Record(t)
+}

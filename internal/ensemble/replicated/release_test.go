@@ -1,0 +1,77 @@
+package replicated
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/ensemble/natsserver/natstest"
+)
+
+// electing is an etcd that has no leader while somebody wants to remove a key, for as
+// many tries as there are left.
+type electing struct {
+	clientv3.KV
+	tries atomic.Int32
+}
+
+func (e *electing) Txn(ctx context.Context) clientv3.Txn {
+	return &electingTxn{Txn: e.KV.Txn(ctx), ctx: ctx, etcd: e}
+}
+
+type electingTxn struct {
+	clientv3.Txn
+	ctx     context.Context
+	etcd    *electing
+	removes bool
+}
+
+func (x *electingTxn) If(cmps ...clientv3.Cmp) clientv3.Txn {
+	x.Txn = x.Txn.If(cmps...)
+	return x
+}
+
+func (x *electingTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	x.removes = slices.ContainsFunc(ops, func(op clientv3.Op) bool { return op.IsDelete() })
+	x.Txn = x.Txn.Then(ops...)
+	return x
+}
+
+func (x *electingTxn) Commit() (*clientv3.TxnResponse, error) {
+	if x.removes && x.etcd.tries.Add(-1) >= 0 {
+		<-x.ctx.Done() // the question is dropped
+		return nil, x.ctx.Err()
+	}
+	return x.Txn.Commit()
+}
+
+// TestHandedOverWhileEtcdElects: an owner gives its shard up, and etcd does not answer it.
+// The key goes when etcd is there again, and another member has the shard, though the one
+// that had it lives on.
+func TestHandedOverWhileEtcdElects(t *testing.T) {
+	t.Parallel()
+	tm := newGroup(t, 1, natstest.Unsafe).team()
+	kv := &electing{}
+	a := tm.start(t, "a", 0, vfs.NewCrashableMem(), func(o *Options) {
+		kv.KV = o.Etcd.KV
+		o.Etcd.KV = kv
+	})
+	a.owns(t)
+	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
+	b.knows(t, "a")
+	kv.tries.Store(2)
+	a.yield(time.Minute)
+	a.askToGiveUp()
+	b.owns(t)
+	if left := kv.tries.Load(); left >= 0 {
+		t.Errorf("the key was removed with %d tries left that were to fail", left)
+	}
+	a.knows(t, "b")
+	a.stop(t)
+	b.stop(t)
+}

@@ -1,0 +1,334 @@
+package replicated
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
+)
+
+// Shard is this member's part in a shard: a copy of it, and its engine while this
+// member is the owner.
+type Shard struct {
+	o        Options
+	log      *slog.Logger
+	instance string // this opening, unlike any other of the member
+	keys     keys
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	applied atomic.Uint64
+	end     atomic.Uint64
+	bytes   atomic.Int64 // applied, ever
+	copies  atomic.Int64 // members that are to have a copy; 0 for all
+
+	// storeMu is held by whoever uses the store besides the goroutine of run, which
+	// alone changes it; it is taken after no other lock.
+	storeMu sync.RWMutex
+	store   *pebble.Store // nil when it is closed
+
+	checkpoints checkpoints
+
+	complained string // what the goroutine of run has logged last
+	misfits    bool   // copy and log did not fit together when run last looked
+
+	mu      sync.Mutex // guards what follows; a leaf
+	role    Role
+	err     error
+	stream  *stream
+	engine  *pebble.Engine
+	writer  *writer
+	view    view
+	flushed uint64
+	said    copyValue     // in etcd
+	resigns bool          // never campaign again
+	yields  time.Time     // do not campaign before
+	changed chan struct{} // closed and replaced when something of the above changes
+	giveUp  chan struct{} // asks the owner to hand over
+}
+
+// Open opens the member's copy. It follows the log, and campaigns for the shard, in
+// the background; Status says when it cannot.
+func Open(ctx context.Context, o Options) (*Shard, error) {
+	o = o.withDefaults()
+	if err := os.RemoveAll(o.Dir + "-checkpoints"); err != nil { // of an earlier process
+		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
+	}
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails
+	s := &Shard{
+		o: o, role: Starting, keys: o.keys(),
+		log:      o.Logger.With("shard", o.Number),
+		instance: o.Member + "/" + hex.EncodeToString(random[:]),
+		changed:  make(chan struct{}), giveUp: make(chan struct{}, 1),
+	}
+	s.view.copies = make(map[string]copyValue)
+	s.SetCopies(o.Copies)
+	if err := s.openCopy(ctx); err != nil {
+		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
+	}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.wg.Go(s.watch)
+	s.wg.Go(s.run)
+	s.wg.Go(s.upkeep)
+	return s, nil
+}
+
+// openCopy opens the store if this member is to have one.
+func (s *Shard) openCopy(ctx context.Context) error {
+	if err := s.readPlaces(ctx); err != nil {
+		return err
+	}
+	if held, _ := s.holds(); !held {
+		return nil
+	}
+	store, err := pebble.OpenStore(s.o.Dir, s.o.Store)
+	if err != nil {
+		return err
+	}
+	stored, err := store.Mark()
+	var at mark
+	if err == nil {
+		at, err = decodeMark(stored)
+	}
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	s.store, s.flushed = store, at.position // what is found in a store that was opened
+	return nil
+}
+
+// Engine returns the engine while this member is the owner, else ErrNotOwner or
+// ErrNoOwner. Only the shard closes it.
+func (s *Shard) Engine() (engine.Engine, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.engine != nil:
+		return s.engine, nil
+	case s.view.serving().Member == "" || s.view.serving().Member == s.o.Member:
+		return nil, engine.ErrNoOwner
+	}
+	return nil, engine.ErrNotOwner
+}
+
+// Owner returns who serves the shard.
+func (s *Shard) Owner() engine.Owner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.serving()
+}
+
+// changeLocked tells those who wait for a change.
+func (s *Shard) changeLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// note sets the role, and what keeps the store from following the log.
+func (s *Shard) note(role Role, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.role, s.err = role, err
+	s.changeLocked()
+}
+
+// Status returns how the shard is doing.
+func (s *Shard) Status() Status {
+	live := s.o.Members()
+	s.refreshApplied()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := Status{
+		Role: s.role, Owner: s.view.serving(), Err: s.err,
+		Applied: s.applied.Load(), End: max(s.end.Load(), s.applied.Load()), LogBytes: s.view.bytes,
+	}
+	if s.writer != nil {
+		out.LogBytes = s.writer.bytes.Load()
+		out.Full, _ = s.writer.Full()
+	}
+	copies := s.view.placed()
+	for _, c := range copies {
+		out.End = max(out.End, c.Applied) // a member without a copy hears of no other end
+	}
+	least := out.Applied
+	for _, name := range slices.Sorted(maps.Keys(copies)) {
+		c := copies[name]
+		if name == s.o.Member {
+			c.Applied, c.Flushed = out.Applied, max(c.Flushed, s.flushed)
+		}
+		if c.Flushed < least && name != s.o.Member {
+			least, out.Behind = c.Flushed, name
+		}
+		out.Copies = append(out.Copies, Copy{
+			Member: name, Live: slices.Contains(live, name), Applied: c.Applied, Flushed: c.Flushed,
+			Lag: out.End - min(out.End, c.Applied), Lost: c.Lost, Problem: c.Problem,
+		})
+	}
+	return out
+}
+
+// refreshApplied reads from the store how far it is while an engine writes to it.
+func (s *Shard) refreshApplied() {
+	s.mu.Lock()
+	owner := s.engine != nil
+	s.mu.Unlock()
+	if !owner {
+		return
+	}
+	if m, err := s.mark(); err == nil {
+		s.applied.Store(max(s.applied.Load(), m.position))
+	}
+}
+
+// mark reads how far the store has the log.
+func (s *Shard) mark() (mark, error) {
+	s.storeMu.RLock()
+	defer s.storeMu.RUnlock()
+	if s.store == nil {
+		return mark{}, engine.ErrClosed
+	}
+	stored, err := s.store.Mark()
+	if err != nil {
+		return mark{}, err
+	}
+	return decodeMark(stored)
+}
+
+// HandOver gives up ownership and does not campaign again: for the end of the
+// process. It returns when callers are answered and another member may take over.
+func (s *Shard) HandOver(ctx context.Context) error {
+	s.mu.Lock()
+	s.resigns = true
+	s.changeLocked()
+	s.mu.Unlock()
+	s.askToGiveUp()
+	for {
+		s.mu.Lock()
+		mine, changed := s.role == Leading || s.view.owner.Instance == s.instance, s.changed
+		s.mu.Unlock()
+		if !mine {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-s.ctx.Done():
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *Shard) askToGiveUp() {
+	select {
+	case s.giveUp <- struct{}{}:
+	default:
+	}
+}
+
+// catchUpPatience is how long a copy may take to have the log up to its end.
+const catchUpPatience = 30 * time.Second
+
+// CatchUp returns when this member's copy has everything that was in the log before the
+// call. It waits a while for a copy that has yet to follow the log, and not for one that
+// is not to be here.
+func (s *Shard) CatchUp(ctx context.Context) error {
+	if held, _ := s.holds(); !held {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchUpPatience)
+	defer cancel()
+	end, known := uint64(0), false
+	for {
+		s.mu.Lock()
+		st := s.stream
+		s.mu.Unlock()
+		err := errNotFollowing
+		if st != nil && !known {
+			var state jetstream.StreamState
+			if state, err = st.state(ctx); err == nil {
+				end, known = state.LastSeq, true
+			}
+		}
+		if st != nil && known {
+			s.refreshApplied()
+			at := s.applied.Load()
+			if at >= end {
+				return nil
+			}
+			err = fmt.Errorf("this member's copy has its log up to message %d of %d", at, end)
+		}
+		s.await(ctx, nil, turn/10)
+		if ctx.Err() != nil {
+			return fmt.Errorf("shard %d of cluster %s: %w; try again, or on another member", s.o.Number, s.o.Cluster, err)
+		}
+	}
+}
+
+// Checkpoint writes a copy of the store to a directory that does not exist yet. A
+// member that has none fetches it from another, with everything that was in the log
+// before the call.
+func (s *Shard) Checkpoint(ctx context.Context, dir string) error {
+	if held, _ := s.holds(); !held {
+		return s.fetchAny(ctx, dir, true)
+	}
+	return s.checkpoint(ctx, dir)
+}
+
+func (s *Shard) checkpoint(ctx context.Context, dir string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.storeMu.RLock()
+	defer s.storeMu.RUnlock()
+	if s.store == nil {
+		return engine.ErrClosed
+	}
+	return s.store.Checkpoint(dir)
+}
+
+// Close closes the copy. An owner gives up ownership first.
+func (s *Shard) Close() error {
+	s.cancel()
+	s.wg.Wait()
+	if err := s.checkpoints.sweep(0); err != nil {
+		s.log.Warn("checkpoints for other members were left behind", "error", err)
+	}
+	s.storeMu.Lock()
+	defer s.storeMu.Unlock()
+	if s.store == nil {
+		return nil
+	}
+	err := s.store.Close()
+	s.store = nil
+	return err
+}
+
+// Destroy removes the log and the keys of a shard that no member has open.
+func Destroy(ctx context.Context, o Options) error {
+	err := o.JetStream.DeleteStream(ctx, streamName(&o))
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("removing the log of shard %d of cluster %s: %w", o.Number, o.Cluster, err)
+	}
+	if _, err := o.Etcd.Delete(ctx, o.keys().base, clientv3.WithPrefix()); err != nil {
+		return fmt.Errorf("removing the keys of shard %d of cluster %s: %w", o.Number, o.Cluster, err)
+	}
+	return nil
+}

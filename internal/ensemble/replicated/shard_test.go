@@ -1,0 +1,118 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/internal/storage/engine"
+)
+
+var keepAll = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
+
+// appendText appends a message and returns its entry.
+func appendText(t testing.TB, e engine.Engine, text string) uint64 {
+	t.Helper()
+	out, err := e.Append(context.Background(), 1, 0, []engine.Message{{Payload: []byte(text)}})
+	if err != nil {
+		t.Fatalf("append %s: got error %v, want none", text, err)
+	}
+	return out[0].ID.Entry
+}
+
+// wantTexts checks that topic 1 has these messages and no others.
+func wantTexts(t testing.TB, e engine.Engine, want ...string) {
+	t.Helper()
+	records, err := e.Read(context.Background(), 1, engine.ReadRequest{Max: 10000})
+	if err != nil {
+		t.Fatalf("read: got error %v, want none", err)
+	}
+	got := []string{}
+	for _, r := range records {
+		got = append(got, string(r.Payload))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("got messages %v, want %v", got, want)
+	}
+}
+
+// TestOwners lets the shard go from member to member: handed over, after a kill, and
+// to an empty one.
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	g := newGroup(t, 1)
+	g.lease = killedSeconds
+	tm := g.team()
+	a := tm.start(t, "a", 0, vfs.NewCrashableMem())
+	e := a.owns(t)
+	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+		t.Fatal(err)
+	}
+	appendText(t, e, "one")
+	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
+	b.follows(t, a.Status().Applied)
+	b.knows(t, "a")
+	if _, err := b.Engine(); !errors.Is(err, engine.ErrNotOwner) {
+		t.Errorf("engine of a standby: got error %v, want %v", err, engine.ErrNotOwner)
+	}
+	if got := b.Owner(); got.Member != "a" || got.Epoch != 1 {
+		t.Errorf("owner: got %+v, want a with epoch 1", got)
+	}
+	begin := time.Now()
+	if err := a.HandOver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Append(ctx, 1, 0, []engine.Message{{}}); !errors.Is(err, engine.ErrNotOwner) {
+		t.Errorf("append at the old owner: got error %v, want %v", err, engine.ErrNotOwner)
+	}
+	e = b.owns(t)
+	t.Logf("handed over in %s", time.Since(begin))
+	if live, got := tm.members(), b.candidates(); !slices.Contains(live, "a") || !slices.Equal(got, []string{"b"}) {
+		t.Errorf("candidates after a has handed over, with %v live: got %v, want b alone, at once", live, got)
+	}
+	wantTexts(t, e, "one")
+	appendText(t, e, "two")
+	a.follows(t, b.Status().Applied)
+	a.stop(t)
+	b.team.join("b", true)
+	c := tm.start(t, "c", 0, vfs.NewCrashableMem())
+	c.follows(t, b.Status().Applied)
+	begin = time.Now()
+	left := b.kill(t)
+	e = c.owns(t)
+	t.Logf("taken over %s after a kill, with leases of %d s", time.Since(begin), g.lease)
+	wantTexts(t, e, "one", "two")
+	appendText(t, e, "three")
+	b = tm.start(t, "b", 0, left)
+	b.follows(t, c.Status().Applied)
+	c.stop(t)
+	e = b.owns(t)
+	wantTexts(t, e, "one", "two", "three")
+	b.stop(t)
+}
+
+// TestAShardTakenByALostCall: etcd has done what it was asked for, and its answer got
+// lost. The member knows of no claim, and the shard must not stay without an owner.
+func TestAShardTakenByALostCall(t *testing.T) {
+	t.Parallel()
+	a := newGroup(t, 1, natstest.Unsafe).team().start(t, "a", 0, vfs.NewCrashableMem())
+	a.owns(t)
+	a.yield(time.Second)
+	if err := a.deleteOwner(t.Context(), a.claimed()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "no owner", func() bool { _, err := a.Engine(); return err != nil })
+	if _, err := a.client.Put(t.Context(), a.keys.owner, a.ownerValue(0), clientv3.WithLease(a.session.Lease())); err != nil {
+		t.Fatal(err)
+	}
+	a.owns(t)
+	a.stop(t)
+}

@@ -1,0 +1,189 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/storage/engine"
+)
+
+// callPatience bounds one call of etcd, or one that changes something in JetStream.
+const callPatience = 3 * time.Second
+
+// stream is the log of a shard.
+type stream struct {
+	js      jetstream.JetStream
+	name    string
+	subject string
+	handle  jetstream.Stream
+	id      identity
+}
+
+// metaLog is where the stream's metadata has the identity of the log.
+const metaLog = "freshet-log"
+
+func streamName(o *Options) string { return "S_" + o.Cluster + "_" + strconv.Itoa(o.Number) }
+
+func streamSubject(o *Options) string { return "S." + o.Cluster + "." + strconv.Itoa(o.Number) }
+
+// openStream returns the shard's log, and makes it when there never was one: etcd
+// remembers its identity, so that a log that is gone is not taken for a new one.
+func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, callPatience+2*leaderPatience)
+	defer cancel()
+	asking, asked := context.WithTimeout(ctx, callPatience)
+	known, err := o.Etcd.Get(asking, key)
+	asked()
+	if err != nil {
+		return nil, fmt.Errorf("reading the identity of the log: %w", err)
+	}
+	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o)}
+	find := func(ctx context.Context) (jetstream.Stream, error) { return o.JetStream.Stream(ctx, st.name) }
+	st.handle, err = ask(ctx, nil, find)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && len(known.Kvs) == 0 {
+		st.handle, err = st.create(ctx, o)
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the stream %s of the log: %w", st.name, err)
+	}
+	if st.id, err = parseIdentity(st.handle.CachedInfo().Config.Metadata[metaLog]); err != nil {
+		return nil, fmt.Errorf("%w: the stream %s was not made by this system: %w", engine.ErrLogLost, st.name, err)
+	}
+	if len(known.Kvs) == 0 {
+		_, err := o.Etcd.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, st.id.String())).Commit()
+		if err != nil {
+			return nil, fmt.Errorf("noting the identity of the log: %w", err)
+		}
+		return st, nil
+	}
+	if was := string(known.Kvs[0].Value); was != st.id.String() {
+		return nil, fmt.Errorf("%w: the stream %s is log %s; that of the shard was %s", engine.ErrLogLost, st.name, st.id, was)
+	}
+	return st, nil
+}
+
+func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, error) {
+	id, first, err := beginning(ctx, o.Etcd, o.keys().seed)
+	if err != nil {
+		return nil, err
+	}
+	return st.createFrom(ctx, o, id, first)
+}
+
+// createFrom makes the stream of a log whose first message has a number.
+func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first uint64) (jetstream.Stream, error) {
+	if first == 1 {
+		first = 0 // the server's own way to say so
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
+	defer cancel()
+	config := jetstream.StreamConfig{
+		Name:       st.name,
+		Subjects:   []string{st.subject},
+		Storage:    jetstream.FileStorage,
+		Retention:  jetstream.LimitsPolicy,
+		Discard:    jetstream.DiscardNew,
+		MaxMsgs:    -1,
+		MaxBytes:   -1,
+		Replicas:   o.Replicas,
+		DenyDelete: true,
+		FirstSeq:   first,
+		Metadata:   map[string]string{metaLog: id.String()},
+	}
+	handle, err := o.JetStream.CreateStream(ctx, config)
+	for unplaced(err) && ctx.Err() == nil {
+		select {
+		case <-time.After(askAgain):
+			handle, err = o.JetStream.CreateStream(ctx, config)
+		case <-ctx.Done():
+		}
+	}
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another member was faster
+		return o.JetStream.Stream(ctx, st.name)
+	}
+	return handle, err
+}
+
+// noPeers is the code of a refusal because there are too few servers for the copies.
+const noPeers = 10005
+
+// unplaced says whether the stream found no place. In a group that has just started
+// this passes: the server that decides has not heard of all the others yet.
+func unplaced(err error) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == noPeers
+}
+
+// errNoMessage says that the log has no message of a sequence, or none any more.
+var errNoMessage = errors.New("log has no such message")
+
+// read returns a message as the stream's leader has it. What it has is committed;
+// what it does not have may still come. A signal on elected says that there is a new
+// leader; who does not hear of elections leaves it nil.
+func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64) (record, error) {
+	msg, err := ask(ctx, elected, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return record{}, errNoMessage
+	}
+	if err != nil {
+		return record{}, fmt.Errorf("reading message %d of the log: %w", seq, err)
+	}
+	return parseRecord(msg.Sequence, msg.Header, msg.Data)
+}
+
+// state returns where the log begins and ends.
+func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
+	found, err := ask(ctx, nil, func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
+	}
+	if err != nil {
+		return jetstream.StreamState{}, fmt.Errorf("looking at the stream %s of the log: %w", st.name, err)
+	}
+	info := found.CachedInfo()
+	if got := info.Config.Metadata[metaLog]; got != st.id.String() {
+		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s was replaced", engine.ErrLogLost, st.name)
+	}
+	return info.State, nil
+}
+
+// errBehind says that the log no longer has what the store needs next.
+var errBehind = errors.New("log begins behind what the store has; it has to begin with a checkpoint of another member")
+
+// fits returns nil when a store with the mark can follow the log, errBehind when it
+// needs a checkpoint, and ErrLogLost when the two never belonged together.
+func (st *stream) fits(ctx context.Context, m mark) error {
+	state, err := st.state(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.position == 0 && state.FirstSeq <= 1:
+		return nil
+	case m.position > 0 && m.log != st.id:
+		return fmt.Errorf("%w: the store is a copy of log %s, and the stream %s is log %s", engine.ErrLogLost, m.log, st.name, st.id)
+	case m.position > state.LastSeq:
+		return fmt.Errorf("%w: the store has the log up to message %d, and the log ends at %d", engine.ErrLogLost, m.position, state.LastSeq)
+	case m.position+1 < state.FirstSeq:
+		return errBehind
+	case m.position < state.FirstSeq:
+		return nil // the next message is there, and says what was before it
+	}
+	r, err := st.read(ctx, nil, m.position)
+	if err != nil {
+		return err
+	}
+	if r.sum != m.sum || r.epoch != m.epoch || r.index != m.index {
+		return fmt.Errorf("%w: message %d of the log is not the one that the store has applied", engine.ErrLogLost, m.position)
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package sharded_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/ensemble/remote"
+	"freshet/internal/ensemble/sharded"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/enginetest"
+	"freshet/internal/storage/pebble"
+)
+
+const shards = 3
+
+// without is what holds in one shard only; see TestDeadLettersOfAnotherShard.
+var without = []string{"after its last delivery a message moves to the dead letter topic"}
+
+func TestRoutingKeepsEveryPromise(t *testing.T) {
+	t.Parallel()
+	enginetest.Run(t, enginetest.Options{Without: without}, func(testing.TB) enginetest.Store {
+		return &store{fs: vfs.NewCrashableMem()}
+	})
+}
+
+func TestCallsAtAnotherMemberKeepEveryPromise(t *testing.T) {
+	t.Parallel()
+	opts := enginetest.Options{Without: append([]string{"a cancelled caller loses nothing"}, without...)}
+	enginetest.Run(t, opts, func(testing.TB) enginetest.Store {
+		return &store{fs: vfs.NewCrashableMem(), elsewhere: true}
+	})
+}
+
+// store is three shards and the journals of all members on one file system in
+// memory. With elsewhere it is used by a member that owns none of the shards.
+type store struct {
+	fs        *vfs.MemFS
+	elsewhere bool
+	opened    *stack
+}
+
+type stack struct {
+	engine.Engine
+	parts  []*pebble.Engine
+	server *http.Server
+	client *http.Client
+}
+
+func (s *store) Open(t testing.TB) engine.Engine {
+	t.Helper()
+	opened := &stack{}
+	owner := &owner{}
+	var cluster *sharded.Engine
+	for i := range shards + 1 {
+		e, err := pebble.Open(fmt.Sprint("store", i), pebble.Options{
+			FS: s.fs, Splitter: enginetest.Lines{}, EraBytes: 1 << 10, MemTableBytes: 1 << 20,
+			DeadLetters: func(ctx context.Context, to engine.TopicID, letter engine.Message) error {
+				_, err := cluster.Append(ctx, to, 0, []engine.Message{letter})
+				return err
+			},
+		})
+		if err != nil {
+			t.Fatalf("open: %v", err)
+		}
+		opened.parts = append(opened.parts, e)
+	}
+	owner.engines = opened.parts[:shards]
+	opts := sharded.Options{Cluster: "c", Member: "a", Journals: opened.parts[shards].Journal}
+	for i := range shards {
+		opts.Shards = append(opts.Shards, &shard{owner: owner, number: i, here: !s.elsewhere})
+	}
+	if s.elsewhere {
+		listener := newPipes()
+		opened.server = &http.Server{Handler: remote.NewServer(owner, slog.New(slog.DiscardHandler)), Protocols: new(http.Protocols)}
+		opened.server.Protocols.SetUnencryptedHTTP2(true)
+		go func() { _ = opened.server.Serve(listener) }()
+		transport := &http.Transport{
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial() },
+			Protocols:   new(http.Protocols),
+		}
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		opened.client = &http.Client{Transport: transport}
+		opts.Member = "b"
+		opts.Remote = &remote.Client{Member: func(string) (*http.Client, string, error) { return opened.client, "http://a", nil }}
+	}
+	cluster = sharded.New(opts)
+	opened.Engine = cluster
+	s.opened = opened
+	return opened
+}
+
+// AppendRun is the owner's; everything else is done from elsewhere.
+func (s *stack) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run, sides func(uint64) []engine.Side) (engine.Ticket, error) {
+	return s.parts[id%shards].AppendRun(ctx, id, partition, run, sides)
+}
+
+// Close ends the connections too.
+func (s *stack) Close() error {
+	err := s.Engine.Close()
+	for _, part := range s.parts {
+		err = errors.Join(err, part.Close())
+	}
+	if s.server != nil {
+		s.client.CloseIdleConnections()
+		err = errors.Join(err, s.server.Close())
+	}
+	return err
+}
+
+// Crash keeps what was synced and a part of what was not.
+func (s *store) Crash(t testing.TB) {
+	t.Helper()
+	s.fs = s.fs.CrashClone(vfs.CrashCloneCfg{
+		UnsyncedDataPercent: rand.IntN(101),
+		RNG:                 rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+	})
+	if err := s.opened.Close(); err != nil {
+		t.Fatalf("close after a crash: %v", err)
+	}
+}
+
+// owner is a member with shards.
+type owner struct{ engines []*pebble.Engine }
+
+func (o *owner) Owned(_ string, n int) (engine.Engine, engine.Owner, error) {
+	return o.engines[n], engine.Owner{Member: "a", Epoch: 1}, nil
+}
+
+// shard is a shard as the owner has it, or somebody else.
+type shard struct {
+	owner  *owner
+	number int
+	here   bool
+}
+
+func (s *shard) Engine() (engine.Engine, error) {
+	if !s.here {
+		return nil, engine.ErrNotOwner
+	}
+	return s.owner.engines[s.number], nil
+}
+
+func (s *shard) Owner() engine.Owner { return engine.Owner{Member: "a", Epoch: 1} }
+func (s *shard) Health() error       { return nil }
+func (s *shard) Close() error        { return nil }
+
+func (s *shard) Checkpoint(ctx context.Context, dir string) error {
+	return s.owner.engines[s.number].Checkpoint(ctx, dir)
+}
+
+// pipes is a listener in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{make(chan net.Conn), make(chan struct{})} }
+
+func (p *pipes) dial() (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.closed:
+		return nil, &net.OpError{Op: "dial", Err: net.ErrClosed}
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }

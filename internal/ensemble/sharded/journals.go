@@ -1,0 +1,41 @@
+package sharded
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"freshet/internal/storage/engine"
+)
+
+// groupJournals is how the names of journals of consumer groups begin; a number
+// follows.
+const groupJournals = "groups-"
+
+// JournalShard returns the shard of so many that a journal is stored in; ok is false
+// for a journal of all members.
+func JournalShard(name string, shards int) (shard int, ok bool) {
+	number, ok := strings.CutPrefix(name, groupJournals)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 {
+		return 0, false
+	}
+	return n % shards, true
+}
+
+// Journal implements engine.Engine.
+func (e *Engine) Journal(ctx context.Context, name string) (engine.Journal, error) {
+	shard, ok := JournalShard(name, len(e.shards))
+	if !ok {
+		return e.opts.Journals(ctx, name)
+	}
+	owned, err := e.shards[shard].Engine()
+	if err != nil {
+		return nil, fmt.Errorf("journal %s is in shard %d: %w", name, shard, err)
+	}
+	return owned.Journal(ctx, name)
+}

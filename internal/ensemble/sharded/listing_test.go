@@ -1,0 +1,50 @@
+package sharded_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"freshet/internal/ensemble/sharded"
+	"freshet/internal/storage/engine"
+)
+
+// closing is an engine that closes while it lists topics: it returns what it has found so
+// far together with the error, as the store does.
+type closing struct {
+	engine.Engine
+	calls int
+}
+
+func (c *closing) ListTopics(ctx context.Context, after engine.TopicID, limit int) ([]engine.TopicID, error) {
+	ids, err := c.Engine.ListTopics(ctx, after, limit)
+	if c.calls++; c.calls == 1 && err == nil {
+		return ids[:1], engine.ErrClosed
+	}
+	return ids, err
+}
+
+// TestListAcrossOwners: a list that one owner began and the next one finished has every
+// topic once.
+func TestListAcrossOwners(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parts := open(t, false)
+		for id := range engine.TopicID(3) {
+			if err := parts.CreateTopic(t.Context(), id+1, keep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
+			&with{engine: &closing{Engine: parts}},
+		}})
+		got, err := e.ListTopics(t.Context(), 0, 3)
+		if err != nil || !slices.Equal(got, []engine.TopicID{1, 2, 3}) {
+			t.Errorf("got topics %d and error %v, want 1, 2 and 3", got, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package sharded
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// CreateTopic implements engine.Topics.
+func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.CreateTopic(ctx, id, config) })
+}
+
+// ConfigureTopic implements engine.Topics.
+func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.ConfigureTopic(ctx, id, config) })
+}
+
+// DeleteTopic implements engine.Topics.
+func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.DeleteTopic(ctx, id) })
+}
+
+// DescribeTopic implements engine.Topics.
+func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (stats engine.TopicStats, err error) {
+	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
+		stats, err = at.DescribeTopic(ctx, id)
+		return err
+	})
+	return stats, err
+}
+
+// ListTopics implements engine.Topics.
+func (e *Engine) ListTopics(ctx context.Context, after engine.TopicID, limit int) ([]engine.TopicID, error) {
+	var all []engine.TopicID
+	for shard := range e.shards {
+		var ids []engine.TopicID // of the last attempt: an earlier one may have returned a part of them
+		err := e.call(ctx, shard, always, func(at place) (err error) {
+			ids, err = at.ListTopics(ctx, after, limit)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ids...)
+	}
+	slices.Sort(all)
+	return all[:min(len(all), max(limit, 0))], nil
+}
+
+// Append implements engine.Log.
+func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) (appended []engine.Appended, err error) {
+	err = e.call(ctx, e.ShardOf(id), never, func(at place) (err error) {
+		appended, err = at.Append(ctx, id, partition, msgs)
+		return err
+	})
+	return appended, err
+}
+
+// Read implements engine.Log.
+func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadRequest) (records []engine.Record, err error) {
+	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
+		records, err = at.Read(ctx, id, req)
+		return err
+	})
+	return records, err
+}
+
+// CreateSubscription implements engine.Subscriptions.
+func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig, at engine.Position) error {
+	return e.call(ctx, e.ShardOf(id), never, func(to place) error { return to.CreateSubscription(ctx, id, name, config, at) })
+}
+
+// ConfigureSubscription implements engine.Subscriptions.
+func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig) error {
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.ConfigureSubscription(ctx, id, name, config) })
+}
+
+// DeleteSubscription implements engine.Subscriptions.
+func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name string) error {
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.DeleteSubscription(ctx, id, name) })
+}
+
+// ResetSubscription implements engine.Subscriptions.
+func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name string, at engine.Position) error {
+	return e.call(ctx, e.ShardOf(id), never, func(to place) error { return to.ResetSubscription(ctx, id, name, at) })
+}
+
+// Receive implements engine.Subscriptions.
+func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) (deliveries []engine.Delivery, err error) {
+	until := time.Now().Add(req.Wait)
+	err = e.call(ctx, e.ShardOf(id), whenMoved, func(at place) (err error) {
+		deliveries, err = at.Receive(ctx, id, name, req)
+		req.Wait = max(0, time.Until(until)) // at the next owner
+		return err
+	})
+	return deliveries, err
+}
+
+// Settle implements engine.Subscriptions.
+func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, settlements []engine.Settlement) error {
+	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.Settle(ctx, id, name, settlements) })
+}

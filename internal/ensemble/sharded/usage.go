@@ -1,0 +1,133 @@
+package sharded
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// owned calls visit for the engines that this member has.
+func (e *Engine) owned(visit func(engine.Engine)) {
+	for _, s := range e.shards {
+		if owned, err := s.Engine(); err == nil {
+			visit(owned)
+		}
+	}
+}
+
+// Usage implements engine.Statistics for the shards that this member owns.
+func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) (err error) {
+	e.owned(func(owned engine.Engine) {
+		if err == nil {
+			err = owned.Usage(ctx, visit)
+		}
+	})
+	return err
+}
+
+// DamagedMessages implements engine.Statistics for the shards that this member owns.
+func (e *Engine) DamagedMessages() (found, skipped int64) {
+	e.owned(func(owned engine.Engine) {
+		f, s := owned.DamagedMessages()
+		found, skipped = found+f, skipped+s
+	})
+	return found, skipped
+}
+
+// Disk implements engine.Statistics for the shards that this member owns. They are
+// all on one file system.
+func (e *Engine) Disk() engine.Disk {
+	sum := engine.Disk{Available: -1}
+	e.owned(func(owned engine.Engine) {
+		d := owned.Disk()
+		if d.Used >= 0 {
+			sum.Used += d.Used
+		}
+		if d.Available >= 0 {
+			sum.Available = d.Available
+		}
+		sum.Loaded += d.Loaded
+	})
+	return sum
+}
+
+// OnDeadLetter implements engine.Statistics.
+func (e *Engine) OnDeadLetter(count func(engine.TopicID)) {
+	e.deadLetter.Store(&count)
+	e.owned(func(owned engine.Engine) { owned.OnDeadLetter(count) })
+}
+
+// Gained tells the engine of a shard that this member has begun to own what the
+// cluster wants to hear from it.
+func (e *Engine) Gained(owned engine.Engine) {
+	if count := e.deadLetter.Load(); count != nil {
+		owned.OnDeadLetter(*count)
+	}
+}
+
+// clusterTotals are the totals of shards that others own, as they were lately. mu
+// guards everything.
+type clusterTotals struct {
+	mu      sync.Mutex
+	asked   time.Time
+	asking  bool
+	byShard map[int]engine.Totals
+}
+
+const totalsAge = 2 * time.Second
+
+// Totals implements engine.Statistics for the whole cluster.
+func (e *Engine) Totals() engine.Totals {
+	var sum engine.Totals
+	var elsewhere []int
+	for i, s := range e.shards {
+		owned, err := s.Engine()
+		if err != nil {
+			elsewhere = append(elsewhere, i)
+			continue
+		}
+		t := owned.Totals()
+		sum.Stored, sum.Subscriptions = sum.Stored+t.Stored, sum.Subscriptions+t.Subscriptions
+	}
+	if len(elsewhere) == 0 {
+		return sum
+	}
+	c := &e.totals
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, shard := range elsewhere {
+		t := c.byShard[shard]
+		sum.Stored, sum.Subscriptions = sum.Stored+t.Stored, sum.Subscriptions+t.Subscriptions
+	}
+	if !c.asking && time.Since(c.asked) > totalsAge && e.opts.Remote != nil && e.ctx.Err() == nil {
+		c.asking = true
+		e.work.Go(func() { e.askTotals(elsewhere) })
+	}
+	return sum
+}
+
+// askTotals asks the owners of shards for their totals.
+func (e *Engine) askTotals(shards []int) {
+	found := make(map[int]engine.Totals, len(shards))
+	for _, shard := range shards {
+		owner := e.shards[shard].Owner()
+		if owner.Member == "" || owner.Member == e.opts.Member {
+			continue
+		}
+		if t, err := e.opts.Remote.Shard(e.opts.Cluster, shard, owner).Totals(e.ctx); err == nil {
+			found[shard] = t
+		}
+	}
+	c := &e.totals
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byShard == nil {
+		c.byShard = make(map[int]engine.Totals)
+	}
+	for shard, t := range found {
+		c.byShard[shard] = t
+	}
+	c.asked, c.asking = time.Now(), false
+}

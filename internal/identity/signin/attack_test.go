@@ -1,0 +1,243 @@
+package signin_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/identity"
+	"freshet/internal/identity/signin"
+	"freshet/internal/identity/signin/signintest"
+	"freshet/test/tally"
+)
+
+func prefixed() clientv3.OpOption { return clientv3.WithPrefix() }
+
+// race does the same in several places at once, and counts how often it worked.
+func race(n int, try func() error) (successes int) {
+	var ok atomic.Int32
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for range n {
+		all.Go(func() {
+			<-start
+			if try() == nil {
+				ok.Add(1)
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+	return int(ok.Load())
+}
+
+// TestAttackCodeReplay uses stolen codes: again, at the same moment, with another
+// verifier, without one, for another address, as another client.
+func TestAttackCodeReplay(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	attempts, successes := 0, 0
+	use := func(code, client, redirect, verifier string) error {
+		_, err := w.People.UseCode(t.Context(), code, client, redirect, verifier)
+		return err
+	}
+	for range 10 {
+		_, token := code(t, w, ann)
+		g, err := w.People.UseCode(t.Context(), token, signin.ClientConsole, redirect, verifier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bearer := access(t, w, g)
+		attempts++
+		if use(token, signin.ClientConsole, redirect, verifier) == nil {
+			successes++
+		}
+		want(t, w.Verifier, bearer, identity.ErrSessionEnded) // one of the two is a thief
+	}
+	for range 10 {
+		_, token := code(t, w, ann)
+		attempts += 7
+		if n := race(8, func() error { return use(token, signin.ClientConsole, redirect, verifier) }); n > 1 {
+			successes += n - 1
+		}
+	}
+	for name, bad := range map[string][3]string{
+		"another verifier": {signin.ClientConsole, redirect, verifier + "x"},
+		"no verifier":      {signin.ClientConsole, redirect, ""},
+		"the challenge":    {signin.ClientConsole, redirect, challenge(verifier)},
+		"another address":  {signin.ClientConsole, redirect + "x", verifier},
+		"another client":   {signin.ClientCLI, redirect, verifier},
+	} {
+		_, token := code(t, w, ann)
+		attempts += 2
+		if use(token, bad[0], bad[1], bad[2]) == nil {
+			successes++
+			t.Errorf("%s: the code was taken", name)
+		}
+		// Whoever tried has spoilt it, also for themselves.
+		if use(token, signin.ClientConsole, redirect, verifier) == nil {
+			successes++
+			t.Errorf("%s: the code was good afterwards", name)
+		}
+	}
+	tally.Attack(t, "use a stolen authorization code", attempts, successes)
+}
+
+// TestAttackRefreshReuse steals refresh tokens: whoever comes second ends the session
+// for both, when the token that followed was used or some time has passed.
+func TestAttackRefreshReuse(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	later := signintest.New(t, func(o *signin.Options) { o.RefreshGrace = time.Nanosecond })
+	bob := later.User("acme", "bob", "bob@example.com")
+	attempts, successes := 0, 0
+	steal := func(w *signintest.World, of signin.Subject, used bool) {
+		g, _ := device(t, w, of)
+		stolen := g.Refresh.Reveal()
+		next, err := w.People.Refresh(t.Context(), stolen, signin.ClientCLI)
+		if err == nil && used {
+			next, err = w.People.Refresh(t.Context(), next.Refresh.Reveal(), signin.ClientCLI)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		bearer := access(t, w, next)
+		attempts++
+		_, err = w.People.Refresh(t.Context(), stolen, signin.ClientCLI)
+		var reused *signin.Reused
+		if !errors.As(err, &reused) || reused.Subject != of {
+			successes++
+			t.Errorf("the stolen token: got %v, want that it is told whose", err)
+		}
+		want(t, w.Verifier, bearer, identity.ErrSessionEnded)
+		if _, err := w.People.Refresh(t.Context(), next.Refresh.Reveal(), signin.ClientCLI); err == nil {
+			t.Error("the next token is still good, want the session ended")
+		}
+	}
+	for range 10 {
+		steal(w, ann, true)
+		steal(later, bob, false)
+	}
+	// All at once: never more than one token follows.
+	for range 10 {
+		g, _ := device(t, w, ann)
+		attempts += 7
+		var mu sync.Mutex
+		followed := map[string]bool{}
+		race(8, func() error {
+			next, err := w.People.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
+			if err == nil {
+				mu.Lock()
+				followed[next.Refresh.Reveal()] = true
+				mu.Unlock()
+			}
+			return err
+		})
+		if len(followed) != 1 {
+			successes += len(followed)
+			t.Errorf("got %d tokens for one, want 1", len(followed))
+		}
+	}
+	g, _ := device(t, w, ann)
+	attempts++
+	if _, err := w.People.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); err == nil {
+		successes++
+		t.Error("another client has refreshed")
+	}
+	tally.Attack(t, "use a refresh token twice", attempts, successes)
+}
+
+// TestAttackLinkReplay uses links more than once, in a race, after their time, of
+// people who are gone, and one sort for the other.
+func TestAttackLinkReplay(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	w.User("acme", "ann", "ann@example.com")
+	attempts, successes := 0, 0
+	invite := func(lifetime time.Duration) string {
+		token, _, err := w.People.Invite(t.Context(), "acme", "ann", "boss", lifetime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token.Reveal()
+	}
+	accept := func(token string) error {
+		_, err := w.People.Accept(t.Context(), token, signintest.Password)
+		return err
+	}
+	follow := func(token string) error {
+		_, err := w.People.FollowLink(t.Context(), token)
+		return err
+	}
+	refused := func(name string, err error) {
+		t.Helper()
+		attempts++
+		if !errors.Is(err, signin.ErrLinkUsed) {
+			successes++
+			t.Errorf("%s: got %v, want %v", name, err, signin.ErrLinkUsed)
+		}
+	}
+	token := invite(time.Hour)
+	attempts += 5
+	if n := race(6, func() error { return accept(token) }); n != 1 {
+		successes += max(1, n-1)
+		t.Errorf("%d have used one invitation, want 1", n)
+	}
+	refused("a used invitation", accept(token))
+	refused("one whose time is up", accept(invite(-time.Second)))
+	refused("an invitation for the administrator's link", follow(invite(time.Hour)))
+	link, _, err := w.People.AdminLink(t.Context(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("the administrator's link for an invitation", accept(link.Reveal()))
+	attempts += 7
+	if n := race(8, func() error { return follow(link.Reveal()) }); n != 1 {
+		successes += max(1, n-1)
+		t.Errorf("%d have used one link, want 1", n)
+	}
+	late, _, err := w.People.AdminLink(t.Context(), -time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("a link whose time is up", follow(late.Reveal()))
+	for _, guess := range []string{"", "x", "../people/x", string(make([]byte, 1<<16))} {
+		refused("a guess", follow(guess))
+		refused("a guess", accept(guess))
+	}
+	token = invite(time.Hour)
+	w.User("acme", "ann", "mallory@example.com") // made again, with another address
+	refused("an invitation of somebody who is gone", accept(token))
+	tally.Attack(t, "use a one-time link that is not good", attempts, successes)
+}
+
+// TestAttackGuessWhoThereIs looks for differences between people who exist and who
+// do not: in the answer, and in how many hashes are computed, which is all the work
+// there is.
+func TestAttackGuessWhoThereIs(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	w.Invite(ann)
+	w.User("acme", "bob", "bob@example.com") // without a password
+	w.Directory.PutUser(identity.User{Organization: "acme", Name: "eve", UID: "e", Email: "eve@example.com", Barred: true})
+	attempts, successes := 0, 0
+	for _, who := range []string{"ann", "ann@example.com", "bob", "eve", "nobody", "nobody@example.com", "", "uid"} {
+		for _, organization := range []string{"acme", "other", ""} {
+			before := w.People.Hashed()
+			_, err := w.People.Authenticate(t.Context(), organization, who, "a wrong password")
+			attempts++
+			if !errors.Is(err, signin.ErrWrongPassword) || err.Error() != signin.ErrWrongPassword.Error() || w.People.Hashed()-before != 1 {
+				successes++
+				t.Errorf("%s/%s: got %v after %d hashes, want %v after 1", organization, who, err, w.People.Hashed()-before, signin.ErrWrongPassword)
+			}
+		}
+	}
+	tally.Attack(t, "find out who has an account", attempts, successes)
+}

@@ -1,0 +1,148 @@
+package signin_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/identity"
+	"freshet/internal/identity/signin"
+	"freshet/internal/identity/signin/signintest"
+)
+
+func key(id string) signin.Passkey {
+	return signin.Passkey{ID: []byte(id), Public: []byte("public"), Host: "localhost", Name: id, Count: 1}
+}
+
+func TestPasskeysOfAPerson(t *testing.T) {
+	w := signintest.New(t)
+	of := w.User("acme", "ada", "ada@example.com")
+	token, _, err := w.People.Invite(t.Context(), "acme", "ada", "test", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nameless := key("first")
+	nameless.Name = "  "
+	if _, err := w.People.AcceptPasskey(t.Context(), token.Reveal(), nameless); err != nil {
+		t.Fatal(err)
+	}
+	if state := w.People.StateOf(of.UID, of.Email); state.Passkeys != 1 || state.Password || !state.Invited.IsZero() {
+		t.Errorf("what she has: got %+v, want one passkey", state)
+	}
+	if _, err := w.People.AcceptPasskey(t.Context(), token.Reveal(), key("thief")); !errors.Is(err, signin.ErrLinkUsed) {
+		t.Errorf("the link once more: got %v, want %v", err, signin.ErrLinkUsed)
+	}
+	if _, err := w.People.Authenticate(t.Context(), "acme", "ada", ""); !errors.Is(err, signin.ErrWrongPassword) {
+		t.Errorf("no password: got %v, want %v", err, signin.ErrWrongPassword)
+	}
+	here, _, err := w.People.BeginSession(t.Context(), of, signin.MethodPasskey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.People.RemovePasskey(t.Context(), here, []byte("first")); !errors.Is(err, signin.ErrLastWay) {
+		t.Errorf("removing the last way in: got %v, want %v", err, signin.ErrLastWay)
+	}
+	for n := range 9 {
+		if err := w.People.AddPasskey(t.Context(), of, key(fmt.Sprint(n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.People.AddPasskey(t.Context(), of, key("tenth")); !errors.Is(err, signin.ErrManyPasskeys) {
+		t.Errorf("an eleventh passkey: got %v, want %v", err, signin.ErrManyPasskeys)
+	}
+	if err := w.People.AddPasskey(t.Context(), of, key("3")); !errors.Is(err, signin.ErrPasskeyKnown) {
+		t.Errorf("the same passkey: got %v, want %v", err, signin.ErrPasskeyKnown)
+	}
+	long := key("long")
+	long.Name = strings.Repeat("n", 65)
+	if err := w.People.AddPasskey(t.Context(), of, long); !errors.Is(err, signin.ErrPasskeyInvalid) {
+		t.Errorf("a long name: got %v, want %v", err, signin.ErrPasskeyInvalid)
+	}
+	there, _, err := w.People.BeginSession(t.Context(), of, signin.MethodPasskey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.People.RemovePasskey(t.Context(), here, []byte("3")); err != nil {
+		t.Fatal(err)
+	}
+	if keysWith(w, "sessions/") != 1 || keysWith(w, "sessions/"+there.ID) != 0 {
+		t.Error("removing a passkey left the other session open, or ended this one")
+	}
+	ways, err := w.People.WaysOf(t.Context(), of)
+	if err != nil || len(ways.Passkeys) != 9 || !strings.HasPrefix(ways.Passkeys[0].Name, "Passkey of ") {
+		t.Errorf("after removing one: got %d %v, the first called %q", len(ways.Passkeys), err, ways.Passkeys[0].Name)
+	}
+	w.Invite(of) // a password replaces them all
+	if state := w.People.StateOf(of.UID, of.Email); state.Passkeys != 0 || !state.Password {
+		t.Errorf("after another invitation: got %+v, want a password alone", state)
+	}
+}
+
+// A passkey goes on working for who it was made for, under the address that they had.
+func TestPasskeyBelongsToAnAddress(t *testing.T) {
+	w := signintest.New(t)
+	of := w.User("acme", "ada", "ada@example.com")
+	if err := w.People.AddPasskey(t.Context(), of, key("k")); err != nil {
+		t.Fatal(err)
+	}
+	if _, keys, err := w.People.PasskeysOf(t.Context(), of.UID); err != nil || len(keys) != 1 {
+		t.Fatalf("her passkeys: %v %v", keys, err)
+	}
+	if !w.People.Is(of, "acme", "ADA@example.com") || w.People.Is(of, "globex", "ada") {
+		t.Error("who is typed is not compared by organization, and name or address in any case")
+	}
+	w.Directory.PutUser(identity.User{Organization: "acme", Name: "ada", Email: "new@example.com", UID: of.UID})
+	if _, _, err := w.People.PasskeysOf(t.Context(), of.UID); !errors.Is(err, signin.ErrWrongPasskey) {
+		t.Errorf("under another address: got %v, want %v", err, signin.ErrWrongPasskey)
+	}
+	if err := w.People.AddPasskey(t.Context(), of, key("k2")); !errors.Is(err, signin.ErrNoSession) {
+		t.Errorf("adding one under the old address: got %v, want %v", err, signin.ErrNoSession)
+	}
+}
+
+func TestPasskeyCount(t *testing.T) {
+	w := signintest.New(t)
+	of := w.User("acme", "ada", "ada@example.com")
+	silent := key("silent")
+	silent.Count = 0
+	for _, k := range []signin.Passkey{key("counts"), silent} {
+		if err := w.People.AddPasskey(t.Context(), of, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		id    string
+		count uint32
+		want  error
+	}{
+		{"counts", 2, nil},
+		{"counts", 2, signin.ErrPasskeyCopied},
+		{"counts", 1, signin.ErrPasskeyCopied},
+		{"counts", 0, signin.ErrPasskeyCopied},
+		{"counts", 9, nil},
+		{"silent", 0, nil},
+		{"silent", 0, nil},
+		{"unknown", 1, signin.ErrWrongPasskey},
+	} {
+		if err := w.People.UsePasskey(t.Context(), of, []byte(c.id), c.count); !errors.Is(err, c.want) {
+			t.Errorf("%s with count %d: got %v, want %v", c.id, c.count, err, c.want)
+		}
+	}
+}
+
+// A challenge is used once, also on another replica.
+func TestChallengeOnce(t *testing.T) {
+	w := signintest.New(t)
+	ends := time.Now().Add(time.Minute)
+	if err := w.People.UseChallenge(t.Context(), "c", ends); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Replica(w.Directory).UseChallenge(t.Context(), "c", ends); !errors.Is(err, signin.ErrChallengeUsed) {
+		t.Errorf("a second time: got %v, want %v", err, signin.ErrChallengeUsed)
+	}
+	if err := w.People.UseChallenge(t.Context(), "d", time.Now()); !errors.Is(err, signin.ErrChallengeUsed) {
+		t.Errorf("after its end: got %v, want %v", err, signin.ErrChallengeUsed)
+	}
+}

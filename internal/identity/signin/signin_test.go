@@ -1,0 +1,440 @@
+package signin_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/identity"
+	"freshet/internal/identity/identitytest"
+	"freshet/internal/identity/signin"
+	"freshet/internal/identity/signin/signintest"
+)
+
+func TestAPersonsTokenIsGoodEverywhereInTheOrganization(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann@example.com", "Ann@Example.com")
+	_, g, token := console(t, w, ann)
+	who := want(t, w.Verifier, token, nil)
+	if who == nil || who.User != "ann@example.com" || who.ServiceAccount != "" || who.Name != "user:ann%40example.com@acme.127.0.0.1:8080" || who.System || who.Admin || who.SessionID != g.ID {
+		t.Errorf("got principal %+v, want the user", who)
+	}
+	for audience, want := range map[string]error{
+		"urn:vendor:messaging:acme:prod":  nil,
+		"urn:vendor:messaging:acme:x":     nil,
+		"urn:vendor:messaging:acmer:prod": identity.ErrWrongAudience,
+		"urn:vendor:messaging:other:prod": identity.ErrWrongAudience,
+		"http://elsewhere":                identity.ErrWrongAudience,
+	} {
+		if _, err := w.Verifier.Authenticate(t.Context(), token, audience); !errors.Is(err, want) {
+			t.Errorf("at %s: got %v, want %v", audience, err, want)
+		}
+	}
+	id, err := w.People.IDToken(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Verifier.Authenticate(t.Context(), id.Reveal(), identitytest.IssuerURL, signin.ClientConsole); err == nil {
+		t.Error("an id token was taken for an access token, want it refused")
+	}
+}
+
+// TestALostAnswerIsGivenAgain: a program that never saw the answer asks once more with
+// the token that it has.
+func TestALostAnswerIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	g, _ := device(t, w, w.User("acme", "ann", "ann@example.com"))
+	lost, err := w.People.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another replica has the same answer.
+	again, err := w.Replica(w.Directory).Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
+	if err != nil {
+		t.Fatalf("the second time: %v, want the same answer", err)
+	}
+	if got, want := again.Refresh.Reveal(), lost.Refresh.Reveal(); got != want || got == g.Refresh.Reveal() {
+		t.Error("the second answer has another refresh token, want the same next one")
+	}
+	want(t, w.Verifier, access(t, w, again), nil)
+	next, err := w.People.Refresh(t.Context(), again.Refresh.Reveal(), signin.ClientCLI)
+	if err != nil || next.Refresh.Reveal() == again.Refresh.Reveal() {
+		t.Errorf("going on with it: got %v, want another token", err)
+	}
+	for _, key := range w.Records() {
+		if value, _, err := w.Store().Get(t.Context(), key); err != nil || strings.Contains(string(value), strings.Split(next.Refresh.Reveal(), ".")[1]) {
+			t.Errorf("%s: %v, or a refresh token in clear", key, err)
+		}
+	}
+}
+
+func TestTheSystemAdministratorComesByALink(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	link, _, err := w.People.AdminLink(t.Context(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.People.LinkGood(t.Context(), link.Reveal()); err != nil {
+		t.Errorf("a new link: got %v, want it good", err)
+	}
+	of, err := w.People.FollowLink(t.Context(), link.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.People.FollowLink(t.Context(), link.Reveal()); !errors.Is(err, signin.ErrLinkUsed) {
+		t.Errorf("the link again: got %v, want %v", err, signin.ErrLinkUsed)
+	}
+	_, _, token := console(t, w, of)
+	if who := want(t, w.Verifier, token, nil); who == nil || !who.System || who.ServiceAccount != "admin" {
+		t.Errorf("got principal %+v, want the system administrator", who)
+	}
+	if _, err := w.Verifier.Authenticate(t.Context(), token, "urn:vendor:messaging:any:where"); err != nil {
+		t.Errorf("at a data plane of another organization: got %v, want it good", err)
+	}
+	// New credentials of the account end what came before.
+	w.Account("default", "admin", func(a *identity.Account) { a.Admin, a.System, a.UID = true, true, of.UID })
+	want(t, w.Verifier, token, identity.ErrClientEnded)
+}
+
+func TestWhatEndsASession(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	for name, end := range map[string]struct {
+		end func(t *testing.T, ann signin.Subject, s *signin.Session, g *signin.Grant)
+		err error
+	}{
+		"deleting the user": {func(_ *testing.T, ann signin.Subject, _ *signin.Session, _ *signin.Grant) {
+			w.Directory.DeleteUser(ann.Organization, ann.User, ann.UID)
+		}, identity.ErrUserGone},
+		"another address": {func(_ *testing.T, ann signin.Subject, _ *signin.Session, _ *signin.Grant) {
+			w.Directory.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: "other@example.com"})
+		}, identity.ErrSessionEnded},
+		"declining": {func(_ *testing.T, ann signin.Subject, _ *signin.Session, _ *signin.Grant) {
+			w.Directory.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: ann.Email, Barred: true})
+		}, identity.ErrSessionEnded},
+		"signing out of the browser": {func(t *testing.T, _ signin.Subject, s *signin.Session, _ *signin.Grant) {
+			if err := w.People.EndSession(t.Context(), s.ID); err != nil {
+				t.Fatal(err)
+			}
+		}, identity.ErrSessionEnded},
+		"signing out of the console": {func(t *testing.T, _ signin.Subject, s *signin.Session, g *signin.Grant) {
+			if _, err := w.People.Revoke(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); err != nil {
+				t.Fatal(err)
+			}
+			if keysWith(w, "sessions/"+s.ID) != 0 {
+				t.Error("the session of the browser is still there, want it ended")
+			}
+		}, identity.ErrSessionEnded},
+		"a new password": {func(_ *testing.T, ann signin.Subject, _ *signin.Session, _ *signin.Grant) {
+			w.Invite(ann)
+		}, identity.ErrSessionEnded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ann := w.User("acme", strings.ReplaceAll(name, " ", "-"), "ann@example.com")
+			s, g, token := console(t, w, ann)
+			_, unused := code(t, w, ann)
+			want(t, w.Verifier, token, nil)
+			end.end(t, ann, s, g)
+			want(t, w.Verifier, token, end.err)
+			if _, err := w.People.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); !errors.Is(err, signin.ErrInvalidGrant) {
+				t.Errorf("refreshing: got %v, want %v", err, signin.ErrInvalidGrant)
+			}
+			if strings.HasPrefix(name, "signing out") {
+				return // of one browser; the code is another's
+			}
+			if _, err := w.People.UseCode(t.Context(), unused, signin.ClientConsole, redirect, verifier); !errors.Is(err, signin.ErrInvalidGrant) {
+				t.Errorf("a code from before: got %v, want %v", err, signin.ErrInvalidGrant)
+			}
+		})
+	}
+}
+
+func TestSessionsSurviveARestart(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	w.Invite(ann)
+	g, token := device(t, w, ann)
+	_, _, out := console(t, w, ann)
+	if _, err := w.People.Revoke(t.Context(), out, signin.ClientConsole); err != nil {
+		t.Fatal(err) // an access token is none of its business
+	}
+
+	fresh := identity.NewDirectory()
+	fresh.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: ann.Email})
+	restarted := w.Replica(fresh)
+	v := identity.NewVerifier(w.Issuer, fresh, identity.VerifierOptions{})
+	want(t, v, token, nil)
+	next, err := restarted.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
+	if err != nil {
+		t.Fatalf("refreshing after a restart: %v", err)
+	}
+	if _, err := restarted.Authenticate(t.Context(), "acme", "ANN@example.com", signintest.Password); err != nil {
+		t.Errorf("the password after a restart: got %v, want it good", err)
+	}
+	if state := restarted.StateOf(ann.UID, ann.Email); !state.Password {
+		t.Errorf("after a restart: got %+v, want a password", state)
+	}
+	if err := restarted.EndGrant(t.Context(), next.ID); err != nil {
+		t.Fatal(err)
+	}
+	want(t, v, token, identity.ErrSessionEnded)
+}
+
+// TestReplicasFollowEachOther has one replica sign in and out what another verifies.
+func TestReplicasFollowEachOther(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	there := identity.NewDirectory()
+	there.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: ann.Email})
+	other := w.Replica(there)
+	there.AskSessions(other)
+	changed := make(chan string, 16)
+	other.OnChange(func(_, user string) { changed <- user })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); other.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+
+	w.Invite(ann)
+	deadline := time.After(20 * time.Second)
+	for !other.StateOf(ann.UID, ann.Email).Password {
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatal("the other replica has not heard of the password")
+		}
+	}
+	v := identity.NewVerifier(w.Issuer, there, identity.VerifierOptions{})
+	g, token := device(t, w, ann)
+	who := want(t, v, token, nil) // whether or not it has heard of it yet
+	if err := w.People.EndGrant(t.Context(), g.ID); err != nil {
+		t.Fatal(err)
+	}
+	for who.Live() {
+		select {
+		case <-deadline:
+			t.Fatal("the session is still good at the other replica")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	want(t, v, token, identity.ErrSessionEnded)
+}
+
+func TestInvitations(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	first, ends, err := w.People.Invite(t.Context(), "acme", "ann", "boss", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := w.People.StateOf(ann.UID, ann.Email); state.Password || !state.Invited.Equal(ends) {
+		t.Errorf("invited: got %+v, want a link until %s", state, ends)
+	}
+	second, _, err := w.People.Invite(t.Context(), "acme", "ann", "boss", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.People.Accept(t.Context(), first.Reveal(), signintest.Password); !errors.Is(err, signin.ErrLinkUsed) {
+		t.Errorf("a link that was replaced: got %v, want %v", err, signin.ErrLinkUsed)
+	}
+	for password, want := range map[string]error{
+		"short": signin.ErrPasswordShort, strings.Repeat("long", 65): signin.ErrPasswordLong, "Ann@Example.COM": signin.ErrPasswordKnown,
+	} {
+		if _, err := w.People.Accept(t.Context(), second.Reveal(), password); !errors.Is(err, want) {
+			t.Errorf("password %.20q: got %v, want %v", password, err, want)
+		}
+	}
+	if _, err := w.People.Accept(t.Context(), second.Reveal(), "zehn Zeichen, ü"); err != nil {
+		t.Fatalf("a good password after bad ones: %v", err)
+	}
+	if of, err := w.People.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); err != nil || of != ann {
+		t.Errorf("signing in: got %+v, %v, want %+v", of, err, ann)
+	}
+	if _, _, err := w.People.Invite(t.Context(), "acme", "nobody", "boss", time.Hour); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("inviting nobody: got %v, want not found", err)
+	}
+	// Under another address nobody has set a password yet.
+	w.Directory.PutUser(identity.User{Organization: "acme", Name: "ann", UID: ann.UID, Email: "new@example.com"})
+	if _, err := w.People.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); !errors.Is(err, signin.ErrWrongPassword) {
+		t.Errorf("the password under another address: got %v, want %v", err, signin.ErrWrongPassword)
+	}
+	if state := w.People.StateOf(ann.UID, "new@example.com"); state.Password {
+		t.Errorf("under another address: got %+v, want no password", state)
+	}
+}
+
+// TestWhatHasEndedStaysEnded gives somebody another address and then the old one
+// back: their sessions do not come back with it, here and after a restart.
+func TestWhatHasEndedStaysEnded(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	_, g, token := console(t, w, ann)
+	stays := w.User("acme", "bob", "bob@example.com")
+	_, other := device(t, w, stays)
+	as := func(d *identity.Directory, email string) {
+		d.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: email})
+	}
+	fresh := identity.NewDirectory()
+	as(fresh, "new@example.com")
+	fresh.PutUser(identity.User{Organization: stays.Organization, Name: stays.User, UID: stays.UID, Email: stays.Email})
+	w.Replica(fresh) // a start that finds another address
+	as(fresh, ann.Email)
+	v := identity.NewVerifier(w.Issuer, fresh, identity.VerifierOptions{})
+	want(t, v, token, identity.ErrSessionEnded)
+	want(t, v, other, nil)
+
+	as(w.Directory, "new@example.com")
+	w.People.Forget(ann.UID)
+	as(w.Directory, ann.Email)
+	want(t, w.Verifier, token, identity.ErrSessionEnded)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.People.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	for deadline := time.After(20 * time.Second); keysWith(w, "grants/"+g.ID) != 0; {
+		select {
+		case <-deadline:
+			t.Fatal("the grant is still stored, want it removed")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	want(t, w.Verifier, other, nil)
+}
+
+func TestDevices(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	s, _, err := w.People.BeginSession(t.Context(), ann, signin.MethodPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func() *signin.Device {
+		d, err := w.People.BeginDevice(t.Context(), signin.ClientCLI, "192.0.2.7")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	poll := func(d *signin.Device, want error) {
+		t.Helper()
+		if _, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI); !errors.Is(err, want) {
+			t.Errorf("polling: got %v, want %v", err, want)
+		}
+	}
+	d := begin()
+	poll(d, signin.ErrPending)
+	poll(d, signin.ErrSlowDown)
+	found, err := w.People.DeviceOf(t.Context(), " "+strings.ToLower(strings.ReplaceAll(d.Word, "-", ""))+" ")
+	if err != nil || found.Address != "192.0.2.7" || found.Word != d.Word {
+		t.Fatalf("the code as people type it: got %+v, %v, want the device", found, err)
+	}
+	if err := w.People.DecideDevice(t.Context(), d.Word, s, false); err != nil {
+		t.Fatal(err)
+	}
+	poll(d, signin.ErrRefused)
+	if err := w.People.DecideDevice(t.Context(), d.Word, s, true); !errors.Is(err, signin.ErrNoDevice) {
+		t.Errorf("changing one's mind: got %v, want %v", err, signin.ErrNoDevice)
+	}
+
+	d = begin()
+	if err := w.People.DecideDevice(t.Context(), d.Word, s, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientConsole); !errors.Is(err, signin.ErrInvalidGrant) {
+		t.Errorf("another client: got %v, want %v", err, signin.ErrInvalidGrant)
+	}
+	g, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	poll(d, signin.ErrInvalidGrant) // tokens come once
+	token := access(t, w, g)
+	if err := w.People.EndSession(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w.Verifier, token, nil) // a device outlives the browser
+}
+
+func TestOldSessionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	s, _, token := console(t, w, ann)
+	for range 50 {
+		if _, _, err := w.People.BeginSession(t.Context(), ann, signin.MethodPassword); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := keysWith(w, "sessions/"); n != 50 {
+		t.Errorf("got %d sessions, want 50", n)
+	}
+	if keysWith(w, "sessions/"+s.ID) != 0 {
+		t.Error("the oldest session is still there, want it ended")
+	}
+	want(t, w.Verifier, token, identity.ErrSessionEnded)
+}
+
+func TestSweepRemovesWhatIsOver(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t, func(o *signin.Options) { o.SessionLifetime = time.Nanosecond })
+	ann, bob := w.User("acme", "ann", "ann@example.com"), w.User("acme", "bob", "bob@example.com")
+	if _, _, err := w.People.BeginSession(t.Context(), ann, signin.MethodPassword); err != nil {
+		t.Fatal(err) // it is over already
+	}
+	if _, _, err := w.People.AdminLink(t.Context(), -time.Second); err != nil {
+		t.Fatal(err)
+	}
+	w.Invite(ann)
+	if _, _, err := w.People.Invite(t.Context(), "acme", "bob", "boss", -time.Second); err != nil {
+		t.Fatal(err)
+	}
+	w.Directory.DeleteUser(bob.Organization, bob.User, bob.UID)
+	if err := w.People.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.Records(); !slices.Equal(left, []string{"people/" + ann.UID}) {
+		t.Errorf("left are %v, want Ann's password only", left)
+	}
+	if state := w.People.StateOf(ann.UID, ann.Email); !state.Password {
+		t.Errorf("Ann: got %+v, want a password", state)
+	}
+}
+
+func TestRecordsAreSealed(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	w.Invite(ann)
+	_, g, _ := console(t, w, ann)
+	res, err := w.Etcd.Get(t.Context(), signintest.Prefix, prefixed())
+	if err != nil || len(res.Kvs) < 3 {
+		t.Fatalf("got %v, %v, want records", res, err)
+	}
+	for _, kv := range res.Kvs {
+		for _, secret := range []string{"ann@example.com", "argon2", g.Refresh.Reveal()} {
+			if strings.Contains(string(kv.Value), secret) {
+				t.Errorf("the record %.20s has %.10s in clear", kv.Key, secret)
+			}
+		}
+		// A record that was moved to another place lets nobody in.
+		if _, err := w.Etcd.Put(t.Context(), string(kv.Key)+"x", string(kv.Value)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.Store().Get(t.Context(), strings.TrimPrefix(string(kv.Key), signintest.Prefix)+"x"); err == nil {
+			t.Error("a record that was moved was read, want it refused")
+		}
+	}
+}

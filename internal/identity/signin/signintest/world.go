@@ -1,0 +1,114 @@
+// Package signintest gives tests the sign-in of people over a real store: an
+// embedded etcd in a temporary directory, and identity behind it. It is imported by
+// tests only.
+package signintest
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/controlplane/etcd"
+	"freshet/internal/identity"
+	"freshet/internal/identity/identitytest"
+	"freshet/internal/identity/signin"
+	"freshet/internal/identity/signin/etcdstore"
+)
+
+// Prefix is where the records are.
+const Prefix = "/test/signin/"
+
+// World is the sign-in of people, with the system administrator's account
+// default/admin.
+type World struct {
+	*identitytest.World
+	People *signin.Service
+	Etcd   *clientv3.Client
+
+	t    testing.TB
+	edit []func(*signin.Options)
+}
+
+// New makes a World that ends with the test.
+func New(t testing.TB, edit ...func(*signin.Options)) *World {
+	t.Helper()
+	member, err := etcd.Start(context.Background(), t.TempDir(), etcd.Options{Unsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := member.Close(); err != nil {
+			t.Errorf("close etcd: %v", err)
+		}
+	})
+	client, err := member.Endpoints().Client(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	w := &World{World: identitytest.New(t), Etcd: client, t: t, edit: edit}
+	w.Account("default", "admin", func(a *identity.Account) { a.Admin, a.System = true, true })
+	w.People = w.Replica(w.Directory)
+	w.Directory.AskSessions(w.People)
+	return w
+}
+
+// Store is where the records are kept.
+func (w *World) Store() *etcdstore.Store {
+	return etcdstore.New(w.Etcd, Prefix, w.Sealer, slog.New(slog.DiscardHandler))
+}
+
+// Replica is a service over the same records, as another process has it, or this one
+// after a restart. What is stored is in force in the directory.
+func (w *World) Replica(directory *identity.Directory) *signin.Service {
+	w.t.Helper()
+	opts := signin.Options{
+		Store: w.Store(), Directory: directory, Issuer: w.Issuer, Audience: identitytest.IssuerURL,
+		TokenLifetime: 10 * time.Minute, SessionLifetime: time.Hour, DeviceLifetime: time.Hour, RefreshGrace: time.Minute,
+		AdminOrganization: "default", AdminAccount: "admin", Log: slog.New(slog.DiscardHandler),
+	}
+	for _, e := range w.edit {
+		e(&opts)
+	}
+	s := signin.New(opts)
+	if err := s.Load(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// User adds a person; their uid is that of organization, name and address.
+func (w *World) User(organization, name, email string) signin.Subject {
+	user := identity.User{Organization: organization, Name: name, Email: email, UID: "uid-" + organization + "-" + name + "-" + strings.ToLower(email)}
+	w.Directory.PutUser(user)
+	return signin.Subject{Organization: organization, User: name, UID: user.UID, Email: email}
+}
+
+// Password is what everybody has who was invited here.
+const Password = "correct horse battery"
+
+// Invite lets a person set Password.
+func (w *World) Invite(of signin.Subject) {
+	w.t.Helper()
+	token, _, err := w.People.Invite(w.t.Context(), of.Organization, of.User, "test", time.Hour)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.People.Accept(w.t.Context(), token.Reveal(), Password); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Records lists the keys of all records.
+func (w *World) Records() []string {
+	w.t.Helper()
+	var keys []string
+	if _, err := w.Store().List(w.t.Context(), func(key string, _ []byte, _ int64) { keys = append(keys, key) }); err != nil {
+		w.t.Fatal(err)
+	}
+	return keys
+}

@@ -1,0 +1,122 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"freshet/internal/base/errs"
+)
+
+// RestoreOptions say what to restore, and where.
+type RestoreOptions struct {
+	From    string    // the backup: a folder, a file, or - for Stdin
+	Stdin   io.Reader // where - is read from
+	DataDir string    // the data directory to make
+	// EncryptionKey is the file of the encryption keys, for backups without them.
+	EncryptionKey string
+	Progress      func(Progress)
+	// Steps hears, from one goroutine, what is done to the files once they are there;
+	// nil for nobody.
+	Steps Steps
+}
+
+// Steps hears of work that takes several steps.
+type Steps interface {
+	// Step is what is being done now.
+	Step(text string)
+	// Progress is how many bytes of the step are done.
+	Progress(done, total int64)
+}
+
+// isFolder says whether a backup is looked for in a folder; otherwise it is a tar
+// stream.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return path != "-" && (err != nil || info.IsDir())
+}
+
+// Verify reads a whole backup and compares every file to the manifest. path is the
+// folder of a backup, that of several (the newest is meant), a file with a tar
+// stream, or - for one on stdin.
+func Verify(ctx context.Context, path string, stdin io.Reader, progress func(Progress)) (*Manifest, error) {
+	if !isFolder(path) {
+		in, err := openTar(path, stdin)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = in.Close() }() // read only
+		return readTar(ctx, in, func(_ string, r io.Reader) (string, int64, error) { return copySummed(ctx, io.Discard, r) })
+	}
+	dir, err := Locate(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	t := track(m, progress)
+	for _, f := range m.Files {
+		sum, size, err := sumFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("reading %s of the backup: %w", f.Path, err)
+		}
+		problems = append(problems, difference(f, sum, size, err == nil)...)
+		t.add(f.Size, false)
+	}
+	there, err := walk(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the backup: %w", err)
+	}
+	for _, f := range there {
+		if m.find(f.Path) == nil {
+			problems = append(problems, f.Path+" is not in the manifest")
+		}
+	}
+	return m, damaged(problems)
+}
+
+// Extract copies the files of a backup into a folder and compares each to the
+// manifest. When it fails, what is in the folder is good for nothing.
+func Extract(ctx context.Context, path string, stdin io.Reader, to string, progress func(Progress)) (*Manifest, error) {
+	if !isFolder(path) {
+		in, err := openTar(path, stdin)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = in.Close() }() // read only
+		m, err := readTar(ctx, in, func(name string, r io.Reader) (string, int64, error) {
+			return createFile(ctx, filepath.Join(to, filepath.FromSlash(name)), r)
+		})
+		return m, err
+	}
+	dir, err := Locate(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	t := track(m, progress)
+	for _, f := range m.Files {
+		sum, size, err := copyFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)), filepath.Join(to, filepath.FromSlash(f.Path)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, errs.Newf(errs.Invalid, "the backup is damaged, use another one: %w", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("restoring %s: %w", f.Path, err)
+		}
+		if err := damaged(difference(f, sum, size, true)); err != nil {
+			return nil, err
+		}
+		t.add(f.Size, false)
+	}
+	return m, nil
+}

@@ -1,0 +1,215 @@
+package quota_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/ops/quota"
+)
+
+// shop is a cluster that makes things and counts them.
+type shop struct {
+	*quota.Cluster
+	made [quota.Count]atomic.Int64
+}
+
+func open(o *quota.Organization, name string, limits quota.Limits) *shop {
+	s := &shop{Cluster: o.Open(name, limits)}
+	s.Follow(func(r quota.Resource) int64 { return s.made[r].Load() })
+	return s
+}
+
+// make makes one thing if there is room.
+func (s *shop) make(ctx context.Context, r quota.Resource, n int64) error {
+	room, err := s.Reserve(ctx, r, n)
+	if err != nil {
+		return err
+	}
+	defer room.Done()
+	s.made[r].Add(n)
+	return nil
+}
+
+// TestReserveUnderConcurrency: racing callers get exactly what there is, over all
+// clusters of an organization.
+func TestReserveUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	book := quota.New(quota.Limits{quota.Topics: 100}, map[string]quota.Limits{"large": {quota.Topics: 1000}})
+	o := book.Organization("acme")
+	shops := []*shop{open(o, "a", quota.Limits{}), open(o, "b", quota.Limits{}), open(o, "c", quota.Limits{quota.Topics: 10})}
+	var made, refused atomic.Int64
+	var group sync.WaitGroup
+	for i := range 300 {
+		group.Go(func() {
+			err := shops[i%3].make(t.Context(), quota.Topics, 1)
+			switch {
+			case err == nil:
+				made.Add(1)
+			case errs.KindOf(err) == errs.Exhausted:
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if made.Load() != 100 || refused.Load() != 200 || o.Used(quota.Topics) != 100 {
+		t.Errorf("got %d made, %d refused, %d there; want 100, 200 and 100", made.Load(), refused.Load(), o.Used(quota.Topics))
+	}
+	if n := shops[2].Used(quota.Topics); n > 10 {
+		t.Errorf("the cluster with 10 topics has %d", n)
+	}
+	if n := o.Refusals()[quota.Topics]; n != 200 {
+		t.Errorf("got %d refusals, want 200", n)
+	}
+	err := shops[0].make(t.Context(), quota.Topics, 2)
+	if err == nil || !strings.Contains(err.Error(), "organization acme uses 100 of 100 topics and 2 more would be needed") {
+		t.Errorf("got %v, want the figures", err)
+	}
+	shops[0].made[quota.Topics].Add(-2) // deleted
+	if err := shops[1].make(t.Context(), quota.Topics, 2); err != nil {
+		t.Errorf("two were deleted: %v", err)
+	}
+	shops[0].Close()
+	if err := shops[1].make(t.Context(), quota.Topics, 1); err != nil {
+		t.Errorf("a whole cluster was deleted: %v", err)
+	}
+	if err := open(book.Organization("large"), "x", quota.Limits{}).make(t.Context(), quota.Topics, 500); err != nil {
+		t.Errorf("an organization with a limit of its own: %v", err)
+	}
+	book.Change(quota.Limits{}, nil)
+	if err := shops[1].make(t.Context(), quota.Topics, 5000); err != nil {
+		t.Errorf("without a limit: %v", err)
+	}
+}
+
+// TestReserveWaitsForOthers: who might fit is told when others are done, not
+// refused by chance.
+func TestReserveWaitsForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(quota.New(quota.Limits{quota.Subjects: 2}, nil).Organization("acme"), "a", quota.Limits{})
+		first, err := s.Reserve(t.Context(), quota.Subjects, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcome := make(chan error)
+		go func() { outcome <- s.make(t.Context(), quota.Subjects, 1) }()
+		synctest.Wait()
+		select {
+		case err := <-outcome:
+			t.Fatalf("got %v while the first may still fail", err)
+		default:
+		}
+		first.Done() // it came to nothing
+		if err := <-outcome; err != nil {
+			t.Errorf("got %v, want room", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if first, err = s.Reserve(ctx, quota.Subjects, 1); err != nil {
+			t.Fatal(err)
+		}
+		go func() { outcome <- s.make(ctx, quota.Subjects, 1) }()
+		synctest.Wait()
+		cancel()
+		if err := <-outcome; !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller left: got %v, want %v", err, context.Canceled)
+		}
+		first.Done()
+	})
+}
+
+func TestStoreCountsWhatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	o := quota.New(quota.Limits{quota.StoredBytes: 100}, nil).Organization("acme")
+	a, b := open(o, "a", quota.Limits{quota.StoredBytes: 60}), open(o, "b", quota.Limits{})
+	want := func(what string, got error, ok bool) {
+		t.Helper()
+		if (got == nil) != ok || !ok && errs.KindOf(got) != errs.Exhausted {
+			t.Errorf("%s: got %v, want allowed %v", what, got, ok)
+		}
+	}
+	want("60 of 60", a.Store(60), true)
+	want("one more than the cluster's", a.Store(1), false)
+	want("41 while 60 are on their way", b.Store(41), false)
+	want("40", b.Store(40), true)
+	a.made[quota.StoredBytes].Store(60)
+	a.Stored(60)
+	want("full", b.Store(1), false)
+	b.Stored(40) // it failed
+	want("40 again", b.Store(40), true)
+}
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		book := quota.New(quota.Limits{quota.RequestsPerSecond: 100, quota.BytesPerSecond: 1000}, nil)
+		c := book.Organization("acme").Open("a", quota.Limits{})
+		other := book.Organization("other").Open("a", quota.Limits{})
+		time.Sleep(time.Hour) // a bucket holds one second, however long nobody came
+		admitted := 0
+		var err error
+		for range 1000 {
+			if err = c.Admit(); err == nil {
+				admitted++
+			}
+		}
+		var throttled *quota.Throttled
+		if admitted != 100 || !errors.As(err, &throttled) || throttled.After != 10*time.Millisecond || throttled.Seconds() != 1 {
+			t.Errorf("got %d at once, then %v; want 100 and to come again in 10ms", admitted, err)
+		}
+		if err := other.Admit(); err != nil {
+			t.Errorf("the other organization: %v", err)
+		}
+		time.Sleep(throttled.After)
+		if err := c.Admit(); err != nil {
+			t.Errorf("10ms later: %v", err)
+		}
+		time.Sleep(time.Second)
+		c.Charge(5000) // a large message came through
+		err = c.Admit()
+		if !errors.As(err, &throttled) || throttled.Seconds() != 4 || c.Pause() != 4*time.Second {
+			t.Errorf("5000 bytes at 1000 a second: got %v and a pause of %v, want 4s", err, c.Pause())
+		}
+		time.Sleep(4 * time.Second)
+		if err := c.Admit(); err != nil {
+			t.Errorf("4s later: %v", err)
+		}
+	})
+}
+
+func TestParseKey(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]int64{"1": 1, "20000": 20000, "5Gi": 5 << 30, "0": 0, "-1": 0, "": 0, "many": 0, "1.5": 0, "9999999999Ti": 0} {
+		r, n, ok, err := quota.ParseKey("quota.storedBytes", value)
+		if r != quota.StoredBytes || n != want || !ok || (err == nil) != (want > 0) {
+			t.Errorf("%q: got %v, %d, %v, %v; want %d", value, r, n, ok, err, want)
+		}
+	}
+	if _, _, ok, err := quota.ParseKey("quota.clusters", "x"); ok || err != nil {
+		t.Errorf("a key that is none: got %v, %v", ok, err)
+	}
+}
+
+// BenchmarkAdmit is what quotas cost a message that is within them.
+func BenchmarkAdmit(b *testing.B) {
+	limits := quota.Limits{quota.RequestsPerSecond: 1 << 40, quota.BytesPerSecond: 1 << 50, quota.StoredBytes: 1 << 60}
+	s := open(quota.New(limits, nil).Organization("acme"), "a", quota.Limits{})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if s.Admit() != nil || s.Store(1024) != nil {
+				b.Error("refused")
+			}
+			s.Charge(1024)
+			s.Stored(1024)
+		}
+	})
+}

@@ -1,0 +1,257 @@
+package avro
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"freshet/internal/registry/jsontree"
+)
+
+// Change is one difference between two schemas.
+type Change struct {
+	Type       string // say FIELD_ADDED
+	Path       string // of names from the root: fields by name, [] for items, {} for values
+	Text       string // a sentence for people
+	Compatible bool   // the new schema can still read what the old one wrote
+}
+
+// differ walks two schemas side by side and notes every difference, also those
+// that no reader minds. What a reader minds is Check's to say: a change is
+// incompatible when Check has a problem at its place.
+type differ struct {
+	seen     map[pairOfNodes]bool // named types that were compared
+	problems []Incompatibility
+	changes  []Change
+	report   func(steps int) error
+	depth    int
+	work     int
+	spent    int // of the work, reported
+	err      error
+}
+
+type pairOfNodes struct{ old, next *node }
+
+// Changes lists what differs when next follows old, as far as the bounds allow.
+// It reports its steps to spend, as Check does.
+func Changes(old, next *Schema, spend func(steps int) error) ([]Change, error) {
+	problems, err := Check(next, old, spend)
+	if err != nil {
+		return nil, err
+	}
+	d := &differ{seen: map[pairOfNodes]bool{}, problems: problems, report: spend}
+	d.compare("", "/", old.root, next.root)
+	return d.changes, d.err
+}
+
+func pointer(at, token string) string { return strings.TrimSuffix(at, "/") + "/" + token }
+
+// note adds a change. place is where Check would report a problem with it, empty
+// for a change that no reader minds.
+func (d *differ) note(kind, path, place, format string, args ...any) {
+	if len(d.changes) == maxChanges || d.err != nil {
+		return
+	}
+	if place != "" {
+		d.spend(len(d.problems))
+	}
+	if path == "" {
+		path = "/"
+	}
+	change := Change{Type: kind, Path: path, Text: fmt.Sprintf(format, args...), Compatible: true}
+	if place != "" {
+		change.Compatible = !slices.ContainsFunc(d.problems, func(p Incompatibility) bool { return concerns(p, place) })
+	}
+	d.changes = append(d.changes, change)
+}
+
+// concerns says whether a problem is at a place, below it, or is that of the
+// union branch around it, inside of which Check does not say more.
+func concerns(p Incompatibility, place string) bool {
+	below := func(a, b string) bool { return strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/") }
+	return p.Path == place || below(p.Path, place) || p.Type == MissingUnionBranch && below(place, p.Path)
+}
+
+// exhausted reports whether the walk has come to its bounds. Paths are copied at
+// every step, so they count.
+func (d *differ) exhausted(path, at string) bool {
+	d.spend(1 + (len(path)+len(at))/64)
+	return d.err != nil || d.work > maxCheckWork || d.depth > maxCheckDepth || len(d.seen) > maxCheckPairs
+}
+
+// spend accounts for work, and reports it now and then.
+func (d *differ) spend(work int) {
+	d.work += work
+	if d.report != nil && d.work-d.spent >= spendEvery && d.err == nil {
+		d.err = d.report(d.work - d.spent)
+		d.spent = d.work
+	}
+}
+
+// compare notes what differs between two types. path is where they are by name,
+// at where they are in the new schema by Check's count.
+func (d *differ) compare(path, at string, old, next *node) {
+	if d.exhausted(path, at) {
+		return
+	}
+	if old.kind != next.kind {
+		d.note("TYPE_CHANGED", path, at, "%s became %s", old.label(), next.label())
+		return
+	}
+	if old.kind.named() {
+		pair := pairOfNodes{old, next}
+		if d.seen[pair] {
+			return
+		}
+		d.seen[pair] = true
+		d.named(path, at, old.named, next.named)
+	}
+	if a, b := old.propText("logicalType"), next.propText("logicalType"); a != b {
+		d.note("LOGICAL_TYPE_CHANGED", path, "", "logical type %q became %q", a, b)
+	}
+	d.depth++
+	switch old.kind {
+	case kindRecord:
+		d.fields(path, at, old.named, next.named)
+	case kindEnum:
+		d.symbols(path, at, old.named, next.named)
+	case kindFixed:
+		if a, b := old.named.size, next.named.size; a != b {
+			d.note("SIZE_CHANGED", path, pointer(at, "size"), "size %d became %d", a, b)
+		}
+	case kindArray:
+		d.compare(path+"[]", pointer(at, "items"), old.elem, next.elem)
+	case kindMap:
+		d.compare(path+"{}", pointer(at, "values"), old.elem, next.elem)
+	case kindUnion:
+		d.branches(path, at, old.branches, next.branches)
+	}
+	d.depth--
+}
+
+// label names a type for people: its kind and, if it has one, its name.
+func (n *node) label() string {
+	if n.kind.named() {
+		return n.kind.String() + " " + n.named.name.name
+	}
+	return n.kind.String()
+}
+
+func (d *differ) named(path, at string, old, next *named) {
+	if a, b := old.name.name, next.name.name; a != b {
+		d.note("NAME_CHANGED", path, pointer(at, "name"), "%s became %s", a, b)
+	}
+	if textOrEmpty(old.doc) != textOrEmpty(next.doc) {
+		d.note("DOC_CHANGED", path, "", "the documentation changed")
+	}
+	if a, b := aliasList(old), aliasList(next); a != b {
+		d.note("ALIASES_CHANGED", path, "", "aliases %s became %s", a, b)
+	}
+}
+
+func textOrEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// aliasList prints the aliases of a type in their normal order.
+func aliasList(t *named) string {
+	if len(t.aliases) == 0 {
+		return "[]"
+	}
+	p := printer{Writer: newWriter(maxPrintedBytes), normalize: true}
+	p.typeAliases(t)
+	return shortenTo(strings.TrimPrefix(string(p.Buf), `"aliases":`), maxQuotedChange)
+}
+
+func (d *differ) fields(path, at string, old, next *named) {
+	for i, f := range next.fields {
+		where, place := pointer(path, f.name), pointer(at, fmt.Sprintf("fields/%d", i))
+		before := old.byName[f.name]
+		switch {
+		case before != nil:
+			d.field(where, place, before, f)
+		case f.def != nil:
+			d.note("FIELD_ADDED", where, "", "field %s of type %s was added, with a default", f.name, f.node.label())
+		default:
+			d.note("FIELD_ADDED", where, place, "field %s of type %s was added, without a default", f.name, f.node.label())
+		}
+	}
+	for _, f := range old.fields {
+		if next.byName[f.name] == nil {
+			d.note("FIELD_REMOVED", pointer(path, f.name), "", "field %s was removed", f.name)
+		}
+	}
+}
+
+func (d *differ) field(where, place string, old, next *field) {
+	if a, b := defaultText(old), defaultText(next); a != b && !sameNumber(old.def, next.def) {
+		d.note("DEFAULT_CHANGED", where, "", "default %s became %s", shortenTo(a, maxQuotedChange), shortenTo(b, maxQuotedChange))
+	}
+	if textOrEmpty(old.doc) != textOrEmpty(next.doc) {
+		d.note("DOC_CHANGED", where, "", "the documentation changed")
+	}
+	d.compare(where, pointer(place, "type"), old.node, next.node)
+}
+
+// sameNumber reports whether two defaults are one number, be it of two types.
+func sameNumber(a, b *jsontree.Value) bool {
+	if a == nil || b == nil || a.Kind != jsontree.Number || b.Kind != jsontree.Number {
+		return false
+	}
+	if fits64(a) && fits64(b) {
+		return a.Text == b.Text
+	}
+	return floatOf(a) == floatOf(b)
+}
+
+// defaultText prints the default of a field in the form of its type.
+func defaultText(f *field) string {
+	if f.def == nil {
+		return "none"
+	}
+	p := printer{Writer: newWriter(maxPrintedBytes), normalize: true}
+	p.typedValue(f.def, f.node)
+	return string(p.Buf)
+}
+
+func (d *differ) symbols(path, at string, old, next *named) {
+	for _, s := range next.symbols {
+		if _, known := old.bySymbol[s]; !known {
+			d.note("SYMBOL_ADDED", path, "", "symbol %s was added", s)
+		}
+	}
+	for _, s := range old.symbols {
+		if _, known := next.bySymbol[s]; !known {
+			d.note("SYMBOL_REMOVED", path, pointer(at, "symbols"), "symbol %s was removed", s)
+		}
+	}
+	if a, b := textOrEmpty(old.enumDefault), textOrEmpty(next.enumDefault); a != b {
+		d.note("DEFAULT_CHANGED", path, "", "default %q became %q", a, b)
+	}
+}
+
+// branches pairs the branches of two unions by kind and name.
+func (d *differ) branches(path, at string, old, next []*node) {
+	after := map[string][]*node{} // those without a partner, in their order
+	for _, branch := range next {
+		after[branch.label()] = append(after[branch.label()], branch)
+	}
+	for i, branch := range old {
+		label, place := branch.label(), pointer(at, fmt.Sprint(i))
+		if len(after[label]) == 0 {
+			d.note("BRANCH_REMOVED", path, place, "%s was removed from the union", label)
+			continue
+		}
+		partner := after[label][0]
+		after[label] = after[label][1:]
+		d.compare(path, place, branch, partner)
+	}
+	for _, branch := range next {
+		if slices.Contains(after[branch.label()], branch) {
+			d.note("BRANCH_ADDED", path, "", "%s was added to the union", branch.label())
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package avro
+
+import "freshet/internal/registry/jsontree"
+
+// defaultChecker validates default values. It remembers what it found out about
+// a record: the fields that a default leaves out take their own defaults, and
+// without a memory that would be exponential.
+type defaultChecker struct {
+	work  int
+	depth int
+	known map[valueOf]bool
+}
+
+// valueOf is a JSON value that is to be of a type.
+type valueOf struct {
+	value *jsontree.Value
+	node  *node
+}
+
+// check validates the default of a field.
+func (d *defaultChecker) check(f *field) error {
+	if d.valid(f.def, f.node) {
+		return nil
+	}
+	if d.exhausted() {
+		return invalid("Invalid default for field %s: the default values of the schema are too costly to validate", shorten(f.name))
+	}
+	return invalid("Invalid default for field %s: %s not a %s", shorten(f.name), quoted(f.def), describe(f.node))
+}
+
+// exhausted reports whether the work has come to its bounds. It stays so.
+func (d *defaultChecker) exhausted() bool {
+	if d.depth > maxDefaultDepth {
+		d.work = maxDefaultWork + 1
+	}
+	return d.work > maxDefaultWork
+}
+
+// valid reports whether v can be a default of type n.
+func (d *defaultChecker) valid(v *jsontree.Value, n *node) bool {
+	if d.work++; d.exhausted() {
+		return false
+	}
+	switch n.kind {
+	case kindNull:
+		return v.Kind == jsontree.Null
+	case kindBoolean:
+		return v.Kind == jsontree.False || v.Kind == jsontree.True
+	case kindInt:
+		return fits32(v)
+	case kindLong:
+		return fits64(v)
+	case kindFloat, kindDouble:
+		return v.Kind == jsontree.Number
+	case kindBytes, kindString, kindFixed, kindEnum:
+		// Quirk: neither symbols nor sizes are checked, as in Java.
+		return v.Kind == jsontree.String
+	case kindArray:
+		return v.Kind == jsontree.Array && d.allValid(v, n.elem)
+	case kindMap:
+		return v.Kind == jsontree.Object && d.allValid(v, n.elem)
+	case kindUnion:
+		for _, b := range n.branches {
+			if d.valid(v, b) {
+				return true
+			}
+		}
+		return false
+	}
+	return v.Kind == jsontree.Object && d.validRecord(v, n)
+}
+
+func (d *defaultChecker) allValid(v *jsontree.Value, elem *node) bool {
+	for i := range v.List.Values {
+		if !d.valid(&v.List.Values[i], elem) {
+			return false
+		}
+	}
+	return true
+}
+
+// validRecord checks the default of a record. One that needs itself to be
+// complete is not valid.
+func (d *defaultChecker) validRecord(v *jsontree.Value, n *node) bool {
+	key := valueOf{v, n}
+	if known, ok := d.known[key]; ok {
+		return known
+	}
+	if d.known == nil {
+		d.known = map[valueOf]bool{}
+	}
+	d.known[key] = false
+	d.depth++
+	defer func() { d.depth-- }()
+	for _, f := range n.named.fields {
+		of := v.Get(f.name)
+		if of == nil {
+			of = f.def
+		}
+		if of == nil || !d.valid(of, f.node) {
+			return false
+		}
+	}
+	d.known[key] = true
+	return true
+}

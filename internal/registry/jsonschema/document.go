@@ -1,0 +1,308 @@
+package jsonschema
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"freshet/internal/registry/jsontree"
+)
+
+// document is one parsed text with everything that can be named in it.
+type document struct {
+	root  *jsontree.Value
+	sums  digests
+	draft draft
+	base  string // the root's own name, or ""
+	refs  []Reference
+
+	names
+	links   []link // every reference in a place where schemas are
+	targets map[linkKey]site
+	regexps map[string]*pattern
+	spent   func(began time.Time) error // reports time as steps
+}
+
+// site is a schema in its surroundings: the base is the name that relative
+// references in it are resolved against, before its own $id.
+type site struct {
+	doc   *document
+	value *jsontree.Value
+	base  string
+	meta  string // the address of a published metaschema, instead of all above
+}
+
+// link is a reference keyword where it stands, and linkKey all that its meaning
+// depends on within one document.
+type (
+	link struct {
+		from site
+		ref  string
+	}
+	linkKey struct{ base, ref string }
+)
+
+// place says how the values under a keyword relate to schemas.
+type place uint8
+
+const (
+	noSchema    place = iota
+	oneSchema         // the value is a schema
+	schemaList        // an array of schemas
+	schemaMap         // an object whose members are schemas
+	oneOrList         // items: a schema or an array of them
+	mapOrNames        // dependencies: schemas or arrays of names
+	plainValues       // enum, const, default, examples: nothing in there is a schema
+)
+
+var places = map[string]place{
+	"additionalItems":       oneSchema,
+	"additionalProperties":  oneSchema,
+	"contains":              oneSchema,
+	"contentSchema":         oneSchema,
+	"else":                  oneSchema,
+	"if":                    oneSchema,
+	"not":                   oneSchema,
+	"propertyNames":         oneSchema,
+	"then":                  oneSchema,
+	"unevaluatedItems":      oneSchema,
+	"unevaluatedProperties": oneSchema,
+	"allOf":                 schemaList,
+	"anyOf":                 schemaList,
+	"oneOf":                 schemaList,
+	"prefixItems":           schemaList,
+	"$defs":                 schemaMap,
+	"definitions":           schemaMap,
+	"dependentSchemas":      schemaMap,
+	"patternProperties":     schemaMap,
+	"properties":            schemaMap,
+	"items":                 oneOrList,
+	"dependencies":          mapOrNames,
+	"const":                 plainValues,
+	"default":               plainValues,
+	"enum":                  plainValues,
+	"examples":              plainValues,
+}
+
+func newDocument(root *jsontree.Value, sums digests, refs []Reference, spend func(steps int) error) (*document, error) {
+	d := &document{
+		root:    root,
+		sums:    sums,
+		draft:   draftOf(root),
+		refs:    refs,
+		names:   names{ids: map[string]site{}, anchors: map[string]site{}},
+		targets: map[linkKey]site{},
+		regexps: map[string]*pattern{},
+		spent: func(began time.Time) error {
+			if spend == nil {
+				return nil
+			}
+			return spend(1 + int(time.Since(began)/stepTime))
+		},
+	}
+	if id, ok := root.GetText(d.draft.idKeyword()); ok {
+		name, _, _ := strings.Cut(id, "#")
+		d.base = name
+	}
+	d.ids[d.base] = site{doc: d, value: root}
+	tentative := &names{ids: map[string]site{}, anchors: map[string]site{}}
+	if err := d.scan(root, "", oneSchema, tentative); err != nil {
+		return nil, err
+	}
+	for id, s := range tentative.ids {
+		addName(d.ids, id, s)
+	}
+	for anchor, s := range tentative.anchors {
+		addName(d.anchors, anchor, s)
+	}
+	return d, nil
+}
+
+// names are what schemas are called. Tentative names are those of what
+// only looks like a schema, under unknown keywords; they yield to real ones.
+type names struct {
+	ids     map[string]site // absolute names, and names as written
+	anchors map[string]site // absolute name + "#" + anchor
+}
+
+func addName(to map[string]site, name string, s site) {
+	if _, taken := to[name]; !taken {
+		to[name] = s
+	}
+}
+
+// scan walks the whole text. It records names wherever they stand, since a
+// pointer may lead anywhere, but links and patterns only where schemas are.
+// The depth of the text is bounded, so recursion is too.
+func (d *document) scan(v *jsontree.Value, base string, as place, tentative *names) error {
+	switch {
+	case as == plainValues:
+		return nil
+	case v.Kind == jsontree.Array:
+		inner := noSchema
+		if as == schemaList || as == oneOrList {
+			inner = oneSchema
+		}
+		for _, item := range v.Elements() {
+			if err := d.scan(item, base, inner, tentative); err != nil {
+				return err
+			}
+		}
+		return nil
+	case v.Kind != jsontree.Object:
+		return nil
+	case as == schemaMap || as == mapOrNames:
+		for _, item := range v.Members() {
+			if err := d.scan(item, base, oneSchema, tentative); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	here := site{doc: d, value: v, base: base}
+	inner := here.inner()
+	isSchema := as == oneSchema || as == oneOrList
+	if isSchema {
+		d.names.add(here)
+		if err := d.collect(here); err != nil {
+			return err
+		}
+	} else {
+		tentative.add(here)
+	}
+	for name, item := range v.Members() {
+		under := noSchema
+		if isSchema {
+			under = places[name]
+		}
+		if err := d.scan(item, inner, under, tentative); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add records what the object at s is called.
+func (n *names) add(s site) {
+	inner := s.inner()
+	if id, ok := s.ownID(); ok && s.value != s.doc.root {
+		name, fragment, _ := strings.Cut(id, "#")
+		if name != "" {
+			addName(n.ids, inner, s)
+			addName(n.ids, id, s)
+		}
+		if fragment != "" {
+			addName(n.anchors, inner+"#"+fragment, s)
+		}
+	}
+	if s.doc.draft.modern() {
+		for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
+			if anchor, ok := s.value.GetText(keyword); ok {
+				addName(n.anchors, inner+"#"+anchor, s)
+			}
+		}
+	}
+}
+
+// collect records the links of the schema at s and checks its patterns.
+func (d *document) collect(s site) error {
+	for key, item := range s.value.Members() {
+		switch {
+		case isReferenceKeyword(key) && item.Kind == jsontree.String:
+			if !d.draft.modern() && key != "$ref" {
+				continue
+			}
+			d.links = append(d.links, link{from: s, ref: item.Text})
+		case key == "pattern" && item.Kind == jsontree.String:
+			if err := d.addPattern(item.Text); err != nil {
+				return err
+			}
+		case key == "patternProperties" && item.Kind == jsontree.Object:
+			for text := range item.Members() {
+				if err := d.addPattern(text); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (d *document) addPattern(text string) error {
+	if _, known := d.regexps[text]; known {
+		return nil
+	}
+	began := time.Now()
+	p, err := compilePattern(text)
+	if err != nil {
+		return err
+	}
+	d.regexps[text] = p
+	// What a pattern costs is not to be seen in its text.
+	return d.spent(began)
+}
+
+// pattern returns the compiled form of an expression that occurs in d, or nil
+// if it stands where no schema was expected and does not compile.
+func (d *document) pattern(text string) *pattern {
+	if p, ok := d.regexps[text]; ok {
+		return p
+	}
+	p, err := compilePattern(text)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// inner is the base inside the schema at s: its own $id resolved against s.base.
+func (s site) inner() string {
+	if s.value == s.doc.root {
+		return s.doc.base
+	}
+	id, ok := s.ownID()
+	if !ok {
+		return s.base
+	}
+	name, _, _ := strings.Cut(id, "#")
+	if name == "" {
+		return s.base
+	}
+	return join(s.base, name)
+}
+
+// ownID returns the $id of the schema at s. Before 2019-09 one beside a $ref
+// means nothing, like everything else there.
+func (s site) ownID() (string, bool) {
+	if !s.doc.draft.modern() && s.value.Get("$ref") != nil {
+		return "", false
+	}
+	return s.value.GetText(s.doc.draft.idKeyword())
+}
+
+// checkLinks resolves every reference once and keeps the answer, so that a
+// schema which parses can be walked without meeting a dangling one.
+func (d *document) checkLinks() error {
+	for _, l := range d.links {
+		key := linkKey{l.from.inner(), l.ref}
+		if _, known := d.targets[key]; known {
+			continue
+		}
+		began := time.Now()
+		target, err := l.from.resolve(l.ref)
+		if err != nil {
+			return err
+		}
+		d.targets[key] = target
+		if err := d.spent(began); err != nil { // every reference may have been asked
+			return err
+		}
+	}
+	d.links = nil
+	return nil
+}
+
+// unresolved is the error of a reference that leads nowhere.
+func unresolved(ref, why string) error {
+	return fmt.Errorf("unresolved reference %q: %s", clip(ref, 300), why)
+}

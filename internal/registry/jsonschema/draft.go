@@ -1,0 +1,254 @@
+package jsonschema
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	metaschema "github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"freshet/internal/registry/jsontree"
+)
+
+// draft is a published version of JSON Schema, in order of age.
+type draft uint8
+
+const (
+	draft4 draft = iota
+	draft6
+	draft7
+	draft2019
+	draft2020
+)
+
+var draftInfo = [...]struct {
+	name    string
+	mark    string // what a $schema of this draft has in it
+	url     string
+	library *metaschema.Draft
+}{
+	draft4:    {"draft-04", "/draft-04/", "http://json-schema.org/draft-04/schema", metaschema.Draft4},
+	draft6:    {"draft-06", "/draft-06/", "http://json-schema.org/draft-06/schema", metaschema.Draft6},
+	draft7:    {"draft-07", "/draft-07/", "http://json-schema.org/draft-07/schema", metaschema.Draft7},
+	draft2019: {"draft 2019-09", "/draft/2019-09/", "https://json-schema.org/draft/2019-09/schema", metaschema.Draft2019},
+	draft2020: {"draft 2020-12", "/draft/2020-12/", "https://json-schema.org/draft/2020-12/schema", metaschema.Draft2020},
+}
+
+func (d draft) String() string { return draftInfo[d].name }
+
+// modern says whether d belongs to the drafts in which $ref has neighbours.
+func (d draft) modern() bool { return d >= draft2019 }
+
+// idKeyword is the keyword that names a schema.
+func (d draft) idKeyword() string {
+	if d == draft4 {
+		return "id"
+	}
+	return "$id"
+}
+
+// draftOf reads $schema. A document that names no draft, or none we know, is
+// draft-07: that is what other registries take it for.
+func draftOf(root *jsontree.Value) draft {
+	url, _ := root.GetText("$schema")
+	if host, ok := strings.CutPrefix(trimScheme(url), "json-schema.org"); ok {
+		for d, info := range draftInfo {
+			if strings.HasPrefix(host, info.mark) {
+				return draft(d)
+			}
+		}
+	}
+	return draft7
+}
+
+// vocabularies are the parts that the modern metaschemas consist of.
+var vocabularies = map[draft][]string{
+	draft2019: {"core", "applicator", "validation", "meta-data", "format", "content"},
+	draft2020: {
+		"core", "applicator", "unevaluated", "validation", "meta-data",
+		"format-annotation", "format-assertion", "content",
+	},
+}
+
+// metaschemaURL returns the canonical address if uri, without its fragment, is
+// that of a published metaschema, whether spelt with http or https.
+func metaschemaURL(uri string) (string, bool) {
+	for d, info := range draftInfo {
+		if trimScheme(uri) == trimScheme(info.url) {
+			return info.url, true
+		}
+		part, ok := strings.CutPrefix(trimScheme(uri), "json-schema.org"+info.mark+"meta/")
+		if ok && slices.Contains(vocabularies[draft(d)], part) {
+			return "https://json-schema.org" + info.mark + "meta/" + part, true
+		}
+	}
+	return "", false
+}
+
+func trimScheme(url string) string {
+	if rest, ok := strings.CutPrefix(url, "http://"); ok {
+		return rest
+	}
+	return strings.TrimPrefix(url, "https://")
+}
+
+// metaschemas holds the compiled metaschema of each draft, made on first use.
+var metaschemas = func() (compiled [len(draftInfo)]func() (*metaschema.Schema, error)) {
+	for d := range compiled {
+		compiled[d] = sync.OnceValues(func() (*metaschema.Schema, error) {
+			c := metaschema.NewCompiler()
+			c.DefaultDraft(draftInfo[d].library)
+			c.UseLoader(refusal{})
+			c.UseRegexpEngine(lenientRegexp)
+			for _, name := range []string{"uri", "uri-reference"} {
+				// Whether an address can be understood is for resolve.go to say.
+				c.RegisterFormat(&metaschema.Format{Name: name, Validate: func(any) error { return nil }})
+			}
+			return c.Compile(draftInfo[d].url)
+		})
+	}
+	return compiled
+}()
+
+// refusal is the loader that loads nothing. The library has its metaschemas
+// built in and never needs it for them.
+type refusal struct{}
+
+func (refusal) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%q is not a registered reference", url)
+}
+
+// lenientRegexp compiles the patterns that metaschemas themselves hold. Patterns
+// of users, which meet it as "format": "regex", are checked by compilePattern.
+func lenientRegexp(pattern string) (metaschema.Regexp, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return regexp.MustCompile(""), nil //nolint:nilerr // a pattern of ours that Go cannot compile restricts nothing
+	}
+	return re, nil
+}
+
+// maxMetaWork bounds the objects under the modern metaschemas, of which deep ones
+// count for more: dynamic references make the library climb the whole nesting at
+// each, and it cannot be stopped once it has begun.
+const (
+	maxMetaWork  = 100_000
+	metaWorkStep = 64 // levels that cost as much as an object
+)
+
+// checkMetaschema says whether root is a valid schema of draft d.
+func checkMetaschema(d draft, root *jsontree.Value, sums digests) error {
+	if d.modern() && metaWork(root, 1) > maxMetaWork {
+		return fmt.Errorf("%w: it has more than %d subschemas of %s, of which those at level %d count twice, and so on; make the schema smaller, or of draft-07",
+			ErrTooComplex, maxMetaWork, d, metaWorkStep)
+	}
+	meta, err := metaschemas[d]()
+	if err != nil {
+		return fmt.Errorf("compile the metaschema of %s: %w", d, err)
+	}
+	err = meta.Validate(sums.plainSchema(root, oneSchema))
+	var invalid *metaschema.ValidationError
+	if errors.As(err, &invalid) {
+		return fmt.Errorf("not a valid %s JSON Schema: %s", d, explainLibrary(invalid))
+	}
+	return err
+}
+
+// plainSchema is plain for a schema, with what other registries' parsers take
+// and the metaschemas do not left out: an enum that is empty or repeats itself,
+// which the text of the drafts only advises against, and the empty required of
+// draft 4 that generators like to write.
+func (sums digests) plainSchema(v *jsontree.Value, as place) any {
+	switch {
+	case as == noSchema || as == plainValues:
+		return plain(v)
+	case v.Kind == jsontree.Array:
+		items := make([]any, v.Len())
+		for i, item := range v.Elements() {
+			items[i] = sums.plainSchema(item, oneSchema)
+		}
+		return items
+	case v.Kind != jsontree.Object:
+		return plain(v)
+	}
+	members := make(map[string]any, v.Len())
+	for name, item := range v.Members() {
+		switch {
+		case as == schemaMap || as == mapOrNames:
+			members[name] = sums.plainSchema(item, oneSchema)
+		case name == "enum" && item.Kind == jsontree.Array && (item.Len() == 0 || sums.repeats(item)):
+		case name == "required" && item.Kind == jsontree.Array && item.Len() == 0:
+		default:
+			members[name] = sums.plainSchema(item, places[name])
+		}
+	}
+	return members
+}
+
+func metaWork(v *jsontree.Value, depth int) int {
+	work := 0
+	if v.Kind == jsontree.Object {
+		work = 1 + depth/metaWorkStep
+	}
+	for _, item := range v.Elements() {
+		work += metaWork(item, depth+1)
+	}
+	for _, member := range v.Members() {
+		work += metaWork(member, depth+1)
+	}
+	return work
+}
+
+var english = message.NewPrinter(language.English)
+
+// explainLibrary names the first few places where the library found fault.
+func explainLibrary(err *metaschema.ValidationError) string {
+	const most = 3
+	var found []string
+	var walk func(e *metaschema.ValidationError)
+	walk = func(e *metaschema.ValidationError) {
+		if len(found) > most {
+			return
+		}
+		if len(e.Causes) == 0 {
+			what := e.ErrorKind.LocalizedString(english)
+			found = append(found, fmt.Sprintf("at '%s': %s", pointer(e.InstanceLocation), clip(what, 300)))
+		}
+		for _, cause := range e.Causes {
+			walk(cause)
+		}
+	}
+	walk(err)
+	if len(found) > most {
+		found[most] = "and more"
+	}
+	return strings.Join(found, "; ")
+}
+
+// pointer prints tokens as a JSON pointer written as a URI fragment.
+func pointer(tokens []string) string {
+	if len(tokens) == 0 {
+		return "#"
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	var b strings.Builder
+	b.WriteByte('#')
+	for _, token := range tokens {
+		b.WriteByte('/')
+		b.WriteString(escape.Replace(token))
+	}
+	return clip(b.String(), 300)
+}
+
+// clip shortens s to about n bytes without cutting a character in two.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}

@@ -1,0 +1,302 @@
+package jsonschema
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"freshet/internal/registry/jsontree"
+)
+
+// maxNodes bounds the model of one schema with all that it references.
+const maxNodes = 4 << 20
+
+// builder turns schemas into nodes. It works off a queue, not by recursion:
+// references make the graph as deep as anyone likes.
+type builder struct {
+	nodes map[*jsontree.Value]*node
+	metas map[string]*node
+	queue []work
+	refs  []*node
+}
+
+type work struct {
+	node *node
+	from site
+}
+
+// buildModel makes the model of a document whose references all resolve.
+func buildModel(doc *document) (*node, error) {
+	b := &builder{nodes: map[*jsontree.Value]*node{}, metas: map[string]*node{}}
+	root := b.at(site{doc: doc, value: doc.root})
+	began := time.Now()
+	for filled := 1; len(b.queue) > 0; filled++ {
+		if filled%spendEvery == 0 {
+			if err := doc.spent(began); err != nil {
+				return nil, err
+			}
+			began = time.Now()
+		}
+		next := b.queue[len(b.queue)-1]
+		b.queue = b.queue[:len(b.queue)-1]
+		if err := b.fill(next.node, next.from); err != nil {
+			return nil, err
+		}
+		if len(b.nodes) > maxNodes {
+			return nil, fmt.Errorf("schema and its references have more than %d parts", maxNodes)
+		}
+	}
+	if err := b.checkLoops(); err != nil {
+		return nil, err
+	}
+	b.followRefs()
+	return root, nil
+}
+
+// at returns the node of the schema at s, which may still have to be filled.
+func (b *builder) at(s site) *node {
+	if s.meta != "" {
+		n, ok := b.metas[s.meta]
+		if !ok {
+			n = &node{kind: kindMeta, body: body{other: &otherBody{address: s.meta}}}
+			b.metas[s.meta] = n
+		}
+		return n
+	}
+	n, ok := b.nodes[s.value]
+	if !ok {
+		n = &node{draft: s.doc.draft, src: s.value, digest: s.doc.sums.of(s.value)}
+		b.nodes[s.value] = n
+		b.queue = append(b.queue, work{n, s})
+	}
+	return n
+}
+
+// followRefs finds where each chain of references ends; checkLoops has made
+// sure that it does.
+func (b *builder) followRefs() {
+	for _, n := range b.refs {
+		first := n.ref
+		if first.target.kind != kindRef {
+			first.end = first.target
+			continue
+		}
+		chain := []*refBody{first}
+		end := first.target
+		for end.kind == kindRef {
+			link := end.ref
+			if link.end != nil {
+				end = link.end
+				break
+			}
+			chain = append(chain, link)
+			end = link.target
+		}
+		for _, link := range chain {
+			link.end = end
+		}
+	}
+}
+
+// facets is a schema object being taken apart: each extractor takes the
+// keywords it understands, in the order of docs/spec/registry.md#json-model,
+// and the families of keywords that a type has not used up become facets of
+// their own.
+type facets struct {
+	b     *builder
+	from  site
+	v     *jsontree.Value
+	found []*node
+	used  [len(families)]bool
+}
+
+func (f *facets) add(k kind, says body) {
+	n := &node{kind: k, draft: f.from.doc.draft, body: says}
+	if k == kindRef {
+		f.b.refs = append(f.b.refs, n)
+	}
+	f.found = append(f.found, n)
+}
+
+// hashed returns a value of this schema with its hash.
+func (f *facets) hashed(v *jsontree.Value) *hashed {
+	return &hashed{value: v, hash: f.from.doc.sums.of(v).hash}
+}
+
+// child returns the node of a schema directly inside this one.
+func (f *facets) child(v *jsontree.Value) *node {
+	return f.b.at(site{doc: f.from.doc, value: v, base: f.from.inner()})
+}
+
+func (b *builder) fill(n *node, s site) error {
+	v := s.value
+	if v.Kind != jsontree.Object {
+		n.kind = kindEmpty
+		if v.Kind == jsontree.False {
+			n.kind = kindFalse
+		}
+		return nil
+	}
+	f := &facets{b: b, from: s, v: v}
+	if err := f.references(); err != nil {
+		return err
+	}
+	// Before 2019-09 a $ref stands alone, whatever is written beside it.
+	if len(f.found) == 0 || s.doc.draft.modern() {
+		f.combinations()
+		f.types()
+		f.untyped()
+	}
+	n.meta = f.about()
+	switch len(f.found) {
+	case 0:
+		n.kind = kindEmpty
+	case 1:
+		n.kind, n.body = f.found[0].kind, f.found[0].body
+	default:
+		n.kind = kindCombined
+		n.combined = &combinedBody{criterion: allOf, branches: f.found, unique: positions(len(f.found))}
+	}
+	return nil
+}
+
+func (f *facets) about() *meta {
+	var m meta
+	if !f.from.doc.draft.modern() {
+		m.id, _ = f.v.GetText(f.from.doc.draft.idKeyword())
+	}
+	m.title, _ = f.v.GetText("title")
+	m.description, _ = f.v.GetText("description")
+	if fallback := f.v.Get("default"); fallback != nil {
+		m.fallback = f.hashed(fallback)
+	}
+	connect, _ := f.v.GetText("connect.type")
+	m.connectBytes = connect == "bytes"
+	if m == *noMeta {
+		return nil
+	}
+	return &m
+}
+
+func (f *facets) references() error {
+	keywords := []string{"$ref"}
+	if f.from.doc.draft.modern() {
+		keywords = append(keywords, "$dynamicRef", "$recursiveRef")
+	}
+	for _, keyword := range keywords {
+		ref, ok := f.v.GetText(keyword)
+		if !ok {
+			continue
+		}
+		target, err := f.from.resolve(ref)
+		if err != nil {
+			return err
+		}
+		f.add(kindRef, body{ref: &refBody{target: f.b.at(target)}})
+	}
+	return nil
+}
+
+// combinations takes enum, allOf, anyOf, oneOf, not and const.
+func (f *facets) combinations() {
+	if e := f.v.Get("enum"); e != nil && e.Kind == jsontree.Array {
+		values := make([]*hashed, 0, e.Len())
+		for _, item := range e.Elements() {
+			values = append(values, f.hashed(item))
+		}
+		f.add(kindEnum, body{other: &otherBody{values: values}})
+	}
+	for c, keyword := range criterionNames {
+		list := f.v.Get(keyword)
+		if list == nil || list.Kind != jsontree.Array {
+			continue
+		}
+		combined := &combinedBody{criterion: criterion(c)}
+		seen := map[uint64]bool{}
+		for i, item := range list.Elements() {
+			combined.branches = append(combined.branches, f.child(item))
+			if hash := f.from.doc.sums.of(item).hash; !seen[hash] {
+				seen[hash] = true
+				combined.unique = append(combined.unique, i)
+			}
+		}
+		f.add(kindCombined, body{combined: combined})
+	}
+	if not := f.v.Get("not"); not != nil {
+		f.add(kindNot, body{not: f.child(not)})
+	}
+	if c := f.v.Get("const"); c != nil && f.from.doc.draft > draft4 {
+		f.add(kindConst, body{other: &otherBody{values: []*hashed{f.hashed(c)}}})
+	}
+}
+
+// types takes type, and with it the keywords of the families it names.
+func (f *facets) types() {
+	t := f.v.Get("type")
+	switch {
+	case t == nil:
+	case t.Kind == jsontree.String:
+		f.typed(t.Text)
+	case t.Kind == jsontree.Array:
+		inner := &facets{b: f.b, from: f.from, v: f.v}
+		for _, item := range t.Elements() {
+			inner.typed(item.Text)
+		}
+		f.used = inner.used
+		f.add(kindCombined, body{combined: &combinedBody{
+			criterion: anyOf, branches: inner.found, unique: positions(len(inner.found)),
+		}})
+	}
+}
+
+func (f *facets) typed(name string) {
+	switch name {
+	case "string":
+		f.family(stringFamily)
+	case "integer", "number":
+		f.family(numberFamily)
+		f.found[len(f.found)-1].number.integer = name == "integer"
+	case "boolean":
+		f.add(kindBoolean, body{})
+	case "null":
+		f.add(kindNull, body{})
+	case "array":
+		f.family(arrayFamily)
+	case "object":
+		f.family(objectFamily)
+	}
+}
+
+// untyped makes facets of the keyword families that are still there, also when
+// the schema has a type: {"type": "string", "minimum": 1} speaks of both.
+func (f *facets) untyped() {
+	for _, fam := range []family{arrayFamily, objectFamily, numberFamily, stringFamily} {
+		if !f.used[fam] && f.has(fam) {
+			f.family(fam)
+		}
+	}
+	conditional := f.v.Get("if") != nil
+	if f.from.doc.draft == draft7 {
+		conditional = conditional || f.v.Get("then") != nil || f.v.Get("else") != nil
+	}
+	if conditional && f.from.doc.draft >= draft7 {
+		f.add(kindConditional, body{})
+	}
+}
+
+func positions(n int) []int {
+	unique := make([]int, n)
+	for i := range unique {
+		unique[i] = i
+	}
+	return unique
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

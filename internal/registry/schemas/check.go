@@ -1,0 +1,183 @@
+package schemas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/workpool"
+)
+
+// Verdict is the outcome of a compatibility check.
+type Verdict struct {
+	Compatible bool
+	Messages   []string // why not, in the words clients know
+}
+
+var (
+	errTooDeep = errs.Newf(errs.Invalid, "references are nested more than %d deep", maxReferenceDepth)
+	errTooMany = errs.Newf(errs.Invalid, "references draw in more than %d schemas or %d bytes", maxDependencies, maxClosureBytes)
+)
+
+// maxQuotedSchema is how much of the old schema a message quotes.
+const maxQuotedSchema = 10 * 1024
+
+// CheckVersion says whether a draft is compatible with one version of a
+// subject, in the direction of the subject's level. The latest version of an
+// unknown subject is compatible with everything.
+func (r *Registry) CheckVersion(ctx context.Context, subject string, v VersionID, d *Draft) (Verdict, error) {
+	if err := CheckSubject(subject); err != nil {
+		return Verdict{}, err
+	}
+	st, err := r.machine.Fresh(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	var against []versionEntry
+	sub, found := st.visible(subject, false)
+	if found {
+		if e, ok := sub.entry(v, false); ok {
+			against = []versionEntry{e}
+		}
+	}
+	if len(against) == 0 && v != Latest {
+		return Verdict{}, versionNotFound(v)
+	}
+	return r.verdict(r.effort(ctx), st, subject, against, d)
+}
+
+// CheckSubjectVersions says whether a draft could be registered as far as
+// compatibility goes: against the versions that the subject's level names.
+func (r *Registry) CheckSubjectVersions(ctx context.Context, subject string, d *Draft) (Verdict, error) {
+	if err := CheckSubject(subject); err != nil {
+		return Verdict{}, err
+	}
+	st, err := r.machine.Fresh(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	sub, _ := st.visible(subject, false)
+	return r.verdict(r.effort(ctx), st, subject, checked(sub, st.level(subject)), d)
+}
+
+func (r *Registry) verdict(w *effort, st *state, subject string, against []versionEntry, d *Draft) (Verdict, error) {
+	// Quirk: normalize is read and has no effect here.
+	draft := *d
+	draft.Normalize = false
+	p, err := r.prepare(w, st, subject, &draft, preparing{})
+	if err != nil {
+		return Verdict{}, err
+	}
+	messages, err := r.check(w, st, subject, st.level(subject), p, against)
+	if err != nil {
+		return Verdict{}, err
+	}
+	return Verdict{Compatible: len(messages) == 0, Messages: messages}, nil
+}
+
+// checked lists the versions that a level has a new schema checked against,
+// newest first.
+func checked(sub *subject, level Level) []versionEntry {
+	if sub == nil {
+		return nil
+	}
+	var entries []versionEntry
+	for _, e := range slices.Backward(sub.versions) {
+		if e.deleted {
+			continue
+		}
+		entries = append(entries, e)
+		if !level.Transitive() {
+			break
+		}
+	}
+	return entries
+}
+
+// check compares a draft with versions, newest first, and returns why the
+// first one that does not fit does not.
+func (r *Registry) check(w *effort, st *state, subject string, level Level, p *prepared, against []versionEntry) ([]string, error) {
+	if len(against) > 0 && against[0].schema.Type != p.typ {
+		// Quirk: a subject keeps its format even where nothing else is checked.
+		return explain([]string{differentType}, against[0], level), nil
+	}
+	if level == None || len(against) == 0 {
+		return nil, nil
+	}
+	for _, e := range against {
+		messages, err := r.checkOne(w, st, level, p, e.schema)
+		switch {
+		case errors.Is(err, workpool.ErrTooCostly):
+			return nil, invalidSchema(subject, &Draft{Type: p.typ, Text: p.text, References: p.refs}, "the check against version %d is %s", e.number, err.Error())
+		case err != nil:
+			return nil, err
+		}
+		if len(messages) == 0 {
+			continue
+		}
+		return explain(messages, e, level), nil
+	}
+	return nil, nil
+}
+
+// explain adds to the problems which version has them, and under which level.
+func explain(messages []string, e versionEntry, level Level) []string {
+	return append(messages,
+		fmt.Sprintf("{oldSchemaVersion: %d}", e.number),
+		fmt.Sprintf("{oldSchema: '%s'}", clip(e.schema.Text(), maxQuotedSchema)),
+		fmt.Sprintf("{validateFields: 'false', compatibility: '%s'}", level))
+}
+
+const differentType = "Incompatible because of different schema type"
+
+func (r *Registry) checkOne(w *effort, st *state, level Level, p *prepared, old *Schema) ([]string, error) {
+	switch {
+	case level == AlwaysIncompatible:
+		return []string{"{errorType:'ALWAYS_INCOMPATIBLE', description:'The compatibility level of the subject allows no further version'}"}, nil
+	case old.Type != p.typ:
+		return []string{differentType}, nil
+	case old.sum == p.sum:
+		return nil, nil
+	}
+	before, err := r.stored(w, st, old)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	var messages []string
+	err = w.do(len(p.text)+len(old.body), func() (err error) {
+		messages, err = problems(level, before, p.form, w.Spend)
+		return err
+	})
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return messages, nil
+}
+
+// problems says why one schema cannot follow another in the directions of a level.
+func problems(level Level, before, next form, spend spending) (messages []string, err error) {
+	if level.forward() {
+		if messages, err = next.problems(before, oldReadsNew, spend); err != nil {
+			return nil, err
+		}
+	}
+	if level.backward() {
+		more, err := before.problems(next, newReadsOld, spend)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, more...)
+	}
+	return messages, nil
+}
+
+// unreadable passes on what is no one's schema's fault, and turns the rest
+// into a refusal.
+func unreadable(err error) error {
+	if errs.KindOf(err) != errs.Invalid || passes(err) || errors.Is(err, workpool.ErrTooCostly) {
+		return err
+	}
+	return refuse(ErrInvalidSchema, "Invalid schema, details: %s", err.Error())
+}

@@ -1,0 +1,91 @@
+package schemas
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/storage/pebble"
+)
+
+// The machine loses power while clients register. After the restart everything
+// that was acknowledged is there, with the ids that clients were told.
+func TestAcknowledgedRegistrationsSurviveACrash(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			fs := vfs.NewCrashableMem()
+			told := registerUntilCrash(t, fs, seed)
+			e, err := pebble.Open("store", pebble.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(seed) * 20, RNG: rand.New(rand.NewPCG(seed, 1))}), MemTableBytes: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			j, err := e.Journal(t.Context(), "registry")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := openRegistry(t, j)
+			defer r.Close()
+			for text, want := range told {
+				got, err := r.Lookup(t.Context(), "s", &Draft{Type: Avro, Text: text}, false)
+				if err != nil || got.Schema.ID != want.ID || got.Version != want.Version {
+					t.Errorf("%s: %+v %v, want %+v", text, got, err, want)
+				}
+			}
+			next := mustRegister(t, r, "other", avroRecord("After", "x"))
+			for _, old := range told {
+				if next.ID <= old.ID {
+					t.Errorf("id %d came back after %d", next.ID, old.ID)
+				}
+			}
+		})
+	}
+}
+
+// registerUntilCrash returns what was acknowledged before the power went. The
+// store is left open: a crash closes nothing.
+func registerUntilCrash(t *testing.T, fs *vfs.MemFS, seed uint64) map[string]Registered {
+	t.Helper()
+	e, err := pebble.Open("store", pebble.Options{FS: fs, MemTableBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	j, err := e.Journal(t.Context(), "registry")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(t.Context(), j, Options{SnapshotBytes: 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	if err := r.SetLevel(t.Context(), "s", None); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	told := map[string]Registered{}
+	var wg sync.WaitGroup
+	for client := range 4 {
+		wg.Go(func() {
+			for i := range 10 + int(seed)*5 {
+				text := avroRecord("R", fmt.Sprintf("f%d_%d", client, i))
+				got, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: text})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				told[text] = got
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return told
+}

@@ -1,0 +1,63 @@
+package schemas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/base/workpool"
+)
+
+// Nobody who writes waits for large work of others: in the lock it is not begun.
+func TestLargeWorkIsNotDoneInTheLock(t *testing.T) {
+	t.Parallel()
+	r := openRegistry(t, openJournal(t))
+	fields := make([]string, 3_000)
+	for i := range fields {
+		fields[i] = fmt.Sprintf("field_with_a_rather_long_name_%d?", i)
+	}
+	large := &Draft{Type: Avro, Text: avroRecord("Large", fields...)}
+	work := r.effort(t.Context())
+	work.parsed = map[parseID]form{}
+	if _, err := r.prepare(work.inLock(), r.machine.View(), "s", large, preparing{}); !errors.Is(err, errStale) {
+		t.Fatalf("parsing in the lock: got %v, want %v", err, errStale)
+	}
+	if _, err := r.prepare(r.effort(t.Context()).inLock(), r.machine.View(), "s", &Draft{Type: Avro, Text: `"int"`}, preparing{}); err != nil {
+		t.Errorf("a small one: %v", err)
+	}
+	// An import parses before the lock, and so gets through.
+	from := openRegistry(t, openJournal(t))
+	if _, err := from.Register(t.Context(), "s", large); err != nil {
+		t.Fatal(err)
+	}
+	var file strings.Builder
+	if err := from.Export(t.Context(), &file); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := r.Import(t.Context(), strings.NewReader(file.String()), nil); err != nil || done.Versions != 1 {
+		t.Errorf("import: got %+v and %v, want one version", done, err)
+	}
+}
+
+// A call is over when its time at work is, or its client goes away.
+func TestCallsEnd(t *testing.T) {
+	t.Parallel()
+	r := openRegistry(t, openJournal(t))
+	for i := range 3 {
+		mustRegister(t, r, "s", avroRecord("R", fmt.Sprintf("f%d?", i)))
+	}
+	r.checkTime = time.Nanosecond
+	_, err := r.CheckSubjectVersions(t.Context(), "s", &Draft{Type: Avro, Text: avroRecord("R", "new?")})
+	if !errors.Is(err, ErrInvalidSchema) && !errors.Is(err, workpool.ErrTooCostly) || !strings.Contains(err.Error(), "1ns") {
+		t.Errorf("out of time: got %v, want that it is too costly, with the limit", err)
+	}
+	r.checkTime = 0
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Register(ctx, "s", &Draft{Type: Avro, Text: avroRecord("R", "other?")}); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: got %v, want %v", err, context.Canceled)
+	}
+}

@@ -1,0 +1,149 @@
+package schemas
+
+import (
+	"fmt"
+	"strings"
+
+	"freshet/internal/base/errs"
+)
+
+// The refusals of the registry. Every error of this package that is meant for
+// a caller is one of these by errors.Is; its text is the one of
+// docs/spec/registry.md#errors, which clients know. registryapi maps each of
+// them to its numeric code.
+var (
+	ErrSubjectNotFound       = errs.New(errs.NotFound, "subject not found")
+	ErrVersionNotFound       = errs.New(errs.NotFound, "version not found")
+	ErrSchemaNotFound        = errs.New(errs.NotFound, "schema not found")
+	ErrSubjectSoftDeleted    = errs.New(errs.NotFound, "subject is soft-deleted already")
+	ErrSubjectNotSoftDeleted = errs.New(errs.NotFound, "subject is not soft-deleted")
+	ErrVersionSoftDeleted    = errs.New(errs.NotFound, "version is soft-deleted already")
+	ErrVersionNotSoftDeleted = errs.New(errs.NotFound, "version is not soft-deleted")
+	ErrIncompatible          = errs.New(errs.Conflict, "schema is incompatible")
+	ErrInvalidSchema         = errs.New(errs.Invalid, "schema is not valid")
+	ErrInvalidVersion        = errs.New(errs.Invalid, "version is not valid")
+	ErrInvalidLevel          = errs.New(errs.Invalid, "compatibility level is not valid")
+	ErrInvalidMode           = errs.New(errs.Invalid, "mode is not valid")
+	ErrNotPermitted          = errs.New(errs.Precondition, "operation is not permitted in this mode")
+	ErrReferenceExists       = errs.New(errs.Conflict, "schema is referenced")
+	ErrInvalidSubject        = errs.New(errs.Invalid, "subject is not valid")
+	ErrImport                = errs.New(errs.Invalid, "file cannot be imported")
+)
+
+// refusal is a sentinel with the text for the caller.
+type refusal struct {
+	sentinel *errs.Error
+	text     string
+}
+
+func (e *refusal) Error() string { return e.text }
+func (e *refusal) Unwrap() error { return e.sentinel }
+
+func refuse(sentinel *errs.Error, format string, args ...any) error {
+	return &refusal{sentinel: sentinel, text: fmt.Sprintf(format, args...)}
+}
+
+func subjectNotFound(subject string) error {
+	return refuse(ErrSubjectNotFound, "Subject '%s' not found.", subject)
+}
+
+func versionNotFound(v VersionID) error {
+	return refuse(ErrVersionNotFound, "Version %s not found.", v)
+}
+
+func schemaIDNotFound(id int32) error {
+	return refuse(ErrSchemaNotFound, "Schema %d not found", id)
+}
+
+func schemaNotFound() error {
+	return refuse(ErrSchemaNotFound, "Schema not found")
+}
+
+func subjectSoftDeleted(subject string) error {
+	// Quirk: no space behind the full stop.
+	return refuse(ErrSubjectSoftDeleted, "Subject '%s' was soft deleted.Set permanent=true to delete permanently", subject)
+}
+
+func subjectNotSoftDeleted(subject string) error {
+	return refuse(ErrSubjectNotSoftDeleted, "Subject '%s' was not deleted first before being permanently deleted", subject)
+}
+
+func versionSoftDeleted(subject string, v VersionID) error {
+	// Quirk: no space behind the full stop.
+	return refuse(ErrVersionSoftDeleted, "Subject '%s' Version %s was soft deleted.Set permanent=true to delete permanently", subject, v)
+}
+
+func versionNotSoftDeleted(subject string, v VersionID) error {
+	return refuse(ErrVersionNotSoftDeleted, "Subject '%s' Version %s was not deleted first before being permanently deleted", subject, v)
+}
+
+func invalidVersion(text string) error {
+	return refuse(ErrInvalidVersion, "The specified version '%s' is not a valid version id. Allowed values are between [1, 2^31-1] and the string \"latest\"", clip(text, 64))
+}
+
+func invalidSubject(subject string) error {
+	// Quirk: "is not a valid", as clients know it.
+	return refuse(ErrInvalidSubject, "The specified subject '%s' is not a valid.", clip(subject, 512))
+}
+
+func invalidLevel() error {
+	return refuse(ErrInvalidLevel, "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, forward_transitive, full_transitive, and always_incompatible")
+}
+
+func invalidMode() error {
+	return refuse(ErrInvalidMode, "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, and IMPORT.")
+}
+
+func readOnly(subject string) error {
+	return refuse(ErrNotPermitted, "Subject %s in context . is in read-only mode", subject)
+}
+
+func notInImportMode(subject string) error {
+	return refuse(ErrNotPermitted, "Subject %s in context . is not in import mode", subject)
+}
+
+func notInReadWriteMode(subject string) error {
+	return refuse(ErrNotPermitted, "Subject %s in context . is not in read-write mode", subject)
+}
+
+func overwriteNotPermitted(id int32) error {
+	return refuse(ErrNotPermitted, "Overwrite new schema with id %d in context . is not permitted.", id)
+}
+
+func referenceExists(subject string, v VersionID) error {
+	return refuse(ErrReferenceExists, "One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=%s,version=%s}.", subject, v)
+}
+
+func incompatible(subject string, messages []string) error {
+	return refuse(ErrIncompatible, "Schema being registered is incompatible with an earlier schema for subject \"%s\", details: [%s]",
+		subject, strings.Join(messages, ", "))
+}
+
+// invalidSchema names the draft and why it was refused.
+func invalidSchema(subject string, d *Draft, format string, args ...any) error {
+	return refuse(ErrInvalidSchema, "Invalid schema {subject=%s,version=%s,id=%d,schemaType=%s,references=%s,schema=%s}, details: %s",
+		subject, VersionID(d.Version), d.ID, d.Type, describeReferences(d.References), clip(d.Text, 1024), fmt.Sprintf(format, args...))
+}
+
+func describeReferences(refs []Reference) string {
+	parts := make([]string, 0, min(len(refs), 20))
+	for i, ref := range refs {
+		if i == 20 {
+			parts = append(parts, "...")
+			break
+		}
+		parts = append(parts, fmt.Sprintf("{name='%s', subject='%s', version=%s}", clip(ref.Name, 256), clip(ref.Subject, 256), VersionID(ref.Version)))
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// clip cuts s to about n bytes at a character border.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "..."
+}

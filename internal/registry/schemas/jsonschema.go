@@ -1,0 +1,26 @@
+package schemas
+
+import "freshet/internal/registry/jsonschema"
+
+type jsonLanguage struct{}
+
+type jsonForm = comparedForm[*jsonschema.Schema, jsonschema.Difference]
+
+func (jsonLanguage) parse(text string, deps []dependency, imported bool, spend spending) (form, error) {
+	refs := make([]jsonschema.Reference, len(deps))
+	for i, dep := range deps {
+		f, ok := dep.form.(jsonForm)
+		if !ok {
+			return nil, errMixed
+		}
+		refs[i] = jsonschema.Reference{Name: dep.Name, Schema: f.schema}
+	}
+	parsed, err := jsonschema.Parse(text, refs, spend)
+	switch {
+	case err != nil && imported && !passes(err):
+		return parseRaw(text, err)
+	case err != nil:
+		return nil, err
+	}
+	return jsonForm{parsed, jsonschema.Compare}, nil
+}

@@ -1,0 +1,132 @@
+package schemas
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/base/lru"
+)
+
+// No schema may keep the registry busy: it is taken or refused within seconds.
+func TestHeavySchemasAreAnsweredSoon(t *testing.T) {
+	t.Parallel()
+	const limit = 20 * time.Second // on a busy machine; seconds on an idle one
+	size := 6_000
+	if os.Getenv("FRESHET_TEST_HEAVY") != "" {
+		size = 60_000 // 5 MB
+	}
+	fields := make([]string, size)
+	for i := range fields {
+		fields[i] = fmt.Sprintf("field_with_a_rather_long_name_%d?", i)
+	}
+	for name, d := range map[string]*Draft{
+		"avro of many fields":     {Type: Avro, Text: avroRecord("Big", fields...)},
+		"avro nested deeply":      {Type: Avro, Text: strings.Repeat(`{"type":"array","items":`, 20_000) + `"int"` + strings.Repeat("}", 20_000)},
+		"json nested oneOf":       {Type: JSON, Text: strings.Repeat(`{"oneOf":[{"type":"string"},`, 10_000) + `{}` + strings.Repeat("]}", 10_000)},
+		"json wide oneOf":         {Type: JSON, Text: `{"oneOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"object","properties":{"a":{"type":"string"}}},`, 5_000), ",") + `]}`},
+		"json recursive refs":     {Type: JSON, Text: `{"$ref":"#/definitions/a","definitions":{"a":{"oneOf":[{"$ref":"#/definitions/a"},{"$ref":"#/definitions/b"}]},"b":{"anyOf":[{"$ref":"#/definitions/b"},{"$ref":"#/definitions/a"}]}}}`},
+		"protobuf nested deeply":  {Type: Protobuf, Text: "syntax = \"proto3\";" + strings.Repeat("message M {", 10_000) + strings.Repeat("}", 10_000)},
+		"protobuf of many fields": {Type: Protobuf, Text: protoMessage(size)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := openRegistry(t, openJournal(t))
+			for i, text := range []string{d.Text, strings.Replace(d.Text, "string", "bytes", 1)} {
+				started := time.Now()
+				_, err := r.Register(t.Context(), "s", &Draft{Type: d.Type, Text: text})
+				if err != nil && !errors.Is(err, ErrInvalidSchema) && !errors.Is(err, ErrIncompatible) {
+					t.Errorf("registration %d: %v", i, clip(err.Error(), 300))
+				}
+				if took := time.Since(started); took > limit {
+					t.Errorf("registration %d: got %s, want at most %s", i, took, limit)
+				}
+			}
+		})
+	}
+}
+
+func protoMessage(n int) string {
+	var b strings.Builder
+	b.WriteString("syntax = \"proto3\";\nmessage Big {\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  string field_with_a_rather_long_name_%d = %d;\n", i, i+20_000)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func TestReferencesAreBounded(t *testing.T) {
+	t.Parallel()
+	r := openRegistry(t, openJournal(t))
+	mustRegister(t, r, "n0", avroRecord("N0", "a"))
+	var err error
+	for i := 1; i <= maxReferenceDepth+2 && err == nil; i++ {
+		_, err = r.Register(t.Context(), fmt.Sprintf("n%d", i), &Draft{
+			Type:       Avro,
+			Text:       fmt.Sprintf(`{"type":"record","name":"N%d","fields":[{"name":"f","type":"N%d"}]}`, i, i-1),
+			References: []Reference{{Name: "N", Subject: fmt.Sprintf("n%d", i-1), Version: 1}},
+		})
+	}
+	if !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), "nested") {
+		t.Errorf("a long chain: got %v, want %v that says nested", err, ErrInvalidSchema)
+	}
+	many := make([]Reference, maxReferences+1)
+	for i := range many {
+		many[i] = Reference{Name: "N0", Subject: "n0", Version: 1}
+	}
+	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many}); !errors.Is(err, ErrInvalidSchema) {
+		t.Errorf("many references: got %v, want %v", err, ErrInvalidSchema)
+	}
+	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many[1:]}); err != nil {
+		t.Errorf("as many as allowed: %v", err)
+	}
+}
+
+func TestReferenceToAnotherLanguage(t *testing.T) {
+	t.Parallel()
+	r := openRegistry(t, openJournal(t))
+	mustRegister(t, r, "avro", avroRecord("A", "a"))
+	for _, d := range []*Draft{
+		{Type: JSON, Text: `{"$ref":"a.json"}`, References: []Reference{{Name: "a.json", Subject: "avro", Version: 1}}},
+		{Type: Protobuf, Text: "syntax = \"proto3\"; import \"a.proto\"; message M {}", References: []Reference{{Name: "a.proto", Subject: "avro", Version: 1}}},
+	} {
+		if _, err := r.Register(t.Context(), "s", d); !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), errMixed.Error()) {
+			t.Errorf("%s: got %v, want %v", d.Type, err, errMixed)
+		}
+	}
+}
+
+// TestCacheIsBounded: what is in use stays parsed, what is not makes room, and a
+// schema larger than the cache is read all the same.
+func TestCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	small := avroRecord("Small", "a")
+	r := openRegistry(t, openJournal(t))
+	r.parsed = lru.New[parseID, form](8 * parsedCost(small))
+	parse := func(text string) form {
+		t.Helper()
+		f, err := r.newClosure(r.effort(t.Context()), r.machine.View()).parseAs(parseKey(Avro, text, nil, nil, 0, false), Avro, text, nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	first, second := parse(small), parse(avroRecord("Other", "a"))
+	for i := range 100 {
+		parse(avroRecord(fmt.Sprintf("R%d", i), "a"))
+		if got := parse(small); got != first {
+			t.Fatalf("after %d others the schema in use was parsed again", i+1)
+		}
+	}
+	if got := parse(avroRecord("Other", "a")); got == second {
+		t.Error("the schema used longest ago is still in the cache")
+	}
+	large := avroRecord("Large", strings.Repeat("x", len(small)*30))
+	if parse(large) == parse(large) {
+		t.Error("a schema larger than the cache was kept")
+	}
+}

@@ -1,0 +1,27 @@
+package schemas
+
+import "freshet/internal/registry/protobuf"
+
+type protobufLanguage struct{}
+
+type protobufForm = comparedForm[*protobuf.Schema, protobuf.Difference]
+
+func (protobufLanguage) parse(text string, deps []dependency, imported bool, _ spending) (form, error) {
+	refs := make([]protobuf.Reference, len(deps))
+	for i, dep := range deps {
+		f, ok := dep.form.(protobufForm)
+		if !ok {
+			return nil, errMixed
+		}
+		refs[i] = protobuf.Reference{Name: dep.Name, Subject: dep.Subject, Version: int(dep.Version), Schema: f.schema}
+	}
+	parse := protobuf.Parse
+	if imported {
+		parse = protobuf.ParseUnchecked
+	}
+	parsed, err := parse(text, refs)
+	if err != nil {
+		return nil, err
+	}
+	return protobufForm{parsed, protobuf.Compare}, nil
+}

@@ -1,0 +1,135 @@
+package schemas
+
+import (
+	"fmt"
+
+	"freshet/internal/storage/engine"
+)
+
+// recordVersion is the first byte of every record and of every snapshot. A
+// server that meets a higher one was started on data of a newer server.
+const recordVersion = 1
+
+// operation is what a record does. The numbers are stored.
+type operation uint8
+
+const (
+	opRegister operation = iota + 1
+	opSoftDelete
+	opHardDelete
+	opSetLevel
+	opSetMode
+	opReserve // ids up to this one are taken
+)
+
+// record is one change. One record is one operation of a client, whole.
+type record struct {
+	op      operation
+	at      int64 // epoch milliseconds
+	subject string
+
+	id int32 // opRegister, opReserve
+
+	// opRegister
+	version   int32
+	fresh     bool // id is new: the content follows
+	unchecked bool
+	algorithm uint8
+	typ       Type
+	text      string
+	refs      []Reference
+
+	// opSoftDelete, opHardDelete
+	versions []int32
+
+	level Level // opSetLevel
+	mode  Mode  // opSetMode
+	purge bool  // opSetMode: hard-delete whatever is soft-deleted
+}
+
+func (r *record) encode() []byte {
+	b := make([]byte, 0, 64+len(r.subject)+len(r.text))
+	b = append(b, recordVersion, byte(r.op))
+	b = appendInt(b, r.at)
+	b = appendString(b, r.subject)
+	switch r.op {
+	case opRegister:
+		b = appendInt(b, int64(r.version))
+		b = appendInt(b, int64(r.id))
+		b = append(b, flags(r.fresh, r.unchecked))
+		if r.fresh {
+			b = append(b, r.algorithm, byte(r.typ))
+			b = appendString(b, r.text)
+			b = appendReferences(b, r.refs)
+		}
+	case opSoftDelete, opHardDelete:
+		b = appendInt(b, int64(len(r.versions)))
+		for _, v := range r.versions {
+			b = appendInt(b, int64(v))
+		}
+	case opSetLevel:
+		b = append(b, byte(r.level))
+	case opSetMode:
+		b = append(b, byte(r.mode), flags(r.purge))
+	case opReserve:
+		b = appendInt(b, int64(r.id))
+	}
+	return b
+}
+
+func decodeRecord(data []byte) (*record, error) {
+	d := &decoder{b: data}
+	if v := d.byte(); d.err == nil && v != recordVersion {
+		return nil, newerFormat("record", v)
+	}
+	r := &record{op: operation(d.byte())}
+	r.at = d.int64()
+	r.subject = d.string()
+	switch r.op {
+	case opRegister:
+		r.version = d.int32()
+		r.id = d.int32()
+		f := d.byte()
+		r.fresh, r.unchecked = f&1 != 0, f&2 != 0
+		if r.fresh {
+			r.algorithm = d.byte()
+			r.typ = Type(d.byte())
+			r.text = d.string()
+			r.refs = d.references()
+		}
+	case opSoftDelete, opHardDelete:
+		r.versions = make([]int32, d.count())
+		for i := range r.versions {
+			r.versions[i] = d.int32()
+		}
+	case opSetLevel:
+		r.level = Level(d.byte())
+	case opSetMode:
+		r.mode = Mode(d.byte())
+		r.purge = d.byte()&1 != 0
+	case opReserve:
+		r.id = d.int32()
+	default:
+		if d.err == nil {
+			return nil, fmt.Errorf("unknown operation %d", r.op)
+		}
+	}
+	if err := d.end(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func flags(bits ...bool) byte {
+	var b byte
+	for i, bit := range bits {
+		if bit {
+			b |= 1 << i
+		}
+	}
+	return b
+}
+
+func newerFormat(what string, version byte) error {
+	return fmt.Errorf("%w: %s has format %d, this server knows %d", engine.ErrNewerFormat, what, version, recordVersion)
+}

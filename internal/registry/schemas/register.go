@@ -1,0 +1,250 @@
+package schemas
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"freshet/internal/storage/statemachine"
+)
+
+// errStale says that a decision was prepared on a state that is gone.
+var errStale = errors.New("the subject changed in the meantime")
+
+// After hurried lost races a registration is checked inside the write lock,
+// where it cannot lose again, unless the check costs too much for that; after
+// all attempts it is given up.
+const (
+	hurried  = 3
+	attempts = 20
+)
+
+// Registered is what became of a registration.
+type Registered struct {
+	ID      int32
+	Version int32
+	New     bool // it was not there before
+}
+
+// Register makes a schema the next version of a subject; when the subject has
+// the schema already, that version is the answer, and nothing is written.
+func (r *Registry) Register(ctx context.Context, name string, d *Draft) (Registered, error) {
+	if err := CheckSubject(name); err != nil {
+		return Registered{}, err
+	}
+	work := r.effort(ctx)
+	for attempt := range attempts {
+		st, err := r.machine.Fresh(ctx)
+		if err != nil {
+			return Registered{}, err
+		}
+		reg := &registration{r: r, work: work, name: name, draft: d, insideLock: attempt >= hurried}
+		done, err := reg.prepare(st)
+		if err != nil || done {
+			return reg.result, err
+		}
+		err = reg.commit(ctx, st)
+		if errors.Is(err, errStale) {
+			continue
+		}
+		return reg.result, err
+	}
+	return Registered{}, statemachine.ErrContended
+}
+
+// commit writes what was prepared, if the quotas have room for it.
+func (reg *registration) commit(ctx context.Context, st *state) error {
+	subjects, bytes := reg.needs(st)
+	taken, err := reg.r.reserve(ctx, subjects, bytes)
+	if err != nil {
+		return err
+	}
+	defer taken.done()
+	_, err = reg.r.machine.Update(context.WithoutCancel(ctx), reg.decide)
+	return err
+}
+
+// registration is one attempt to register: prepared outside the write lock,
+// decided inside it.
+type registration struct {
+	r          *Registry
+	work       *effort
+	name       string
+	draft      *Draft
+	insideLock bool
+
+	schema *prepared
+	mode   Mode     // as of the preparation
+	base   *subject // as of the preparation: while it is the same, so is the verdict
+
+	result Registered
+}
+
+// prepare parses and checks as of a state. It is done when nothing has to be
+// written.
+func (reg *registration) prepare(st *state) (done bool, err error) {
+	importing := st.mode == Import && reg.draft.ID > 0
+	reg.schema, err = reg.r.prepare(reg.work, st, reg.name, reg.draft, preparing{imported: importing})
+	if err != nil {
+		return false, err
+	}
+	reg.mode = st.mode
+	reg.base, _ = st.subjects.Get(reg.name)
+	return reg.examine(st)
+}
+
+// examine finds the schema in the subject, or says whether it may be added.
+func (reg *registration) examine(st *state) (done bool, err error) {
+	v, found, err := reg.r.match(reg.work, st, reg.base, reg.schema, false)
+	if err != nil {
+		return false, err
+	}
+	if e, ok := reg.asked(reg.base); ok {
+		v, found = reg.base.version(e), true
+	}
+	if found && reg.satisfiedBy(v) {
+		reg.result = Registered{ID: v.Schema.ID, Version: v.Version}
+		return true, nil
+	}
+	if err := reg.permitted(st); err != nil {
+		return false, err
+	}
+	if st.mode == Import {
+		return false, nil
+	}
+	if n := reg.draft.Version; n > 0 && n != reg.base.next() {
+		return false, invalidSchema(reg.name, reg.draft, "Version is not one more than previous version")
+	}
+	if found {
+		reg.result = Registered{ID: v.Schema.ID, Version: v.Version} // the next number was asked for, but the schema is there
+		return true, nil
+	}
+	return false, reg.compatible(st)
+}
+
+// asked returns the active version of the number that the client gave, if it
+// has the client's schema. The schema can have other versions as well.
+func (reg *registration) asked(sub *subject) (versionEntry, bool) {
+	if sub == nil || reg.draft.Version <= 0 {
+		return versionEntry{}, false
+	}
+	e, ok := sub.entry(VersionID(reg.draft.Version), false)
+	return e, ok && e.schema.sum == reg.schema.sum
+}
+
+// satisfiedBy says whether a version is what was asked for.
+func (reg *registration) satisfiedBy(v Version) bool {
+	return (reg.draft.ID <= 0 || reg.draft.ID == v.Schema.ID) && (reg.draft.Version <= 0 || reg.draft.Version == v.Version)
+}
+
+// permitted says whether the mode allows the registration.
+func (reg *registration) permitted(st *state) error {
+	switch {
+	case st.mode.readOnly():
+		return readOnly(reg.name)
+	case st.mode == Import && reg.draft.ID <= 0:
+		return notInReadWriteMode(reg.name)
+	case st.mode != Import && reg.draft.ID > 0:
+		return notInImportMode(reg.name)
+	}
+	return nil
+}
+
+func (reg *registration) compatible(st *state) error {
+	level := st.level(reg.name)
+	messages, err := reg.r.check(reg.work, st, reg.name, level, reg.schema, checked(reg.base, level))
+	if err != nil {
+		return err
+	}
+	if len(messages) > 0 {
+		return incompatible(reg.name, messages)
+	}
+	return nil
+}
+
+// decide runs in the write lock. It takes what was prepared when nothing that
+// mattered has changed since.
+func (reg *registration) decide(st *state) ([][]byte, error) {
+	sub, _ := st.subjects.Get(reg.name)
+	if st.mode != reg.mode || !reg.schema.targetsStand(st) {
+		return nil, errStale
+	}
+	if sub != reg.base {
+		if v, ok := st.holding(reg.name, st.idsOf(reg.schema.sum), false); ok && reg.satisfiedBy(v) {
+			reg.result = Registered{ID: v.Schema.ID, Version: v.Version}
+			return nil, nil
+		}
+		if !reg.insideLock {
+			return nil, errStale
+		}
+		reg.base, reg.work = sub, reg.work.inLock()
+		if done, err := reg.examine(st); err != nil || done {
+			return nil, err
+		}
+	}
+	rec, err := reg.record(st, sub)
+	if err != nil {
+		return nil, err
+	}
+	return [][]byte{rec.encode()}, nil
+}
+
+// targetsStand says whether the references still mean the same active versions.
+func (p *prepared) targetsStand(st *state) bool {
+	for _, t := range p.targets {
+		sub, ok := st.subjects.Get(t.subject)
+		if !ok {
+			return false
+		}
+		if e, ok := sub.entry(VersionID(t.version), false); !ok || e.schema != t.schema {
+			return false
+		}
+	}
+	return true
+}
+
+// record chooses id and version.
+func (reg *registration) record(st *state, sub *subject) (*record, error) {
+	p := reg.schema
+	rec := &record{op: opRegister, at: time.Now().UnixMilli(), subject: reg.name, version: sub.next(), unchecked: p.unchecked}
+	same := st.idsOf(p.sum)
+	if st.mode == Import {
+		if err := reg.chooseImported(st, sub, rec); err != nil {
+			return nil, err
+		}
+	} else if len(same) > 0 {
+		rec.id = same[0].ID
+	} else {
+		if st.lastID == maxID {
+			return nil, refuse(ErrNotPermitted, "No schema id is left")
+		}
+		rec.id = st.lastID + 1
+	}
+	if _, known := st.schemas.Get(rec.id); !known {
+		rec.fresh, rec.algorithm, rec.typ, rec.text, rec.refs = true, canonAlgorithm, p.typ, p.text, p.refs
+	}
+	reg.result = Registered{ID: rec.id, Version: rec.version, New: true}
+	return rec, nil
+}
+
+// chooseImported takes id and version from the client, who may bind an id to
+// one content only. Whatever the version was before, it is no more, unless a
+// schema refers to it.
+func (reg *registration) chooseImported(st *state, sub *subject, rec *record) error {
+	rec.id = reg.draft.ID
+	if bound, ok := st.schemas.Get(rec.id); ok && bound.sum != reg.schema.sum {
+		return overwriteNotPermitted(rec.id)
+	}
+	if reg.draft.Version <= 0 {
+		return nil
+	}
+	rec.version = reg.draft.Version
+	if sub == nil {
+		return nil
+	}
+	if i, taken := sub.find(rec.version); taken && sub.versions[i].schema.ID != rec.id &&
+		st.referenced(reg.name, rec.version, func(usage) bool { return true }) {
+		return referenceExists(reg.name, VersionID(rec.version))
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package migrate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/controlplane/etcd"
+)
+
+const (
+	manifestFile    = "manifest.json"
+	manifestVersion = 1
+)
+
+// manifest is what is done already.
+type manifest struct {
+	Version  int         `json:"version"`
+	From     string      `json:"from"`
+	Source   string      `json:"source"` // tells whether the files there have changed
+	Group    string      `json:"group"`
+	Member   string      `json:"member"`
+	Began    time.Time   `json:"began"`
+	Finished time.Time   `json:"finished,omitzero"`
+	Planned  bool        `json:"planned,omitempty"` // the clusters are known
+	Clusters []Cluster   `json:"clusters"`
+	Etcd     etcd.Survey `json:"etcd"`               // once it was compared
+	Compared bool        `json:"compared,omitempty"` // everything, and it is being put in place
+}
+
+// fingerprint sums names, sizes and times of the files that are moved.
+func fingerprint(dir string) (string, error) {
+	hash := sha256.New()
+	for _, part := range []string{"etcd", "clusters"} {
+		err := filepath.WalkDir(filepath.Join(dir, part), func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && strings.HasSuffix(path, deletedSuffix) {
+				return filepath.SkipDir
+			}
+			if d.IsDir() || d.Name() == "LOCK" {
+				return nil
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			name, err := filepath.Rel(dir, path)
+			_, _ = fmt.Fprintln(hash, name, info.Size(), info.ModTime().UnixNano()) // a hash never fails
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
+}
+
+// finished says whether the same was moved before.
+func (m *migration) finished(source string) (*Result, error) {
+	if exists(m.path(manifestFile)) {
+		return nil, nil //nolint:nilnil // it has begun and not ended
+	}
+	done, err := readManifest(filepath.Join(m.to, ResultFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, m.checkEmpty()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if done.Source != source {
+		return nil, errs.Newf(errs.Conflict, "the data of %s was moved to %s on %s; choose an empty data directory for another", done.From, m.to, done.Finished.Format(time.RFC3339))
+	}
+	return m.result(done, true), os.RemoveAll(m.path()) // which may be left, without anything in it
+}
+
+// begin makes the folder, or goes on with what is there.
+func (m *migration) begin(source string) error {
+	from, err := filepath.Abs(m.From)
+	if err != nil {
+		return err
+	}
+	old, err := readManifest(m.path(manifestFile))
+	switch {
+	case err == nil && (old.Source == source && old.Group == m.joining.Group || old.Compared):
+		m.m = old
+		m.Report.Step("going on with what began at " + old.Began.Format(time.DateTime))
+		return nil
+	case err == nil && old.From != from:
+		return errs.Newf(errs.Conflict, "%s has begun to take the data of %s: finish that, or remove %s", m.to, old.From, m.path())
+	case err == nil:
+		m.Report.Step("the old data directory has changed since an earlier run; beginning anew")
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := m.checkRoom(); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(m.path()); err != nil {
+		return fmt.Errorf("removing what an earlier run has left: %w", err)
+	}
+	if err := os.MkdirAll(m.made("clusters"), 0o700); err != nil {
+		return err
+	}
+	m.m = &manifest{Version: manifestVersion, From: from, Source: source, Group: m.joining.Group, Member: m.Config.Members.Self, Began: time.Now().UTC()}
+	return m.save()
+}
+
+func readManifest(path string) (*manifest, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var m manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if m.Version != manifestVersion {
+		return nil, errs.Newf(errs.Precondition, "%s has version %d, this program reads version %d: use the program that wrote it", path, m.Version, manifestVersion)
+	}
+	return &m, nil
+}
+
+// save puts the manifest on disk.
+func (m *migration) save() error { return m.saveAs(m.path(manifestFile)) }
+
+func (m *migration) saveAs(path string) error {
+	text, err := json.MarshalIndent(m.m, "", " ")
+	if err != nil {
+		return err
+	}
+	temp := path + ".new"
+	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("noting what is done: %w", err)
+	}
+	_, err = file.Write(append(text, '\n'))
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = errors.Join(os.Rename(temp, path), syncDir(filepath.Dir(path)))
+	}
+	if err != nil {
+		return fmt.Errorf("noting what is done: %w", err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

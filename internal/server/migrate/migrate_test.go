@@ -1,0 +1,348 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"freshet/api/v1alpha1"
+	"freshet/internal/base/errs"
+	"freshet/internal/config"
+	"freshet/internal/controlplane/etcd"
+	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ensemble/sharded"
+	"freshet/internal/identity"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
+)
+
+const uid = "11111111-2222-3333-4444-555555555555"
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stored is a resource as the resource API stores it.
+func stored(t *testing.T, cluster *v1alpha1.MessagingCluster) string {
+	t.Helper()
+	raw, err := cluster.Marshal()
+	must(t, err)
+	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "cloud.vendor.io/v1alpha1", Kind: "MessagingCluster"}, Raw: raw}
+	data, err := unknown.Marshal()
+	must(t, err)
+	return "k8s\x00" + string(data)
+}
+
+// server makes the data directory of a server that has run alone, with four shards
+// wished for.
+func server(t *testing.T) string {
+	t.Helper()
+	dir, ctx := t.TempDir(), t.Context()
+	must(t, os.WriteFile(filepath.Join(dir, "admin.token"), []byte("token"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "encryption.key"), identity.NewKeyFile(), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "audit.log"), []byte("{}\n"), 0o600))
+	member, err := etcd.Start(ctx, filepath.Join(dir, "etcd"), etcd.Options{Unsafe: true})
+	must(t, err)
+	client := member.Endpoints().Call()
+	cluster := &v1alpha1.MessagingCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "main", UID: uid},
+		Spec:       v1alpha1.MessagingClusterSpec{Config: &v1alpha1.ClusterConfig{Custom: map[string]string{"shards": "4"}}},
+	}
+	for key, value := range map[string]string{
+		"/freshet/resources/cloud.vendor.io/messagingclusters/acme/main": stored(t, cluster),
+		"/freshet/shards/" + uid + "/0/log":                              "of a group that it was a member of",
+		"/freshet/other":                                                 "value",
+	} {
+		_, err := client.Put(ctx, key, value)
+		must(t, err)
+	}
+	_ = client.Close() // says that its context has ended
+	must(t, member.Close())
+	e, err := pebble.Open(filepath.Join(dir, "clusters", uid), pebble.Options{})
+	must(t, err)
+	for id := engine.TopicID(1); id <= 6; id++ {
+		must(t, e.CreateTopic(ctx, id, engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}))
+		must(t, e.CreateSubscription(ctx, id, "sub", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
+		for i := range 20 {
+			_, err := e.Append(ctx, id, 0, []engine.Message{{Payload: fmt.Appendf(nil, "%d/%d", id, i)}})
+			must(t, err)
+		}
+	}
+	for _, name := range []string{"messaging", "groups-00", "groups-07"} {
+		j, err := e.Journal(ctx, name)
+		must(t, err)
+		_, err = j.Append(ctx, 0, []byte("one"), []byte("two"))
+		must(t, err)
+		must(t, j.SaveSnapshot(ctx, 1, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }))
+	}
+	must(t, e.Close())
+	return dir
+}
+
+// member makes the configuration and data directory of a group's first member, with the
+// secrets of a server.
+func member(t *testing.T, from string) *config.Config {
+	t.Helper()
+	keys, err := os.ReadFile(filepath.Join(from, "encryption.key"))
+	must(t, err)
+	var list []bundle.Member
+	for i, name := range []string{"a", "b", "c"} {
+		list = append(list, bundle.Member{Name: name, Internal: fmt.Sprintf("127.0.0.1:%d", 10+i), Etcd: fmt.Sprintf("127.0.0.1:%d", 20+i), Log: fmt.Sprintf("127.0.0.1:%d", 30+i)})
+	}
+	g, err := bundle.New("http://127.0.0.1:1", list, keys)
+	must(t, err)
+	g.Seed, g.Secrets.AdminToken = "a", "token"
+	part, err := g.Bundle("a", false)
+	must(t, err)
+	cfg := config.Default()
+	cfg.DataDir, cfg.Members.Self = filepath.Join(t.TempDir(), "a"), "a"
+	for _, m := range list {
+		cfg.Members.List = append(cfg.Members.List, config.Member(m))
+	}
+	must(t, part.Install(bundle.Places{DataDir: cfg.DataDir, Bundle: cfg.BundleDir(), EncryptionKeys: cfg.EncryptionKeyFile()}))
+	return cfg
+}
+
+// hooks hears of steps.
+type hooks struct {
+	step     func(text string)
+	progress func(done, total int64)
+}
+
+func (h hooks) Step(text string) {
+	if h.step != nil {
+		h.step(text)
+	}
+}
+
+func (h hooks) Progress(done, total int64) {
+	if h.progress != nil {
+		h.progress(done, total)
+	}
+}
+
+func ignore(int64, int64) {}
+
+// entries are the names in a directory.
+func entries(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	must(t, err)
+	names := make([]string, 0, len(list))
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestRun moves everything, ended at every step on its way, and makes one store of the
+// parts again: it is the one that it was.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	from := server(t)
+	cfg := member(t, from)
+	var result *Result
+	for end := 1; result == nil; end++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		steps := 0
+		got, err := Run(ctx, Options{From: from, Config: cfg, Report: hooks{step: func(string) {
+			if steps++; steps == end {
+				cancel()
+			}
+		}}})
+		cancel()
+		switch {
+		case err == nil:
+			result = got
+		case !errors.Is(err, context.Canceled):
+			t.Fatal(err)
+		case slices.Contains(entries(t, cfg.DataDir), "clusters"):
+			t.Fatal("something is in place before everything was compared")
+		}
+	}
+	if result.Member != "a" || len(result.Clusters) != 1 || result.Clusters[0].Name != "acme/main" || len(result.Clusters[0].Seeds) != 4 {
+		t.Errorf("got %+v, want acme/main in 4 shards", result)
+	}
+	var messages uint64
+	var subscriptions int
+	for _, s := range result.Clusters[0].Stores {
+		messages, subscriptions = messages+s.Messages, subscriptions+s.Subscriptions
+	}
+	if messages != 120 || subscriptions != 6 {
+		t.Errorf("got %d messages and %d subscriptions, want 120 and 6", messages, subscriptions)
+	}
+	for _, name := range []string{"etcd", "clusters", "audit.log", ResultFile} {
+		if !exists(cfg.DataDir, name) {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	if exists(cfg.DataDir, Folder) {
+		t.Errorf("%s is left", Folder)
+	}
+	again, err := Run(t.Context(), Options{From: from, Config: cfg, Report: hooks{}})
+	if err != nil || !again.Again || again.Etcd != result.Etcd {
+		t.Errorf("again: got %+v, %v, want what was done", again, err)
+	}
+	// Two keys of its own, count, journals and four seeds; none of the old group.
+	if result.Etcd.Keys != 8 {
+		t.Errorf("got %d keys, want 8", result.Etcd.Keys)
+	}
+
+	folder := filepath.Join(cfg.DataDir, "clusters", uid)
+	before, err := pebble.Take(t.Context(), filepath.Join(from, "clusters", uid), ignore)
+	must(t, err)
+	var steps []string
+	whole := ""
+	report := hooks{step: func(text string) { steps = append(steps, text) }, progress: func(done, total int64) {
+		if done == total {
+			whole = steps[len(steps)-1]
+		}
+	}}
+	must(t, Unite(t.Context(), folder, report))
+	if len(steps) != 2 || steps[0] != "making one store of 4 shards" || steps[1] != "comparing" || whole == "" {
+		t.Errorf("got steps %q, and progress up to the end of %q, want two and progress", steps, whole)
+	}
+	must(t, Unite(t.Context(), folder, hooks{})) // of one store nothing is to be made
+	after, err := pebble.Take(t.Context(), folder, ignore)
+	must(t, err)
+	if !maps.Equal(before.Topics, after.Topics) || !maps.Equal(before.Journals, after.Journals) || after.Mark != nil {
+		t.Errorf("united again: got %+v, want %+v", after, before)
+	}
+}
+
+// TestRunFindsDifferences changes a copy before it is compared: nothing is put in place.
+func TestRunFindsDifferences(t *testing.T) {
+	t.Parallel()
+	from := server(t)
+	for name, change := range map[string]func(t *testing.T, cfg *config.Config){
+		"a message": func(t *testing.T, cfg *config.Config) {
+			t.Helper()
+			dir := filepath.Join(cfg.DataDir, Folder, "made", "clusters", uid, sharded.Folder(1))
+			e, err := pebble.Open(dir, pebble.Options{})
+			must(t, err)
+			_, err = e.Append(t.Context(), 1, 0, []engine.Message{{Payload: []byte("more")}})
+			must(t, errors.Join(err, e.Close()))
+		},
+		"a shard": func(t *testing.T, cfg *config.Config) {
+			t.Helper()
+			dir := filepath.Join(cfg.DataDir, Folder, "made", "clusters", uid, sharded.Folder(2))
+			must(t, os.RemoveAll(dir))
+			e, err := pebble.Open(dir, pebble.Options{})
+			must(t, errors.Join(err, e.Close()))
+		},
+	} {
+		cfg := member(t, from)
+		_, err := Run(t.Context(), Options{From: from, Config: cfg, Report: hooks{step: func(text string) {
+			if strings.Contains(text, "comparing") {
+				change(t, cfg)
+			}
+		}}})
+		if !errors.Is(err, errDifferent) {
+			t.Errorf("%s: got %v, want %v", name, err, errDifferent)
+		}
+		if names := entries(t, cfg.DataDir); slices.Contains(names, "etcd") || slices.Contains(names, "clusters") {
+			t.Errorf("%s: got %v, want nothing that a start would use", name, names)
+		}
+	}
+}
+
+// TestRunBeginsAnew changes the old data directory between two runs.
+func TestRunBeginsAnew(t *testing.T) {
+	t.Parallel()
+	from := server(t)
+	cfg := member(t, from)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Run(ctx, Options{From: from, Config: cfg, Report: hooks{step: func(text string) {
+		if strings.Contains(text, "comparing") {
+			cancel()
+		}
+	}}})
+	cancel()
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	e, err := pebble.Open(filepath.Join(from, "clusters", uid), pebble.Options{})
+	must(t, err)
+	_, err = e.Append(t.Context(), 1, 0, []engine.Message{{Payload: []byte("later")}})
+	must(t, errors.Join(err, e.Close()))
+	result, err := Run(t.Context(), Options{From: from, Config: cfg, Report: hooks{}})
+	must(t, err)
+	if got := result.Clusters[0].Stores[1].Messages; got != 41 { // topics 1 and 5
+		t.Errorf("got %d messages in shard 1, want 41", got)
+	}
+}
+
+// TestRunRefuses changes something before the run: it is refused in words, and changes
+// nothing.
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	write := func(text string, elem ...string) error {
+		path := filepath.Join(elem...)
+		return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
+	}
+	for name, c := range map[string]struct {
+		change func(from string, cfg *config.Config) error
+		want   string
+	}{
+		"member of a group": {func(from string, _ *config.Config) error { return write("{}", from, "members", "join.json") }, "member of a group already"},
+		"shards": {func(from string, _ *config.Config) error {
+			return os.Mkdir(filepath.Join(from, "clusters", uid, sharded.Folder(0)), 0o700)
+		}, "has shards"},
+		"restored":      {func(from string, _ *config.Config) error { return write("{}", from, "restored.json") }, "start and stop the server once"},
+		"no etcd":       {func(from string, _ *config.Config) error { return os.RemoveAll(filepath.Join(from, "etcd")) }, "no store of resources"},
+		"other prefix":  {func(_ string, cfg *config.Config) error { cfg.Etcd.Prefix = "/other"; return nil }, "another etcd.prefix"},
+		"other token":   {func(from string, _ *config.Config) error { return write("other", from, "admin.token") }, "bundle is of another group"},
+		"external etcd": {func(_ string, cfg *config.Config) error { cfg.Etcd.Endpoints = []string{"https://etcd"}; return nil }, "an etcd elsewhere"},
+		"no members":    {func(_ string, cfg *config.Config) error { cfg.Members = config.Default().Members; return nil }, "has no members"},
+		"not the seed": {func(_ string, cfg *config.Config) error {
+			return write(`{"group":"g","existing":true}`, cfg.BundleDir(), "join.json")
+		}, "freshet cluster init --from"},
+		"used target": {func(_ string, cfg *config.Config) error { return os.Mkdir(filepath.Join(cfg.DataDir, "log"), 0o700) }, "is not empty"},
+		"small disk": {func(from string, _ *config.Config) error {
+			return errors.Join(write("", from, "clusters", "huge"), os.Truncate(filepath.Join(from, "clusters", "huge"), 1<<42))
+		}, "make room"},
+		"damaged store": {func(from string, _ *config.Config) error {
+			files, err := filepath.Glob(filepath.Join(from, "clusters", uid, "MANIFEST-*"))
+			return errors.Join(err, os.Remove(files[0]))
+		}, "missing"},
+	} {
+		from := server(t)
+		cfg := member(t, from)
+		must(t, c.change(from, cfg))
+		_, err := Run(t.Context(), Options{From: from, Config: cfg, Report: hooks{}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, c.want)
+		}
+		if names := entries(t, cfg.DataDir); slices.Contains(names, "etcd") || slices.Contains(names, "clusters") {
+			t.Errorf("%s: got %v, want nothing that a start would use", name, names)
+		}
+	}
+}
+
+// TestKeys refuses a group that cannot read the secrets.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	from := server(t)
+	m := &migration{Options: Options{From: from, Config: member(t, from)}}
+	if err := m.checkKeys(map[string]bool{"unknown": true}); errs.KindOf(err) != errs.Precondition {
+		t.Errorf("got %v, want it refused", err)
+	}
+	sealer, err := identity.ReadSealer(filepath.Join(from, "encryption.key"))
+	must(t, err)
+	if err := m.checkKeys(map[string]bool{sealer.KeyIDs()[0]: true}); err != nil {
+		t.Errorf("got %v, want none", err)
+	}
+}

@@ -1,0 +1,152 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/dataplane"
+	"freshet/internal/ensemble/sharded"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
+)
+
+// maxRecord is what one record of a journal may have in a group.
+const maxRecord = 8<<20 - 4<<10
+
+// parts are the stores that a cluster gets: one for each shard, and one for the journals
+// that all members share.
+func (m *migration) parts(c *Cluster) ([]pebble.Part, error) {
+	var list []pebble.Part
+	for i, seed := range c.Seeds {
+		mark, err := seed.Mark()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, pebble.Part{
+			Dir: m.made("clusters", c.UID, sharded.Folder(i)), Mark: mark,
+			Topic: func(id engine.TopicID) bool { return sharded.ShardOf(id, len(c.Seeds)) == i },
+			Journal: func(name string) bool {
+				shard, ok := sharded.JournalShard(name, len(c.Seeds))
+				return ok && shard == i
+			},
+		})
+	}
+	return append(list, pebble.Part{
+		Dir:   m.made("clusters", c.UID, dataplane.JournalsFolder),
+		Topic: func(engine.TopicID) bool { return false },
+		Journal: func(name string) bool {
+			_, ok := sharded.JournalShard(name, len(c.Seeds))
+			return !ok
+		},
+	}), nil
+}
+
+func (m *migration) source(c *Cluster) string { return filepath.Join(m.From, "clusters", c.UID) }
+
+// copyCluster makes the stores of a cluster.
+func (m *migration) copyCluster(ctx context.Context, c *Cluster, n int) error {
+	if c.Copied {
+		return nil
+	}
+	m.Report.Step(fmt.Sprintf("cluster %s (%d of %d): copying to %d shards", c.Name, n+1, len(m.m.Clusters), len(c.Seeds)))
+	parts, err := m.parts(c)
+	if err != nil {
+		return err
+	}
+	err = pebble.Copy(ctx, pebble.CopyOptions{
+		From: []string{m.source(c)}, To: parts, After: c.After, Progress: m.Report.Progress,
+		Note: func(after []byte) error {
+			c.After = after
+			return m.save()
+		},
+	})
+	if err != nil {
+		return err
+	}
+	c.Copied, c.After = true, nil
+	return m.save()
+}
+
+// compareCluster reads the store of a cluster and those that were made of it, and
+// compares every topic and every journal.
+func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error {
+	m.Report.Step(fmt.Sprintf("cluster %s (%d of %d): comparing", c.Name, n+1, len(m.m.Clusters)))
+	want, err := pebble.Take(ctx, m.source(c), m.Report.Progress)
+	if err != nil {
+		return err
+	}
+	if want.Mark != nil {
+		return errs.Newf(errs.Conflict, "its store is a copy of a shard: it is of a member of a group already")
+	}
+	for name, j := range want.Journals {
+		if j.Largest > maxRecord {
+			return errs.Newf(errs.Precondition, "journal %s has a record of %d bytes, and a group takes %d at most", name, j.Largest, maxRecord)
+		}
+	}
+	parts, err := m.parts(c)
+	if err != nil {
+		return err
+	}
+	var stores []Store
+	topics, journals := 0, 0
+	for i, part := range parts {
+		got, err := pebble.Take(ctx, part.Dir, m.Report.Progress)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("shard %d", i)
+		if i == len(c.Seeds) {
+			name = "journals"
+		}
+		if err := sameAs(got, want, part); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		topics, journals = topics+len(got.Topics), journals+len(got.Journals)
+		stores = append(stores, summary(name, got))
+	}
+	if topics != len(want.Topics) || journals != len(want.Journals) {
+		return fmt.Errorf("got %d topics and %d journals, want %d and %d: %w", topics, journals, len(want.Topics), len(want.Journals), errDifferent)
+	}
+	c.Stores = stores
+	return m.save()
+}
+
+// sameAs compares what a part has with what it was made of.
+func sameAs(got, want *pebble.Survey, part pebble.Part) error {
+	if string(got.Mark) != string(part.Mark) {
+		return fmt.Errorf("its mark: %w", errDifferent)
+	}
+	for id, topic := range got.Topics {
+		if topic != want.Topics[id] || !part.Topic(id) {
+			return fmt.Errorf("topic %d: got %+v, want %+v: %w", id, topic, want.Topics[id], errDifferent)
+		}
+	}
+	for name, journal := range got.Journals {
+		if journal != want.Journals[name] || !part.Journal(name) {
+			return fmt.Errorf("journal %s: got %+v, want %+v: %w", name, journal, want.Journals[name], errDifferent)
+		}
+	}
+	return nil
+}
+
+// summary is what a store has, in one line.
+func summary(name string, of *pebble.Survey) Store {
+	s := Store{Name: name, Topics: len(of.Topics), Journals: slices.Sorted(maps.Keys(of.Journals))}
+	var sum uint64
+	for _, t := range of.Topics {
+		s.Messages += t.Messages
+		s.Bytes += t.Bytes
+		s.Subscriptions += t.Subscriptions
+		sum ^= t.Sum
+	}
+	for _, j := range of.Journals {
+		s.Records += j.Last
+		sum ^= j.Sum
+	}
+	s.Sum = fmt.Sprintf("%016x", sum)
+	return s
+}

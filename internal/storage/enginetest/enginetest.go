@@ -1,0 +1,321 @@
+// Package enginetest is the conformance suite: every engine must pass it.
+//
+// It knows the seam (package engine) and nothing of any engine. An engine's own
+// tests call Run with a way to open a store, and History with a store whose
+// power can be cut at any step. What only one engine can show (its file
+// formats, its failures, its speed) is tested beside that engine.
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// Store is a place where an engine keeps its data.
+type Store interface {
+	// Open opens an engine on the store. The suite closes it, or crashes the
+	// store and leaves the engine alone.
+	Open(t testing.TB) engine.Engine
+	// Crash cuts the power under the open engine: what it had not made durable
+	// may be lost.
+	Crash(t testing.TB)
+}
+
+// Options say how the suite is to be run.
+type Options struct {
+	// RealTime is for engines that cannot run in a synctest bubble. Then a tick
+	// is a quarter of a second, and a busy machine may be late; else it is a
+	// second that passes at once.
+	RealTime bool
+	// Timed has tests run in real time that let it pass and compare what became of
+	// it: they take long, and need a machine that has nothing else to do. What they
+	// show does not depend on where an engine keeps its log.
+	Timed bool
+	// Without names tests that ask for more than the engine promises; its own tests
+	// show what it does instead.
+	Without []string
+}
+
+// Run runs the suite. newStore makes an empty store.
+func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
+	runGroups(t, opts, newStore, []testGroup{
+		{"topics", topicTests},
+		{"log", logTests},
+		{"runs", runTests},
+		{"subscriptions", subscriptionTests},
+		{"receive", receiveTests},
+		{"leases", leaseTests},
+		{"lease owners", leaseOwnerTests},
+		{"positions", positionTests},
+		{"deduplication", dedupTests},
+		{"dead letters", deadLetterTests},
+		{"retention", retentionTests},
+		{"trim", trimTests},
+		{"durability", durabilityTests},
+		{"journals", journalTests},
+	})
+}
+
+// RunJournals runs the part of the suite that is about journals: for what keeps
+// nothing else. Of its engines, Journal and Close are called.
+func RunJournals(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
+	runGroups(t, opts, newStore, []testGroup{{"journals", journalTests}})
+}
+
+// testGroup is what the suite asks about one part of an engine.
+type testGroup struct {
+	name  string
+	tests []testCase
+}
+
+func runGroups(t *testing.T, opts Options, newStore func(t testing.TB) Store, groups []testGroup) {
+	for _, group := range groups {
+		t.Run(group.name, func(t *testing.T) {
+			t.Parallel()
+			for _, test := range group.tests {
+				if slices.Contains(opts.Without, test.name) {
+					continue
+				}
+				t.Run(test.name, func(t *testing.T) {
+					t.Parallel()
+					if opts.RealTime {
+						v := newEnv(t, 250*time.Millisecond, newStore)
+						v.slack, v.hurries = 2*time.Second, !opts.Timed
+						test.run(v)
+						return
+					}
+					synctest.Test(t, func(t *testing.T) {
+						test.run(newEnv(t, time.Second, newStore))
+					})
+				})
+			}
+		})
+	}
+}
+
+// testCase is one thing that must hold of every engine.
+type testCase struct {
+	name string
+	run  func(*env)
+}
+
+// env is an engine under test, with shorthands that fail the test.
+type env struct {
+	*testing.T
+	engine.Engine
+	ctx   context.Context
+	store Store
+	tick  time.Duration
+	slack time.Duration // by which anything may be late
+
+	hurries bool // leave out what takes time
+}
+
+func newEnv(t *testing.T, tick time.Duration, newStore func(t testing.TB) Store) *env {
+	v := &env{T: t, ctx: context.Background(), store: newStore(t), tick: tick}
+	v.Engine = v.store.Open(t)
+	t.Cleanup(func() {
+		if err := v.Engine.Close(); err != nil {
+			t.Errorf("close: got error %v, want none", err)
+		}
+	})
+	return v
+}
+
+// reopen closes the engine and opens it again.
+func (v *env) reopen() {
+	v.Helper()
+	v.ok(v.Engine.Close())
+	v.Engine = v.store.Open(v.T)
+}
+
+// crash cuts the power and opens the engine again.
+func (v *env) crash() {
+	v.Helper()
+	v.store.Crash(v.T)
+	v.Engine = v.store.Open(v.T)
+}
+
+func (v *env) ok(err error) {
+	v.Helper()
+	if err != nil {
+		v.Fatalf("got error %v, want none", err)
+	}
+}
+
+func (v *env) want(err, want error) {
+	v.Helper()
+	if !errors.Is(err, want) {
+		v.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+func (v *env) sleep(ticks float64) {
+	if ticks >= 1 {
+		v.needsTime()
+	}
+	time.Sleep(time.Duration(ticks * float64(v.tick)))
+}
+
+// needsTime ends a test that depends on time passing as it should, where that is not
+// asked for.
+func (v *env) needsTime() {
+	if v.hurries {
+		v.Skip("depends on the time; it runs where time is simulated, and in real time when Timed is set")
+	}
+}
+
+// eventually waits for background work.
+func (v *env) eventually(what string, cond func() bool) {
+	v.Helper()
+	for range 400 {
+		if cond() {
+			return
+		}
+		v.sleep(0.25)
+	}
+	v.Fatalf("waited in vain, want %s", what)
+}
+
+// keep retains everything.
+var keep = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
+
+func keepParts(n int32) engine.TopicConfig {
+	c := keep
+	c.Partitions = n
+	return c
+}
+
+func (v *env) topic(id engine.TopicID, config engine.TopicConfig) {
+	v.Helper()
+	v.ok(v.CreateTopic(v.ctx, id, config))
+}
+
+func (v *env) sub(id engine.TopicID, name string) {
+	v.Helper()
+	v.subAt(id, name, engine.Position{Kind: engine.Earliest})
+}
+
+func (v *env) subAt(id engine.TopicID, name string, at engine.Position) {
+	v.Helper()
+	v.ok(v.CreateSubscription(v.ctx, id, name, engine.SubscriptionConfig{Lease: 30 * v.tick}, at))
+}
+
+// put appends payloads to partition 0 and returns their ids.
+func (v *env) put(id engine.TopicID, payloads ...string) []engine.MessageID {
+	v.Helper()
+	return v.putPart(id, 0, payloads...)
+}
+
+func (v *env) putPart(id engine.TopicID, part int32, payloads ...string) []engine.MessageID {
+	v.Helper()
+	var ids []engine.MessageID
+	for _, p := range payloads {
+		out, err := v.Append(v.ctx, id, part, []engine.Message{{Payload: []byte(p), SchemaVersion: engine.NoSchema}})
+		v.ok(err)
+		ids = append(ids, out[0].ID)
+	}
+	return ids
+}
+
+func (v *env) putMsg(id engine.TopicID, part int32, m engine.Message) engine.Appended {
+	v.Helper()
+	out, err := v.Append(v.ctx, id, part, []engine.Message{m})
+	v.ok(err)
+	return out[0]
+}
+
+// get receives what there is, without waiting.
+func (v *env) get(id engine.TopicID, name string, most int) []engine.Delivery {
+	v.Helper()
+	return v.getReq(id, name, engine.ReceiveRequest{Max: most, Partition: engine.AllPartitions})
+}
+
+func (v *env) getReq(id engine.TopicID, name string, req engine.ReceiveRequest) []engine.Delivery {
+	v.Helper()
+	out, err := v.Receive(v.ctx, id, name, req)
+	v.ok(err)
+	return out
+}
+
+// expect receives and compares payloads, in order.
+func (v *env) expect(id engine.TopicID, name string, want ...string) []engine.Delivery {
+	v.Helper()
+	got := v.get(id, name, 1000)
+	v.same(payloads(got), want)
+	return got
+}
+
+func (v *env) same(got, want []string) {
+	v.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		v.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+func payloads(ds []engine.Delivery) []string {
+	out := []string{}
+	for _, d := range ds {
+		out = append(out, string(d.Payload))
+	}
+	return out
+}
+
+func (v *env) settle(id engine.TopicID, name string, action engine.Action, ids ...engine.MessageID) {
+	v.Helper()
+	var s []engine.Settlement
+	for _, m := range ids {
+		s = append(s, engine.Settlement{ID: m, Action: action})
+	}
+	v.ok(v.Settle(v.ctx, id, name, s))
+}
+
+func (v *env) ack(id engine.TopicID, name string, ids ...engine.MessageID) {
+	v.Helper()
+	v.settle(id, name, engine.Ack, ids...)
+}
+
+func (v *env) stats(id engine.TopicID) engine.TopicStats {
+	v.Helper()
+	s, err := v.DescribeTopic(v.ctx, id)
+	v.ok(err)
+	return s
+}
+
+func (v *env) subStats(id engine.TopicID, name string) engine.SubscriptionStats {
+	v.Helper()
+	for _, s := range v.stats(id).Subscriptions {
+		if s.Name == name {
+			return s
+		}
+	}
+	v.Fatalf("got no subscription %q, want one", name)
+	return engine.SubscriptionStats{}
+}
+
+// read returns the payloads of a partition that are still kept.
+func (v *env) read(id engine.TopicID, part int32) []string {
+	v.Helper()
+	records, err := v.Read(v.ctx, id, engine.ReadRequest{Partition: part, Max: 10000})
+	v.ok(err)
+	out := []string{}
+	for _, r := range records {
+		out = append(out, string(r.Payload))
+	}
+	return out
+}
+
+func numbered(prefix string, from, to int) []string {
+	out := []string{}
+	for i := from; i < to; i++ {
+		out = append(out, fmt.Sprintf("%s%d", prefix, i))
+	}
+	return out
+}

@@ -1,0 +1,306 @@
+package enginetest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// PowerStore is a Store whose power can be cut at any step it takes.
+type PowerStore interface {
+	Store
+	// CutAfter arms a power cut after that many steps of the store's own
+	// choosing (writes and syncs, say). The channel is closed at that moment,
+	// just before anything could be lost; Crash makes it final.
+	CutAfter(steps int) <-chan struct{}
+}
+
+// The topics of a history.
+const (
+	logTopic        engine.TopicID = 1 // two partitions, deduplicating, kept for ever
+	queueTopic      engine.TopicID = 2 // nothing retained: trimmed behind its consumer
+	rejectTopic     engine.TopicID = 3 // nobody acknowledges: every message becomes a dead letter at once
+	deadLetterTopic engine.TopicID = 4 // dead letters of rejectTopic
+	freeTopics      engine.TopicID = 100
+)
+
+// History runs clients at random against a store, cuts the power under them at
+// a random step, and checks what the next engine finds against what the clients
+// were told and what they saw; then again on what is left, cuts times in all.
+//
+// A client knows three things of each of its calls: it was answered before the
+// cut, so its effect must be there; or it was not, so its effect may be there,
+// whole; or it was never made.
+func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
+	t.Helper()
+	h := &history{TB: t, rng: rng, ctx: context.Background()}
+	all := []client{
+		newProducer(h, 0), newProducer(h, 1),
+		newConsumer(h, logTopic, "s"), newConsumer(h, queueTopic, "q"),
+		newDeadLetterConsumer(h), newJournalWriter(h, 0), newJournalWriter(h, 1), newTopicAdmin(h), newTailReader(h), newStreamer(h),
+	}
+	// Not everybody in every history: other mixtures, other races.
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	h.clients = all[:2+rng.IntN(4)]
+	for round := range cuts {
+		h.open(store, round == 0)
+		h.run(store)
+		store.Crash(t)
+	}
+	h.open(store, false)
+	if err := h.e.Close(); err != nil {
+		t.Fatalf("close: got error %v, want none", err)
+	}
+}
+
+// client is one sequential user of the engine.
+type client interface {
+	// step makes one call.
+	step(rng *rand.Rand)
+	// check compares what is there after a cut with what the client knows, and
+	// notes which open calls have come true.
+	check()
+}
+
+type history struct {
+	testing.TB
+	rng     *rand.Rand
+	ctx     context.Context
+	e       engine.Engine
+	cut     <-chan struct{}
+	clients []client
+
+	mu   sync.Mutex
+	sent map[engine.TopicID]map[string]*sentMessage // by payload
+	seen map[engine.MessageID]string                // read or received before the last cut
+}
+
+// sentMessage is what is known of one message.
+type sentMessage struct {
+	payload string
+	batch   *batch
+	known   bool // its fate is known: it is there, or it never will be
+	there   bool
+	id      engine.MessageID
+}
+
+type batch struct{ msgs []*sentMessage }
+
+// alive says whether the power is on. A call that returned before alive said
+// yes was answered before the cut.
+func (h *history) alive() bool {
+	select {
+	case <-h.cut:
+		return false
+	default:
+		return true
+	}
+}
+
+func (h *history) open(store PowerStore, fresh bool) {
+	h.Helper()
+	h.cut = nil
+	h.e = store.Open(h.TB)
+	if fresh {
+		h.setUp()
+		return
+	}
+	h.checkLog()
+	for _, c := range h.clients {
+		c.check()
+	}
+}
+
+func (h *history) setUp() {
+	h.Helper()
+	h.seen = map[engine.MessageID]string{}
+	h.sent = map[engine.TopicID]map[string]*sentMessage{}
+	one := engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
+	long := engine.SubscriptionConfig{Lease: time.Hour}
+	for _, topic := range h.topics() {
+		h.sent[topic] = map[string]*sentMessage{}
+		switch topic {
+		case logTopic:
+			kept := engine.TopicConfig{Partitions: 2, RetainAge: -1, RetainBytes: -1, Deduplicate: true}
+			h.create(topic, kept, "s", long)
+		case queueTopic:
+			h.create(topic, engine.TopicConfig{Partitions: 1}, "q", long)
+		case rejectTopic:
+			h.create(deadLetterTopic, one, "", long)
+			h.create(topic, one, "p", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: deadLetterTopic, Lease: time.Hour})
+		}
+	}
+}
+
+// topics are those that some client of this history has to do with.
+func (h *history) topics() []engine.TopicID {
+	topics := []engine.TopicID{logTopic}
+	for _, c := range h.clients {
+		switch c := c.(type) {
+		case *consumer:
+			if c.topic == queueTopic {
+				topics = append(topics, queueTopic)
+			}
+		case *deadLetterConsumer:
+			topics = append(topics, rejectTopic)
+		}
+	}
+	return topics
+}
+
+func (h *history) create(topic engine.TopicID, config engine.TopicConfig, sub string, subConfig engine.SubscriptionConfig) {
+	h.Helper()
+	err := h.e.CreateTopic(h.ctx, topic, config)
+	if err == nil && sub != "" {
+		err = h.e.CreateSubscription(h.ctx, topic, sub, subConfig, engine.Position{Kind: engine.Earliest})
+	}
+	if err != nil {
+		h.Fatalf("set up topic %d: got error %v, want none", topic, err)
+	}
+}
+
+// run lets every client make a few calls while the power may go.
+func (h *history) run(store PowerStore) {
+	h.Helper()
+	h.cut = store.CutAfter(1 + h.rng.IntN(120))
+	var wg sync.WaitGroup
+	for _, c := range h.clients {
+		rng := rand.New(rand.NewPCG(h.rng.Uint64(), 0))
+		calls := h.rng.IntN(12)
+		wg.Go(func() {
+			for range calls {
+				if !h.alive() {
+					return
+				}
+				c.step(rng)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// open call: note what was sent before it is sent.
+func (h *history) noteSent(id engine.TopicID, payloads ...string) *batch {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := new(batch)
+	for _, p := range payloads {
+		s := &sentMessage{payload: p, batch: b}
+		h.sent[id][p] = s
+		b.msgs = append(b.msgs, s)
+	}
+	return b
+}
+
+// noteAnswer notes an answer that came before the cut.
+func (h *history) noteAnswer(s *sentMessage, id engine.MessageID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.there && s.id != id {
+		h.Errorf("%q: got the answers %v and %v, want one id", s.payload, s.id, id)
+	}
+	s.known, s.there, s.id = true, true, id
+}
+
+// noteSeen notes a message that somebody was shown before the cut.
+func (h *history) noteSeen(r engine.Record) {
+	if !h.alive() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen[r.ID] = string(r.Payload)
+}
+
+// checkLog reads every topic from end to end.
+func (h *history) checkLog() {
+	h.Helper()
+	for topic := range h.sent {
+		if len(h.sent[topic]) == 0 {
+			continue
+		}
+		stats, err := h.e.DescribeTopic(h.ctx, topic)
+		if err != nil {
+			h.Fatalf("describe topic %d: got error %v, want none", topic, err)
+		}
+		for part, p := range stats.Partitions {
+			records, err := h.e.Read(h.ctx, topic, engine.ReadRequest{Partition: int32(part), Max: 10000})
+			if err != nil {
+				h.Fatalf("read topic %d: got error %v, want none", topic, err)
+			}
+			// Trims go on behind our back: there may be fewer now, at the start.
+			got := uint64(len(records))
+			if first := p.Next - got; got > p.Next-p.First || got > 0 && records[0].ID.Entry != first || got == 0 && topic != queueTopic && p.Next > 0 {
+				h.Fatalf("topic %d partition %d: got %d messages, want those between %d and %d", topic, part, got, p.First, p.Next)
+			}
+			p.First = p.Next - got
+			stats.Partitions[part].First = p.First
+			h.checkRecords(topic, records, p)
+		}
+		h.recall(topic, stats)
+		h.resolve(topic, stats)
+	}
+	for id, payload := range h.seen {
+		if s := h.sent[id.Topic][payload]; s == nil || !s.there || s.id != id {
+			h.Fatalf("%v: got another message or none, want %s, which was seen before the cut", id, payload)
+		}
+	}
+}
+
+func (h *history) checkRecords(topic engine.TopicID, records []engine.Record, p engine.PartitionStats) {
+	h.Helper()
+	var last int64
+	for i, r := range records {
+		if r.ID.Entry != p.First+uint64(i) || r.PublishTime < last {
+			h.Fatalf("record %d: got %v, published at %d; want entry %d, published at %d or later", i, r.ID, r.PublishTime, p.First+uint64(i), last)
+		}
+		last = r.PublishTime
+		s := h.sent[topic][string(r.Payload)]
+		switch {
+		case s == nil:
+			h.Fatalf("%v: got %q, want something that was sent", r.ID, r.Payload)
+		case s.known && !s.there:
+			h.Fatalf("%v: got %q, want it lost, as it was before", r.ID, r.Payload)
+		case s.there && s.id != r.ID:
+			h.Fatalf("%q: got it at %v, want it at %v", r.Payload, r.ID, s.id)
+		}
+		s.known, s.there, s.id = true, true, r.ID
+	}
+}
+
+// recall takes messages that were seen and are trimmed now as there.
+func (h *history) recall(topic engine.TopicID, stats engine.TopicStats) {
+	for id, payload := range h.seen {
+		if id.Topic == topic && id.Entry < stats.Partitions[id.Partition].First {
+			if s := h.sent[topic][payload]; s != nil && !s.known {
+				s.known, s.there, s.id = true, true, id
+			}
+		}
+	}
+}
+
+// resolve decides the fate of calls without an answer, and checks that answered
+// ones are there and batches whole. What is trimmed counts as there.
+func (h *history) resolve(topic engine.TopicID, stats engine.TopicStats) {
+	h.Helper()
+	for payload, s := range h.sent[topic] {
+		if s.there {
+			p := stats.Partitions[s.id.Partition]
+			if s.id.Entry >= p.Next {
+				h.Fatalf("%q: got a partition that ends at %d, want %v in it, as was answered", payload, p.Next, s.id)
+			}
+			for _, other := range s.batch.msgs {
+				if !other.there {
+					h.Fatalf("got %q without %q, want all of an append or none", payload, other.payload)
+				}
+			}
+		}
+	}
+	for _, s := range h.sent[topic] {
+		s.known = true
+	}
+}

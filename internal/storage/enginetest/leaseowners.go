@@ -1,0 +1,113 @@
+package enginetest
+
+import (
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// leaseOwnerTests are about who may say something about a lease: its holder,
+// and nobody who held an earlier one (docs/spec/messages.md#m7).
+var leaseOwnerTests = []testCase{
+	{"who comes late does not touch the lease of the next consumer", func(v *env) {
+		v.topic(1, keep)
+		v.sub(1, "s")
+		v.put(1, "a")
+		old := v.lease(1, "s", 1)
+		v.sleep(1.5)
+		next := v.lease(1, "s", 10)
+		for _, action := range []engine.Action{engine.Nack, engine.Extend} {
+			v.want(v.speak(1, "s", action, 20, old), engine.ErrLeaseEnded)
+			// Without a delivery nobody can tell who speaks.
+			v.want(v.speak(1, "s", action, 20, engine.Delivery{Record: engine.Record{ID: old.ID}, Redeliveries: notSaid}), engine.ErrLeaseEnded)
+		}
+		v.ok(v.speak(1, "s", engine.Release, 0, old)) // no error, and nothing done
+		v.expect(1, "s")
+		v.sleep(8)
+		v.expect(1, "s") // the lease has run since it was given
+		v.sleep(2)
+		if got := v.expect(1, "s", "a"); got[0].Redeliveries != next.Redeliveries+1 {
+			v.Fatalf("got %d redeliveries, want %d", got[0].Redeliveries, next.Redeliveries+1)
+		}
+	}},
+	{"the holder can extend and give back whoever came before", func(v *env) {
+		v.topic(1, keep)
+		v.sub(1, "s")
+		v.put(1, "a")
+		v.lease(1, "s", 1)
+		v.sleep(1.5)
+		next := v.lease(1, "s", 2)
+		v.ok(v.speak(1, "s", engine.Extend, 10, next))
+		v.sleep(3)
+		v.expect(1, "s")
+		v.ok(v.speak(1, "s", engine.Nack, 0, next))
+		v.want(v.speak(1, "s", engine.Nack, 0, next), engine.ErrLeaseEnded)
+		last := v.lease(1, "s", 10)
+		v.ok(v.speak(1, "s", engine.Release, 0, last))
+		v.expect(1, "s", "a")
+	}},
+	{"without a delivery the lease in force is meant, as long as none ran out", func(v *env) {
+		v.topic(1, keep)
+		v.sub(1, "s")
+		id := v.put(1, "a")[0]
+		unsaid := engine.Delivery{Record: engine.Record{ID: id}, Redeliveries: notSaid}
+		v.want(v.speak(1, "s", engine.Nack, 0, unsaid), engine.ErrLeaseEnded) // nobody has it
+		for range 3 {
+			v.expect(1, "s", "a")
+			v.ok(v.speak(1, "s", engine.Extend, 10, unsaid))
+			v.ok(v.speak(1, "s", engine.Nack, 0, unsaid))
+		}
+	}},
+	{"one lease that has ended refuses the whole call", func(v *env) {
+		v.topic(1, keep)
+		v.sub(1, "s")
+		v.put(1, "a", "b", "c")
+		got := v.expect(1, "s", "a", "b", "c")
+		v.ack(1, "s", got[1].ID)
+		for _, action := range []engine.Action{engine.Nack, engine.Extend} {
+			v.want(v.speak(1, "s", action, 1, got...), engine.ErrLeaseEnded)
+		}
+		mixed := []engine.Settlement{{ID: got[0].ID, Action: engine.Ack}, {ID: got[1].ID, Action: engine.Nack}}
+		v.want(v.Settle(v.ctx, 1, "s", mixed), engine.ErrLeaseEnded)
+		v.sleep(2)
+		v.expect(1, "s")
+		if s := v.subStats(1, "s"); s.Backlog != 2 || s.Leased != 2 {
+			v.Fatalf("got a backlog of %d with %d leased, want 2 and 2", s.Backlog, s.Leased)
+		}
+	}},
+	{"a late acknowledgement ends the lease of the next consumer", func(v *env) {
+		v.topic(1, keep)
+		v.sub(1, "s")
+		v.put(1, "a")
+		old := v.lease(1, "s", 1)
+		v.sleep(1.5)
+		next := v.lease(1, "s", 10)
+		v.ok(v.speak(1, "s", engine.Ack, 0, old))
+		v.want(v.speak(1, "s", engine.Extend, 10, next), engine.ErrLeaseEnded)
+		v.sleep(31)
+		v.expect(1, "s")
+	}},
+}
+
+// notSaid is the Redeliveries of somebody who does not say which delivery.
+const notSaid = ^uint32(0)
+
+// lease receives one message for so many ticks.
+func (v *env) lease(id engine.TopicID, name string, ticks int) engine.Delivery {
+	v.Helper()
+	got := v.getReq(id, name, engine.ReceiveRequest{Max: 1, Lease: v.tick * time.Duration(ticks), Partition: engine.AllPartitions})
+	if len(got) != 1 {
+		v.Fatalf("got %d messages, want one", len(got))
+	}
+	return got[0]
+}
+
+// speak settles messages in the name of those who hold the deliveries.
+func (v *env) speak(id engine.TopicID, name string, action engine.Action, ticks int, held ...engine.Delivery) error {
+	v.Helper()
+	list := make([]engine.Settlement, len(held))
+	for i := range held {
+		list[i] = engine.Settlement{ID: held[i].ID, Action: action, Delay: v.tick * time.Duration(ticks), Delivery: held[i].Redeliveries + 1}
+	}
+	return v.Settle(v.ctx, id, name, list)
+}

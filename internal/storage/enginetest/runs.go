@@ -1,0 +1,382 @@
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// Lines splits the runs of this suite, whose body is one line for each message:
+// its timestamp, a space, and its payload. Engines under test are opened with it.
+type Lines struct{}
+
+// Split implements engine.Splitter.
+func (Lines) Split(format engine.RunFormat, body []byte, each func(i int32, m *engine.Message) error) error {
+	if format != engine.RecordBatch {
+		return fmt.Errorf("format %d is none of this suite's", format)
+	}
+	i := int32(0)
+	for line := range bytes.Lines(body) {
+		at, payload, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+		millis, err := strconv.ParseInt(string(at), 10, 64)
+		if !ok || err != nil {
+			return fmt.Errorf("line %d is %q", i, line)
+		}
+		if err := each(i, &engine.Message{Payload: payload, EventTime: millis, SchemaVersion: engine.NoSchema}); err != nil {
+			return err
+		}
+		i++
+	}
+	return nil
+}
+
+// timed is a message of a run.
+type timed struct {
+	at      int64
+	payload string
+}
+
+func runOf(messages ...timed) engine.Run {
+	run := engine.Run{Format: engine.RecordBatch, Count: int32(len(messages)), MaxTime: -1}
+	for _, m := range messages {
+		run.Body = fmt.Appendf(run.Body, "%d %s\n", m.at, m.payload)
+		run.MaxTime = max(run.MaxTime, m.at)
+	}
+	return run
+}
+
+// run is a run of payloads that share a timestamp.
+func run(payloads ...string) engine.Run {
+	messages := make([]timed, len(payloads))
+	for i, p := range payloads {
+		messages[i] = timed{1, p}
+	}
+	return runOf(messages...)
+}
+
+// putRun appends a run to partition 0, waits for it and returns its first entry.
+func (v *env) putRun(id engine.TopicID, r engine.Run, sides ...engine.Side) uint64 {
+	v.Helper()
+	ticket, err := v.AppendRun(v.ctx, id, 0, r, func(uint64) []engine.Side { return sides })
+	v.ok(err)
+	v.ok(ticket.Wait(v.ctx))
+	return ticket.First()
+}
+
+// stored shows what ReadRuns visits from an entry on: runs as [first: body],
+// messages as first: payload.
+func (v *env) stored(id engine.TopicID, from uint64) []string {
+	v.Helper()
+	out := []string{}
+	_, err := v.ReadRuns(v.ctx, id, 0, from, func(s *engine.Stored) (bool, error) {
+		if s.Run.Count > 0 {
+			out = append(out, fmt.Sprintf("[%d: %s]", s.First, strings.ReplaceAll(strings.TrimSpace(string(s.Run.Body)), "\n", ",")))
+		} else {
+			out = append(out, fmt.Sprintf("%d: %s", s.First, s.Record.Payload))
+		}
+		return true, nil
+	})
+	v.ok(err)
+	return out
+}
+
+// side returns the value of a side, "" for none.
+func (v *env) side(id engine.TopicID, key string) string {
+	v.Helper()
+	got := ""
+	v.ok(v.Sides(v.ctx, id, 0, []byte(key), func(s engine.Side) error {
+		if string(s.Key) == key {
+			got = string(s.Value)
+		}
+		return nil
+	}))
+	return got
+}
+
+var runTests = []testCase{
+	{"runs keep their bytes and take as many entries as messages", func(v *env) {
+		v.topic(1, keep)
+		v.put(1, "a")
+		if first := v.putRun(1, run("b", "c", "d")); first != 1 {
+			v.Fatalf("first entry: got %d, want 1", first)
+		}
+		v.put(1, "e")
+		for range 2 {
+			v.same(v.stored(1, 0), []string{"0: a", "[1: 1 b,1 c,1 d]", "4: e"})
+			v.same(v.stored(1, 2), []string{"[1: 1 b,1 c,1 d]", "4: e"})
+			v.same(v.stored(1, 3), []string{"[1: 1 b,1 c,1 d]", "4: e"})
+			v.same(v.stored(1, 4), []string{"4: e"})
+			v.same(v.stored(1, 5), []string{})
+			v.same(v.read(1, 0), []string{"a", "b", "c", "d", "e"})
+			v.reopen()
+		}
+		if extent, err := v.ReadRuns(v.ctx, 1, 0, 0, nil); err != nil || extent != (engine.Extent{Next: 5}) {
+			v.Fatalf("extent: got %+v, %v; want entries 0 to 5", extent, err)
+		}
+	}},
+	{"messages of a run are read from the middle", func(v *env) {
+		v.topic(1, keep)
+		v.putRun(1, run(numbered("m", 0, 10)...))
+		records, err := v.Read(v.ctx, 1, engine.ReadRequest{From: 7, Max: 2})
+		v.ok(err)
+		if len(records) != 2 || string(records[0].Payload) != "m7" || records[1].ID.Entry != 8 {
+			v.Fatalf("got %v, want m7 and m8", records)
+		}
+	}},
+	{"messages of a run are received and acknowledged one by one", func(v *env) {
+		v.topic(1, keep)
+		v.sub(1, "s")
+		v.put(1, "a")
+		v.putRun(1, run("b", "c", "d"))
+		v.put(1, "e")
+		got := v.get(1, "s", 3)
+		v.same(payloads(got), []string{"a", "b", "c"})
+		v.ack(1, "s", got[1].ID)
+		v.settle(1, "s", engine.Nack, got[0].ID, got[2].ID)
+		v.reopen()
+		again := v.expect(1, "s", "a", "c", "d", "e")
+		if again[1].ID.Entry != 2 {
+			v.Fatalf("c: got %v, want entry 2", again[1].ID)
+		}
+		v.ack(1, "s", again[0].ID, again[1].ID, again[2].ID, again[3].ID)
+		if s := v.subStats(1, "s"); s.Backlog != 0 || s.BacklogBytes != 0 || s.Cursors[0].Floor != 5 {
+			v.Fatalf("got %+v, want no backlog and the floor at 5", s)
+		}
+	}},
+	{"bytes of a backlog are exact around runs", func(v *env) {
+		v.topic(1, keep)
+		v.sub(1, "s")
+		v.putRun(1, run(numbered("some payload ", 0, 7)...))
+		total := v.subStats(1, "s").BacklogBytes
+		if want := v.stats(1).Partitions[0].Bytes; total != want {
+			v.Fatalf("backlog: got %d bytes, want all %d", total, want)
+		}
+		for i, d := range v.get(1, "s", 10) {
+			v.ack(1, "s", d.ID)
+			left := v.subStats(1, "s").BacklogBytes
+			if want := total - total*int64(i+1)/7; left != want {
+				v.Fatalf("after %d of 7: got %d bytes, want %d", i+1, left, want)
+			}
+		}
+	}},
+	{"a run is trimmed when all of it is settled", func(v *env) {
+		v.topic(1, engine.TopicConfig{Partitions: 1})
+		v.sub(1, "s")
+		v.putRun(1, run("a", "b", "c"))
+		v.putRun(1, run("d", "e"))
+		got := v.get(1, "s", 4)
+		v.ack(1, "s", got[0].ID, got[1].ID)
+		v.eventually("entries 0 and 1 to be trimmed", func() bool { return v.stats(1).Partitions[0].First == 2 })
+		v.same(v.read(1, 0), []string{"c", "d", "e"})
+		v.reopen()
+		v.same(v.read(1, 0), []string{"c", "d", "e"})
+		v.same(v.stored(1, 0), []string{"[0: 1 a,1 b,1 c]", "[3: 1 d,1 e]"})
+		v.ack(1, "s", got[2].ID, got[3].ID)
+		v.eventually("entries up to 3 to be trimmed", func() bool { return v.stats(1).Partitions[0].First == 4 })
+		v.same(v.stored(1, 0), []string{"[3: 1 d,1 e]"})
+		v.same(v.read(1, 0), []string{"e"})
+	}},
+	{"positions fall into runs", func(v *env) {
+		v.topic(1, keep)
+		v.putRun(1, run("a", "b", "c"))
+		v.subAt(1, "at", engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 1, Entry: 1}})
+		v.expect(1, "at", "b", "c")
+		v.sub(1, "skip")
+		v.ok(v.ResetSubscription(v.ctx, 1, "skip", engine.Position{Kind: engine.SkipN, Count: 2}))
+		v.expect(1, "skip", "c")
+	}},
+	{"dead letters out of runs", func(v *env) {
+		v.topic(9, keep)
+		v.topic(1, keep)
+		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 9, Lease: time.Hour}, engine.Position{Kind: engine.Earliest}))
+		v.putRun(1, run("a", "b"))
+		got := v.get(1, "s", 2)
+		v.settle(1, "s", engine.Nack, got[1].ID)
+		v.eventually("b among the dead letters", func() bool { return len(v.read(9, 0)) == 1 })
+		v.same(v.read(9, 0), []string{"b"})
+	}},
+	{"partitions with runs are merged in the order of publishing", func(v *env) {
+		v.topic(1, keepParts(2))
+		v.putRun(1, run("a", "b"))
+		v.sleep(1)
+		v.putPart(1, 1, "c")
+		v.sleep(1)
+		v.putRun(1, run("d", "e"))
+		records, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: engine.AllPartitions, Max: 10})
+		v.ok(err)
+		var got []string
+		for _, r := range records {
+			got = append(got, string(r.Payload))
+		}
+		v.same(got, []string{"a", "b", "c", "d", "e"})
+	}},
+	{"places are taken in order and waited for later", func(v *env) {
+		v.topic(1, keep)
+		var tickets []engine.Ticket
+		for i := range 50 {
+			t, err := v.AppendRun(v.ctx, 1, 0, run(fmt.Sprint(i), "x"), nil)
+			v.ok(err)
+			tickets = append(tickets, t)
+		}
+		for i, t := range tickets {
+			v.ok(t.Wait(v.ctx))
+			if t.First() != uint64(2*i) || t.PublishTime() == 0 {
+				v.Fatalf("run %d: got entry %d published at %d, want entry %d", i, t.First(), t.PublishTime(), 2*i)
+			}
+		}
+	}},
+	{"sides are written with their run", func(v *env) {
+		v.topic(1, keepParts(2))
+		side := func(key, value string) engine.Side { return engine.Side{Key: []byte(key), Value: []byte(value)} }
+		v.putRun(1, run("a"), side("p1", "one"), side("p2", "two"))
+		if _, err := v.AppendRun(v.ctx, 1, 0, run("x", "y"), func(first uint64) []engine.Side {
+			return []engine.Side{side("first", fmt.Sprint(first))}
+		}); err != nil || v.side(1, "first") != "1" {
+			v.Fatalf("got %v and the first entry %q, want 1", err, v.side(1, "first"))
+		}
+		v.putRun(1, run("b"), side("p1", "three"), engine.Side{Key: []byte("p2")})
+		for range 2 {
+			if v.side(1, "p1") != "three" || v.side(1, "p2") != "" {
+				v.Fatalf("got %q and %q, want three and nothing", v.side(1, "p1"), v.side(1, "p2"))
+			}
+			v.crash()
+		}
+		var other []string
+		v.ok(v.Sides(v.ctx, 1, 1, nil, func(s engine.Side) error {
+			other = append(other, string(s.Key))
+			return nil
+		}))
+		v.same(other, []string{})
+		large := side("p", strings.Repeat("x", engine.MaxSide+1))
+		_, err := v.AppendRun(v.ctx, 1, 0, run("c"), func(uint64) []engine.Side { return []engine.Side{large} })
+		v.want(err, engine.ErrTooLarge)
+		v.ok(v.DeleteTopic(v.ctx, 1))
+		v.topic(2, keep)
+		if v.side(2, "p1") != "" {
+			v.Fatal("got a side of another topic, want none")
+		}
+	}},
+	{"messages are found by their timestamps", func(v *env) {
+		v.topic(1, keep)
+		v.putRun(1, runOf(timed{100, "a"}, timed{300, "b"}, timed{200, "c"}))
+		v.putRun(1, runOf(timed{150, "d"}))
+		v.putRun(1, runOf(timed{400, "e"}, timed{500, "f"}, timed{450, "g"}))
+		for range 2 {
+			for _, c := range []struct{ at, entry, time int64 }{
+				{0, 0, 100}, {100, 0, 100}, {101, 1, 300}, {300, 1, 300}, {301, 4, 400}, {401, 5, 500}, {500, 5, 500},
+			} {
+				got, err := v.Find(v.ctx, 1, 0, c.at)
+				if want := (engine.Found{OK: true, Entry: uint64(c.entry), Time: c.time}); err != nil || got != want {
+					v.Fatalf("at %d: got %+v, %v; want %+v", c.at, got, err, want)
+				}
+			}
+			if got, err := v.Find(v.ctx, 1, 0, 501); err != nil || got.OK {
+				v.Fatalf("at 501: got %+v, %v; want nothing", got, err)
+			}
+			if got, err := v.FindNewest(v.ctx, 1, 0); err != nil || got != (engine.Found{OK: true, Entry: 5, Time: 500}) {
+				v.Fatalf("newest: got %+v, %v; want entry 5 at 500", got, err)
+			}
+			v.reopen()
+		}
+		v.putMsg(1, 0, engine.Message{Payload: []byte("h"), EventTime: 350, SchemaVersion: engine.NoSchema})
+		v.putMsg(1, 0, engine.Message{Payload: []byte("i"), SchemaVersion: engine.NoSchema})
+		if got, err := v.Find(v.ctx, 1, 0, 501); err != nil || got.Entry != 8 {
+			v.Fatalf("at 501: got %+v, %v; want entry 8, which has the time it was published", got, err)
+		}
+	}},
+	{"the newest message is found where an older one was newer", func(v *env) {
+		v.topic(1, engine.TopicConfig{Partitions: 1})
+		v.sub(1, "s")
+		v.putRun(1, runOf(timed{900, "a"}))
+		v.putRun(1, runOf(timed{100, "b"}, timed{200, "c"}))
+		v.ack(1, "s", v.get(1, "s", 1)[0].ID)
+		v.eventually("entry 0 to be trimmed", func() bool { return v.stats(1).Partitions[0].First == 1 })
+		if got, err := v.FindNewest(v.ctx, 1, 0); err != nil || got != (engine.Found{OK: true, Entry: 2, Time: 200}) {
+			v.Fatalf("got %+v, %v; want entry 2 at 200", got, err)
+		}
+	}},
+	{"one waiter hears of many partitions", func(v *env) {
+		v.topic(1, keepParts(3))
+		marks := []engine.Mark{{Topic: 1}, {Topic: 1, Partition: 1}, {Topic: 1, Partition: 2}}
+		short, cancel := context.WithTimeout(v.ctx, v.tick)
+		defer cancel()
+		v.want(v.Grown(short, marks), context.DeadlineExceeded)
+		heard := make(chan error, 1)
+		go func() { heard <- v.Grown(v.ctx, marks) }()
+		if v.tick == time.Second {
+			synctest.Wait()
+		}
+		v.putPart(1, 2, "a")
+		v.ok(<-heard)
+		v.ok(v.Grown(v.ctx, marks)) // at once
+		marks[2].Entry = 1
+		go func() { heard <- v.Grown(v.ctx, marks) }()
+		v.sleep(1)
+		v.ok(v.DeleteTopic(v.ctx, 1))
+		v.want(<-heard, engine.ErrNoTopic)
+	}},
+	{"runs that cannot be taken", func(v *env) {
+		v.topic(1, keep)
+		for _, c := range []struct {
+			name string
+			run  engine.Run
+			want error
+		}{
+			{"no messages", engine.Run{Format: engine.RecordBatch}, engine.ErrInvalid},
+			{"no format", engine.Run{Count: 1}, engine.ErrInvalid},
+			{"too large", engine.Run{Format: engine.RecordBatch, Count: 1, Body: make([]byte, 65<<20)}, engine.ErrTooLarge},
+		} {
+			if _, err := v.AppendRun(v.ctx, 1, 0, c.run, nil); err == nil {
+				v.Fatalf("%s: got no error, want %v", c.name, c.want)
+			} else {
+				v.want(err, c.want)
+			}
+		}
+		_, err := v.AppendRun(v.ctx, 1, 7, run("a"), nil)
+		v.want(err, engine.ErrNoPartition)
+		_, err = v.AppendRun(v.ctx, 7, 0, run("a"), nil)
+		v.want(err, engine.ErrNoTopic)
+		terminated := keep
+		terminated.Terminated = true
+		v.ok(v.ConfigureTopic(v.ctx, 1, terminated))
+		_, err = v.AppendRun(v.ctx, 1, 0, run("a"), nil)
+		v.want(err, engine.ErrTerminated)
+		v.same(v.read(1, 0), []string{})
+	}},
+	{"messages appended together come back one by one", func(v *env) {
+		v.topic(1, keep)
+		v.sub(1, "s")
+		msgs := []engine.Message{
+			{Payload: []byte("a"), Key: "k", Properties: []engine.Property{{Key: "p", Value: "1"}}, EventTime: 7, SchemaVersion: 3, Producer: "me", Sequence: 4, HasSequence: true},
+			{NullPayload: true, EmptyKey: true, Properties: []engine.Property{{Key: "n", Null: true}, {Key: "e"}, {Key: "v", Value: "w"}}, SchemaVersion: engine.NoSchema},
+			{Payload: bytes.Repeat([]byte("x"), 300<<10), SchemaVersion: engine.NoSchema},
+			{Payload: []byte("d"), SchemaVersion: engine.NoSchema},
+		}
+		_, err := v.Append(v.ctx, 1, 0, msgs)
+		v.ok(err)
+		for range 2 {
+			got, err := v.Read(v.ctx, 1, engine.ReadRequest{Max: 10})
+			v.ok(err)
+			if len(got) != 4 {
+				v.Fatalf("got %d messages, want 4", len(got))
+			}
+			for i := range got {
+				want := fmt.Sprintf("%+v", msgs[i])
+				if i == 1 {
+					got[i].Payload = nil // it is the flag that says so
+				}
+				if s := fmt.Sprintf("%+v", got[i].Message); s != want {
+					v.Fatalf("message %d: got %.200s, want %.200s", i, s, want)
+				}
+			}
+			v.reopen()
+		}
+		v.same(v.stored(1, 3), []string{"3: d"})
+	}},
+}

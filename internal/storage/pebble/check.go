@@ -1,0 +1,185 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/storage/engine"
+)
+
+// Checked is what Check has looked at.
+type Checked struct {
+	Tables   int
+	Messages int
+	Records  int // of journals
+	Format   uint64
+}
+
+// maxFindings bounds how many damaged things are told one by one.
+const maxFindings = 100
+
+// checker is one run of Check.
+type checker struct {
+	fs       vfs.FS
+	dir      string
+	found    func(file, problem string)
+	findings int
+	done     Checked
+}
+
+// Check verifies the store in dir, which nobody may have open: that no file is
+// missing or cut short, every block of every table, every record of every topic
+// and journal. It writes nothing. found is told what is damaged; progress hears how
+// many of the bytes of all tables are done.
+func Check(ctx context.Context, dir string, found func(file, problem string), progress func(done, total int64)) (Checked, error) {
+	c := &checker{fs: vfs.Default, dir: dir, found: found}
+	if err := intact(c.fs, dir, true); err != nil {
+		c.problem("", strings.TrimPrefix(err.Error(), engine.ErrCorrupt.Error()+": "))
+		return c.done, nil
+	}
+	if err := c.tables(ctx, progress); err != nil {
+		return c.done, err
+	}
+	return c.done, c.contents(ctx)
+}
+
+func (c *checker) problem(file, text string) {
+	if c.findings++; c.findings <= maxFindings {
+		c.found(file, text)
+	}
+}
+
+// tables checks the checksum of every block of every table.
+func (c *checker) tables(ctx context.Context, progress func(done, total int64)) error {
+	names, err := c.fs.List(c.dir)
+	if err != nil {
+		return err
+	}
+	var total, done int64
+	sizes := make(map[string]int64)
+	for _, name := range names {
+		if info, err := c.fs.Stat(c.fs.PathJoin(c.dir, name)); err == nil && strings.HasSuffix(name, ".sst") {
+			sizes[name] = info.Size()
+			total += info.Size()
+		}
+	}
+	for _, name := range names {
+		if _, isTable := sizes[name]; !isTable {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := checkTable(ctx, c.fs, c.fs.PathJoin(c.dir, name)); err != nil {
+			c.problem(name, "a table is damaged, and messages or other records in it cannot be read: "+err.Error())
+		}
+		c.done.Tables++
+		done += sizes[name]
+		progress(done, total)
+	}
+	return nil
+}
+
+func checkTable(ctx context.Context, fs vfs.FS, path string) error {
+	return readTable(ctx, fs, path, (*sstable.Reader).ValidateBlockChecksums)
+}
+
+// readTable opens a table for use. The library is not made for damaged files: what
+// it panics with is an error.
+func readTable(ctx context.Context, fs vfs.FS, path string, use func(*sstable.Reader) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	file, err := fs.Open(path)
+	if err != nil {
+		return err
+	}
+	source, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	reader, err := sstable.NewReader(ctx, source, sstable.ReaderOptions{})
+	if err != nil {
+		return errors.Join(err, source.Close())
+	}
+	return errors.Join(use(reader), reader.Close())
+}
+
+// contents opens the store to read and checks every value in it.
+func (c *checker) contents(ctx context.Context) (err error) {
+	silent := &store{log: slog.New(slog.DiscardHandler), fs: c.fs, dir: c.dir, failed: make(chan struct{})}
+	silent.tables.s = silent
+	defer func() {
+		if r := recover(); r != nil {
+			c.problem("", fmt.Sprint("the store cannot be read: ", r))
+		}
+	}()
+	db, err := openPebble(c.dir, &cdb.Options{FS: c.fs, ReadOnly: true, Logger: storeLogger{silent}})
+	if err != nil {
+		c.problem("", "the store cannot be opened: "+err.Error())
+		return nil
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	iter, err := db.NewIter(nil)
+	if err != nil {
+		return storeError(err)
+	}
+	defer func() { err = errors.Join(err, ignoreCorrupt(iter.Close())) }()
+	for ok := iter.First(); ok; ok = iter.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		value, err := iter.ValueAndErr()
+		if err != nil {
+			break // told as a damaged block
+		}
+		c.value(iter.Key(), value)
+	}
+	if err := iter.Error(); err != nil {
+		c.problem("", "what comes behind the damage could not be checked record by record: "+err.Error())
+	}
+	return nil
+}
+
+// ignoreCorrupt leaves out what was told already.
+func ignoreCorrupt(err error) error {
+	if err != nil && (cdb.IsCorruptionError(err) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		return nil
+	}
+	return err
+}
+
+// value checks one record.
+func (c *checker) value(key, value []byte) {
+	if key[0] == keyMessage {
+		c.done.Messages++
+		if _, err := verify(key, value); err != nil {
+			c.problem("", "a message is damaged; consumers hear of it and can skip it: "+err.Error())
+		}
+		return
+	}
+	body, err := checkChecksum(key, value)
+	if err != nil {
+		c.problem("", "a record is damaged, and what it belongs to cannot be opened: "+err.Error())
+		return
+	}
+	switch key[0] {
+	case keyRecord:
+		c.done.Records++
+	case keyFormat:
+		u := unpacker{rest: body}
+		if c.done.Format = u.uint(); c.done.Format > formatVersion {
+			c.problem("", fmt.Sprintf("%v: its format is %d, this version reads formats up to %d", engine.ErrNewerFormat, c.done.Format, formatVersion))
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package pebble
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/storage/engine"
+)
+
+// closedStore is a store that nobody has open, and that nothing is written to.
+type closedStore struct {
+	db       *cdb.DB
+	dir      string
+	era      uint64
+	format   uint64
+	mark     []byte
+	journals map[uint32]string
+	numbers  map[uint32]uint32 // what journals get in place of their numbers; nil: the same
+}
+
+// openClosed opens a store to read.
+func openClosed(dir string) (*closedStore, error) {
+	if err := intact(vfs.Default, dir, true); err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	silent := &store{log: slog.New(slog.DiscardHandler), fs: vfs.Default, dir: dir, failed: make(chan struct{})}
+	silent.tables.s = silent
+	db, err := openPebble(dir, &cdb.Options{FS: vfs.Default, ReadOnly: true, Logger: storeLogger{silent}})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, storeError(err))
+	}
+	silent.db = db
+	r := &closedStore{db: db, dir: dir, journals: map[uint32]string{}}
+	if err := r.load(silent); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), db.Close())
+	}
+	return r, nil
+}
+
+func (r *closedStore) load(s *store) error {
+	for _, number := range []struct {
+		key  byte
+		into *uint64
+	}{{keyFormat, &r.format}, {keyEraNow, &r.era}} {
+		body, err := s.get([]byte{number.key})
+		if errors.Is(err, cdb.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		u := unpacker{rest: body}
+		if *number.into = u.uint(); u.err != nil {
+			return u.err
+		}
+	}
+	if r.format > formatVersion {
+		return fmt.Errorf("%w: its format is %d, this version reads formats up to %d", engine.ErrNewerFormat, r.format, formatVersion)
+	}
+	var err error
+	if r.mark, err = s.get([]byte{keyMark}); err != nil && !errors.Is(err, cdb.ErrNotFound) {
+		return err
+	}
+	return s.scan([]byte{keyJournal}, func(key, body []byte) error {
+		u := unpacker{rest: body}
+		r.journals[uint32(u.uint())] = string(key[1:]) //nolint:gosec // journals have 32 bits
+		return u.err
+	})
+}
+
+func (r *closedStore) close() error { return r.db.Close() }
+
+// renumber gives the journals new numbers from next on, and returns the one behind.
+func (r *closedStore) renumber(next uint32) uint32 {
+	r.numbers = make(map[uint32]uint32, len(r.journals))
+	for number := range r.journals {
+		r.numbers[number] = next
+		next++
+	}
+	return next
+}
+
+// renumbered is a key of a journal with its new number.
+func (r *closedStore) renumbered(key, value []byte) (newKey, newValue []byte, err error) {
+	if r.numbers == nil {
+		return key, value, nil
+	}
+	body, err := checkChecksum(key, value)
+	if err != nil {
+		return nil, nil, err
+	}
+	key = bytes.Clone(key)
+	if key[0] == keyJournal {
+		u := unpacker{rest: body}
+		var p packer
+		p.uint(uint64(r.numbers[uint32(u.uint())])) //nolint:gosec // journals have 32 bits
+		return key, addChecksum(key, p), u.err
+	}
+	binary.BigEndian.PutUint32(key[1:], r.numbers[binary.BigEndian.Uint32(key[1:])])
+	return key, addChecksum(key, body), nil
+}
+
+// owner is what a key belongs to.
+type owner struct {
+	nobody  bool // the store itself, or a journal that is gone
+	journal bool
+	name    string
+	topic   engine.TopicID
+}
+
+func (r *closedStore) owner(key []byte) (owner, error) {
+	topicAt := func(i int) (owner, error) {
+		if len(key) < i+8 {
+			return owner{}, corrupt(key, "key is too short")
+		}
+		return owner{topic: engine.TopicID(binary.BigEndian.Uint64(key[i:]))}, nil
+	}
+	switch key[0] {
+	case keyFormat, keyEraNow, keyMark:
+		return owner{nobody: true}, nil
+	case keyTopic:
+		return topicAt(1)
+	case keyMessage:
+		return topicAt(5)
+	case keyDue:
+		return topicAt(9)
+	case keyJournal:
+		return owner{journal: true, name: string(key[1:])}, nil
+	case keyRecord, keySnapshot, keyChunk:
+		if len(key) < 5 {
+			return owner{}, corrupt(key, "key is too short")
+		}
+		name, ok := r.journals[binary.BigEndian.Uint32(key[1:])]
+		return owner{journal: true, name: name, nobody: !ok}, nil
+	}
+	return owner{}, corrupt(key, "key is of no known kind")
+}
+
+// Journals lists the journals of a store that nobody has open.
+func Journals(dir string) (_ []string, err error) {
+	r, err := openClosed(dir)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Values(r.journals)), r.close()
+}

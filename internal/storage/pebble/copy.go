@@ -1,0 +1,249 @@
+package pebble
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// Part is a store that Copy makes, and what belongs into it.
+type Part struct {
+	Dir     string
+	Mark    []byte // how far it has a log outside of it; nil for none
+	Topic   func(id engine.TopicID) bool
+	Journal func(name string) bool
+}
+
+// CopyOptions say what Copy does.
+type CopyOptions struct {
+	// From are the stores to copy. Nobody may have them open, and no two have the
+	// same topic or journal.
+	From []string
+	To   []Part
+	// After is what Note was given last, when an earlier call was cut short.
+	After []byte
+	// Note is told now and then that everything up to a key is on disk.
+	Note func(after []byte) error
+	// Progress hears how many bytes of the tables are done.
+	Progress func(done, total int64)
+
+	every int64 // bytes between two notes; 0 means copyNote
+}
+
+const (
+	copyBatch   = 1 << 20
+	copyNote    = 128 << 20
+	copyTick    = 8 << 20 // bytes between two looks at how far it is
+	copyBuffers = 16 << 20
+)
+
+// Copy makes new stores of what is in others, by topics and journals: as the parts of
+// one, or as one of several. Messages, subscriptions and journals are as they were, to
+// the byte, but for the numbers of journals. The stores that are copied are not
+// changed.
+func Copy(ctx context.Context, o CopyOptions) (err error) {
+	c := &copier{o: o}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := c.open(); err != nil {
+		return err
+	}
+	return c.run(ctx)
+}
+
+type copier struct {
+	o       CopyOptions
+	sources []*closedStore
+	targets []*partStore
+	total   int64
+	since   int64 // bytes since the last note
+	ticked  int64 // and since the last look at how far it is
+}
+
+// partStore is a store that is being made.
+type partStore struct {
+	Part
+	store *store
+	batch *cdb.Batch
+}
+
+func (c *copier) open() error {
+	era, format := uint64(0), uint64(0)
+	next := uint32(1)
+	for _, dir := range c.o.From {
+		r, err := openClosed(dir)
+		if err != nil {
+			return err
+		}
+		c.sources = append(c.sources, r)
+		era, format = max(era, r.era), max(format, r.format)
+		if len(c.o.From) > 1 {
+			next = r.renumber(next)
+		}
+		size, err := r.db.EstimateDiskUsage([]byte{0}, []byte{0xff})
+		if err != nil {
+			return storeError(err)
+		}
+		c.total += int64(size) //nolint:gosec // far from it
+	}
+	for _, part := range c.o.To {
+		s, err := openStore(part.Dir, Options{MemTableBytes: copyBuffers, MinFreeBytes: -1}, true)
+		if err != nil {
+			return err
+		}
+		t := &partStore{Part: part, store: s, batch: s.db.NewBatch()}
+		c.targets = append(c.targets, t)
+		for _, number := range []struct {
+			key   byte
+			value uint64
+		}{{keyFormat, format}, {keyEraNow, era}} {
+			if number.value == 0 {
+				continue // of an empty store
+			}
+			var p packer
+			p.uint(number.value)
+			if err := t.set([]byte{number.key}, addChecksum([]byte{number.key}, p)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *copier) run(ctx context.Context) error {
+	all, err := newMerged(c.sources, c.o.After)
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	for all.next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		key, value, err := all.current()
+		if err != nil {
+			return err
+		}
+		if err := c.put(all.source(), key, value); err != nil {
+			return err
+		}
+		c.since, c.ticked = c.since+int64(len(key)+len(value)), c.ticked+int64(len(key)+len(value))
+		if err := c.tell(key); err != nil {
+			return err
+		}
+	}
+	if err := all.err(); err != nil {
+		return err
+	}
+	for _, t := range c.targets {
+		if t.Mark == nil {
+			continue
+		}
+		if err := t.set([]byte{keyMark}, addChecksum([]byte{keyMark}, t.Mark)); err != nil {
+			return err
+		}
+	}
+	c.o.Progress(c.total, c.total)
+	return c.flush()
+}
+
+// put copies a key to where it belongs.
+func (c *copier) put(from *closedStore, key, value []byte) error {
+	is, err := from.owner(key)
+	if err != nil || is.nobody {
+		return err
+	}
+	if is.journal {
+		if key, value, err = from.renumbered(key, value); err != nil {
+			return err
+		}
+	}
+	for _, t := range c.targets {
+		if is.journal && t.Journal(is.name) || !is.journal && t.Topic(is.topic) {
+			if err := t.set(key, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tell notes how far it is, now and then.
+func (c *copier) tell(key []byte) error {
+	if c.ticked >= copyTick {
+		c.ticked = 0
+		var done int64
+		for _, r := range c.sources {
+			size, err := r.db.EstimateDiskUsage([]byte{0}, key)
+			if err != nil {
+				return storeError(err)
+			}
+			done += int64(size) //nolint:gosec // far from it
+		}
+		c.o.Progress(min(done, c.total), c.total)
+	}
+	if c.since < cmp.Or(c.o.every, copyNote) {
+		return nil
+	}
+	c.since = 0
+	if err := c.flush(); err != nil {
+		return err
+	}
+	return c.o.Note(bytes.Clone(key))
+}
+
+// flush puts everything on disk.
+func (c *copier) flush() error {
+	for _, t := range c.targets {
+		if err := t.write(); err != nil {
+			return err
+		}
+		if err := t.store.db.Flush(); err != nil {
+			return fmt.Errorf("flush %s: %w", t.Dir, storeError(err))
+		}
+		if err := t.store.failure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copier) close() error {
+	var problems []error
+	for _, t := range c.targets {
+		problems = append(problems, t.batch.Close(), t.store.close())
+	}
+	for _, r := range c.sources {
+		problems = append(problems, r.close())
+	}
+	return errors.Join(problems...)
+}
+
+func (t *partStore) set(key, value []byte) error {
+	if err := t.batch.Set(key, value, nil); err != nil {
+		return err
+	}
+	if t.batch.Len() < copyBatch {
+		return nil
+	}
+	return t.write()
+}
+
+func (t *partStore) write() error {
+	if t.batch.Empty() {
+		return nil
+	}
+	if err := t.store.db.Apply(t.batch, cdb.NoSync); err != nil {
+		return fmt.Errorf("write to %s: %w", t.Dir, err)
+	}
+	if err := t.batch.Close(); err != nil {
+		return err
+	}
+	t.batch = t.store.db.NewBatch()
+	return t.store.failure()
+}

@@ -1,0 +1,230 @@
+package pebble
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"freshet/internal/storage/engine"
+)
+
+const copiedTopics = 7
+
+// copied makes a store with topics, subscriptions that have acknowledged some, and
+// journals, and closes it.
+func copied(t *testing.T) string {
+	t.Helper()
+	ctx, dir := t.Context(), t.TempDir()
+	e, err := Open(dir, Options{EraBytes: 4 << 10, MemTableBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := engine.TopicID(1); id <= copiedTopics; id++ {
+		must(t, e.CreateTopic(ctx, id, engine.TopicConfig{Partitions: 2, RetainAge: -1, RetainBytes: -1, Deduplicate: true}))
+		must(t, e.CreateSubscription(ctx, id, "sub", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
+		for i := range 40 {
+			_, err := e.Append(ctx, id, int32(i%2), []engine.Message{{Payload: fmt.Appendf(nil, "%d/%d/%s", id, i, strings.Repeat("x", 300)), Producer: "p", Sequence: uint64(i), HasSequence: true}})
+			must(t, err)
+		}
+		got, err := e.Receive(ctx, id, "sub", engine.ReceiveRequest{Max: 20})
+		must(t, err)
+		var settle []engine.Settlement
+		for i, d := range got {
+			if i%3 != 0 { // some above the floor
+				settle = append(settle, engine.Settlement{ID: d.ID, Action: engine.Ack})
+			}
+		}
+		must(t, e.Settle(ctx, id, "sub", settle))
+	}
+	for i, name := range []string{"messaging", "schemas", "groups-00", "groups-01", "groups-05"} {
+		j, err := e.Journal(ctx, name)
+		must(t, err)
+		for n := range uint64(50) {
+			_, err := j.Append(ctx, n, fmt.Appendf(nil, "%s %d", name, n))
+			must(t, err)
+		}
+		if i%2 == 0 {
+			must(t, j.SaveSnapshot(ctx, 30, func(w io.Writer) error { _, err := io.WriteString(w, "state of "+name); return err }))
+		}
+	}
+	must(t, e.Close())
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filesOf sums the files of a store, but for the one that is only locked.
+func filesOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		if e.Name() == "LOCK" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		must(t, err)
+		sums[e.Name()] = fmt.Sprintf("%x", sha256.Sum256(data))
+	}
+	return sums
+}
+
+func survey(t *testing.T, dir string) *Survey {
+	t.Helper()
+	s, err := Take(t.Context(), dir, func(int64, int64) {})
+	if err != nil {
+		t.Fatalf("survey of %s: %v", dir, err)
+	}
+	return s
+}
+
+// parts are three shards and the journals that all members share.
+func parts(dir string) []Part {
+	var list []Part
+	for i := range 3 {
+		list = append(list, Part{
+			Dir: filepath.Join(dir, fmt.Sprint(i)), Mark: []byte("mark"),
+			Topic: func(id engine.TopicID) bool { return int(id)%3 == i },
+			Journal: func(name string) bool {
+				var n int
+				_, err := fmt.Sscanf(name, "groups-%02d", &n)
+				return err == nil && n%3 == i
+			},
+		})
+	}
+	return append(list, Part{
+		Dir: filepath.Join(dir, "journals"), Topic: func(engine.TopicID) bool { return false },
+		Journal: func(name string) bool { return !strings.HasPrefix(name, "groups-") },
+	})
+}
+
+// TestCopy divides a store, with a call that is cut short again and again, and makes
+// one of the parts: each has what belongs to it, as it was, and subscriptions go on
+// where they were. The store itself is not changed.
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	from, to := copied(t), t.TempDir()
+	want, files := survey(t, from), filesOf(t, from)
+	errCut := errors.New("cut")
+	o := CopyOptions{From: []string{from}, To: parts(to), Progress: func(int64, int64) {}, every: 9 << 10}
+	cuts := 0
+	for {
+		var after []byte
+		o.Note = func(key []byte) error {
+			if after != nil {
+				cuts++
+				return errCut
+			}
+			after = key
+			return nil
+		}
+		err := Copy(t.Context(), o)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errCut) {
+			t.Fatal(err)
+		}
+		o.After = after
+	}
+	if cuts < 3 {
+		t.Errorf("the copy was cut short %d times, want more", cuts)
+	}
+	if !maps.Equal(files, filesOf(t, from)) {
+		t.Error("the store that was copied was changed")
+	}
+	var dirs []string
+	topics, journals := map[engine.TopicID]TopicSurvey{}, map[string]JournalSurvey{}
+	for i, part := range parts(to) {
+		dirs = append(dirs, part.Dir)
+		got := survey(t, part.Dir)
+		if string(got.Mark) != string(part.Mark) {
+			t.Errorf("part %d: got mark %q, want %q", i, got.Mark, part.Mark)
+		}
+		for id, s := range got.Topics {
+			if !part.Topic(id) {
+				t.Errorf("part %d has topic %d", i, id)
+			}
+			topics[id] = s
+		}
+		for name, s := range got.Journals {
+			if !part.Journal(name) {
+				t.Errorf("part %d has journal %s", i, name)
+			}
+			journals[name] = s
+		}
+	}
+	if !maps.Equal(topics, want.Topics) || len(topics) != copiedTopics {
+		t.Errorf("topics of the parts: got %+v, want %+v", topics, want.Topics)
+	}
+	if !maps.Equal(journals, want.Journals) || len(journals) != 5 {
+		t.Errorf("journals of the parts: got %+v, want %+v", journals, want.Journals)
+	}
+	one := want.Topics[1]
+	if one.Messages != 40 || one.Subscriptions != 1 || one.Last.Partition != 1 || one.Last.Entry-one.First.Entry != 19 {
+		t.Errorf("survey of a topic: got %+v, want 40 messages from first to last", one)
+	}
+
+	united := filepath.Join(t.TempDir(), "store")
+	every := Part{Dir: united, Topic: func(engine.TopicID) bool { return true }, Journal: func(string) bool { return true }}
+	must(t, Copy(t.Context(), CopyOptions{From: dirs, To: []Part{every}, Progress: func(int64, int64) {}, Note: func([]byte) error { return nil }}))
+	got := survey(t, united)
+	if !maps.Equal(got.Topics, want.Topics) || !maps.Equal(got.Journals, want.Journals) || got.Mark != nil {
+		t.Errorf("united store: got %+v, want %+v", got, want)
+	}
+	if a, b := contents(t, united), contents(t, from); !slices.Equal(a, b) {
+		t.Errorf("contents of the united store: got %v, want %v", a, b)
+	}
+}
+
+// contents is what consumers get next, what deduplication knows and what journals have.
+func contents(t *testing.T, dir string) []string {
+	t.Helper()
+	ctx := context.Background()
+	e, err := Open(dir, Options{})
+	must(t, err)
+	defer func() { must(t, e.Close()) }()
+	var all []string
+	for id := engine.TopicID(1); id <= copiedTopics; id++ {
+		got, err := e.Receive(ctx, id, "sub", engine.ReceiveRequest{Max: 100})
+		must(t, err)
+		for _, d := range got {
+			all = append(all, fmt.Sprintf("%v %s", d.ID, d.Payload))
+		}
+		again, err := e.Append(ctx, id, 0, []engine.Message{{Payload: []byte("again"), Producer: "p", Sequence: 4, HasSequence: true, Dedup: engine.DedupKey{Producer: "p", Sequence: 4}}})
+		must(t, err)
+		all = append(all, fmt.Sprint(again))
+	}
+	for _, name := range []string{"messaging", "schemas", "groups-00", "groups-01", "groups-05"} {
+		j, err := e.Journal(ctx, name)
+		must(t, err)
+		position, state, err := j.LoadSnapshot(ctx)
+		must(t, err)
+		if state != nil {
+			text, err := io.ReadAll(state)
+			must(t, err)
+			must(t, state.Close())
+			all = append(all, fmt.Sprintf("%s snapshot %d %s", name, position, text))
+		}
+		_, err = j.Replay(ctx, position, func(n uint64, record []byte) error {
+			all = append(all, fmt.Sprintf("%d %s", n, record))
+			return nil
+		})
+		must(t, err)
+	}
+	return all
+}

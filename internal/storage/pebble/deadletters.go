@@ -1,0 +1,213 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// deadLetterMover moves messages that were delivered too often to their dead
+// letter topic: the copy and the acknowledgement are one write.
+type deadLetterMover struct {
+	e      *Engine
+	mu     sync.Mutex
+	queue  []*item
+	wakeup chan struct{}
+	stop   chan struct{}
+	ended  chan struct{}
+	count  atomic.Pointer[func(engine.TopicID)] // told of every message that was moved
+}
+
+func (m *deadLetterMover) start(e *Engine) {
+	m.e = e
+	m.wakeup = make(chan struct{}, 1)
+	m.stop = make(chan struct{})
+	m.ended = make(chan struct{})
+	go m.run()
+}
+
+func (m *deadLetterMover) close() {
+	close(m.stop)
+	<-m.ended
+}
+
+// enqueue takes over an item in the state itemDeadLetter.
+func (m *deadLetterMover) enqueue(it *item) {
+	m.mu.Lock()
+	m.queue = append(m.queue, it)
+	m.mu.Unlock()
+	select {
+	case m.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+func (m *deadLetterMover) run() {
+	defer close(m.ended)
+	for {
+		select {
+		case <-m.wakeup:
+		case <-m.stop:
+			return
+		}
+		m.mu.Lock()
+		queue := m.queue
+		m.queue = nil
+		m.mu.Unlock()
+		for _, it := range queue {
+			if err := m.move(it); err != nil {
+				m.redeliver(it, err)
+			}
+		}
+	}
+}
+
+// move copies the message to the dead letter topic and acknowledges it.
+func (m *deadLetterMover) move(it *item) error {
+	e, c := m.e, it.cur
+	s := c.sub
+	s.mu.Lock()
+	to := s.config.DeadLetterTopic
+	s.mu.Unlock()
+	r, size, err := c.part.read(it.entry)
+	if errors.Is(err, cdb.ErrNotFound) {
+		s.forgetTrimmed(it)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	letter := letterOf(&r)
+	ctx, cancel := context.WithTimeout(context.Background(), elsewhereTimeout)
+	defer cancel()
+	t, err := e.topics.acquire(ctx, to)
+	if errors.Is(err, engine.ErrNoTopic) && e.opts.DeadLetters != nil {
+		return m.moveElsewhere(ctx, it, to, &letter, size)
+	}
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	p, err := t.partition(0)
+	if err != nil {
+		return err
+	}
+	d := prepare(&letter, nil)
+
+	if err := s.lockLoaded(); err != nil {
+		return nil // deleted meanwhile: nothing left to move
+	}
+	defer s.mu.Unlock()
+	if it.state != itemDeadLetter || c.items[it.entry] != it {
+		return nil // acknowledged or reset meanwhile
+	}
+	g, err := e.commit.lockGroup()
+	if err != nil {
+		return err
+	}
+	if err := t.acceptsLocked(); err != nil {
+		e.commit.unlock()
+		return err
+	}
+	now := time.Now()
+	p.appendLocked(g, &d, now.UnixMilli())
+	t.scheduleAfterAppendLocked(g, now.UnixMilli())
+	c.ack(g, it.entry, size)
+	s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
+	if count := m.count.Load(); count != nil {
+		g.after = append(g.after, func() { (*count)(s.topic.id) })
+	}
+	e.commit.unlockAndCommit()
+	s.dispatchLocked(now)
+	return nil
+}
+
+// letterOf is the copy of a message that goes to the dead letter topic.
+func letterOf(r *engine.Record) engine.Message {
+	letter := r.Message
+	letter.DeliverAt = 0
+	letter.Dedup = engine.DedupKey{} // a copy is no duplicate
+	named := engine.Property{Key: engine.OriginProperty, Value: origin(r.ID)}
+	if r.Run != 0 { // in front, which tells a copy of a record that may have properties of any name
+		letter.Properties = append([]engine.Property{named}, letter.Properties...)
+	} else {
+		letter.Properties = append(letter.Properties, named)
+	}
+	return letter
+}
+
+// elsewhereTimeout bounds how long a topic of another store may take to accept a
+// dead letter.
+const elsewhereTimeout = 5 * time.Second
+
+// moveElsewhere moves a message to a topic of another store. The copy is durable
+// before the message is acknowledged; a crash in between makes a second copy.
+func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine.TopicID, letter *engine.Message, size int64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-m.stop: // nobody waits for another store to close this one
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := m.e.opts.DeadLetters(ctx, to, *letter); err != nil {
+		return err
+	}
+	e, c := m.e, it.cur
+	s := c.sub
+	if err := s.lockLoaded(); err != nil {
+		return nil // deleted meanwhile: nothing left to acknowledge
+	}
+	defer s.mu.Unlock()
+	if it.state != itemDeadLetter || c.items[it.entry] != it {
+		return nil // acknowledged or reset meanwhile
+	}
+	g, err := e.commit.lockGroup()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	c.ack(g, it.entry, size)
+	s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
+	if count := m.count.Load(); count != nil {
+		g.after = append(g.after, func() { (*count)(s.topic.id) })
+	}
+	e.commit.unlockAndCommit()
+	s.dispatchLocked(now)
+	return nil
+}
+
+// origin names a message in a property.
+func origin(id engine.MessageID) string {
+	return strconv.FormatUint(uint64(id.Topic), 10) + ":" +
+		strconv.FormatUint(id.Entry, 10) + ":" +
+		strconv.FormatInt(int64(id.Partition), 10)
+}
+
+// redeliver hands out again a message that could not be moved: it is never lost.
+func (m *deadLetterMover) redeliver(it *item, why error) {
+	s := it.cur.sub
+	if m.e.stopCause() != nil {
+		return
+	}
+	m.e.log.Warn("message could not be moved to the dead letter topic and is delivered again; create the topic or change the subscription",
+		"topic", uint64(s.topic.id), "subscription", s.name, "partition", it.cur.part.index, "entry", it.entry, "error", why)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unusable != nil || it.state != itemDeadLetter {
+		return
+	}
+	s.dropLocked(it)
+	s.saveDeliveriesLocked(nil, it)
+	s.makeReadyLocked(it)
+	s.dispatchLocked(time.Now())
+}

@@ -1,0 +1,172 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// dedup finds messages of a topic by their deduplication keys. What is durable
+// is in the store; pending are those of groups that have not completed.
+type dedup struct {
+	mu sync.Mutex // makes looking and writing one step
+
+	pendingMu sync.Mutex // a leaf: completing groups take it
+	pending   map[engine.DedupKey]pendingMessage
+}
+
+type pendingMessage struct {
+	id    engine.MessageID
+	group *group
+}
+
+// anyKey says whether any of the messages can be a duplicate.
+func (*dedup) anyKey(drafts []draft) bool {
+	for i := range drafts {
+		if !drafts[i].msg.Dedup.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// appendOnce is append for a topic that deduplicates. The topic's dedup lock is
+// not held while waiting for the group.
+func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts []draft, total int) ([]engine.Appended, error) {
+	out := make([]engine.Appended, len(drafts))
+	now := time.Now().UnixMilli()
+	t.dedup.mu.Lock()
+	waits, fresh, err := t.markDuplicates(drafts, out)
+	if err != nil {
+		t.dedup.mu.Unlock()
+		return nil, err
+	}
+	if fresh > 0 {
+		g, err := e.writeFreshLocked(ctx, t, p, drafts, out, total, now)
+		if err != nil {
+			t.dedup.mu.Unlock()
+			return nil, err
+		}
+		waits = append(waits, g)
+	}
+	t.dedup.mu.Unlock()
+	for _, g := range waits {
+		if err := g.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// markDuplicates marks in out what is a duplicate of an earlier append, and
+// returns the groups that those appends still wait for.
+func (t *topic) markDuplicates(drafts []draft, out []engine.Appended) (waits []*group, fresh int, err error) {
+	for i := range drafts {
+		key := drafts[i].msg.Dedup
+		if key.IsZero() {
+			fresh++
+			continue
+		}
+		if first, ok := t.dedup.find(key); ok {
+			out[i] = engine.Appended{ID: first.id, Duplicate: true}
+			waits = append(waits, first.group)
+			continue
+		}
+		id, found, err := t.original(key)
+		if err != nil {
+			return nil, 0, err
+		}
+		if !found {
+			fresh++
+			continue
+		}
+		out[i] = engine.Appended{ID: id, Duplicate: true}
+	}
+	return waits, fresh, nil
+}
+
+// original looks a durable message up.
+func (t *topic) original(key engine.DedupKey) (engine.MessageID, bool, error) {
+	body, err := t.e.get(dedupKey(t.id, key))
+	if errors.Is(err, cdb.ErrNotFound) {
+		return engine.MessageID{}, false, nil
+	}
+	if err != nil {
+		return engine.MessageID{}, false, err
+	}
+	u := unpacker{rest: body}
+	id := engine.MessageID{Topic: t.id, Partition: int32(u.uint()), Entry: u.uint()}
+	return id, true, u.err
+}
+
+// writeFreshLocked appends the messages that out does not call duplicates. The
+// caller holds the dedup lock.
+func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended, total int, now int64) (*group, error) {
+	g, err := e.commit.lockWithRoom(ctx, total)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.acceptsLocked(); err != nil {
+		e.commit.unlock()
+		return nil, err
+	}
+	var keys []engine.DedupKey
+	for i := range drafts {
+		if out[i].Duplicate {
+			continue
+		}
+		key := drafts[i].msg.Dedup
+		if !key.IsZero() {
+			if first, ok := t.dedup.find(key); ok { // twice in this very append
+				out[i] = engine.Appended{ID: first.id, Duplicate: true}
+				continue
+			}
+		}
+		id := p.appendLocked(g, &drafts[i], now)
+		out[i].ID = id
+		if !key.IsZero() {
+			keys = append(keys, key)
+			t.dedup.add(key, pendingMessage{id: id, group: g})
+			var body packer
+			body.uint(uint64(id.Partition))
+			body.uint(id.Entry)
+			g.set(dedupKey(t.id, key), body)
+		}
+	}
+	if len(keys) > 0 {
+		g.after = append(g.after, func() { t.dedup.settle(keys) })
+	}
+	t.scheduleAfterAppendLocked(g, now)
+	e.commit.unlockAndCommit()
+	return g, nil
+}
+
+func (d *dedup) find(key engine.DedupKey) (pendingMessage, bool) {
+	d.pendingMu.Lock()
+	defer d.pendingMu.Unlock()
+	p, ok := d.pending[key]
+	return p, ok
+}
+
+func (d *dedup) add(key engine.DedupKey, p pendingMessage) {
+	d.pendingMu.Lock()
+	defer d.pendingMu.Unlock()
+	if d.pending == nil {
+		d.pending = make(map[engine.DedupKey]pendingMessage)
+	}
+	d.pending[key] = p
+}
+
+// settle forgets pending messages that have become durable.
+func (d *dedup) settle(keys []engine.DedupKey) {
+	d.pendingMu.Lock()
+	defer d.pendingMu.Unlock()
+	for _, k := range keys {
+		delete(d.pending, k)
+	}
+}

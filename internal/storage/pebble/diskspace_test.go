@@ -1,0 +1,107 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/storage/engine"
+)
+
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		fs := vfs.NewMem()
+		free := func(n uint64) {
+			fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40, UsedBytes: 1<<40 - n})
+			time.Sleep(2 * diskCheckInterval)
+		}
+		free(10 << 20)
+		e, err := Open("store", Options{FS: fs, MinFreeBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		j, err := e.Journal(ctx, "j")
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func() error {
+			_, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("x")}})
+			return err
+		}
+		if err := errors.Join(
+			e.CreateTopic(ctx, 1, keepAll),
+			e.CreateTopic(ctx, 2, keepAll),
+			e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}),
+			put(),
+		); err != nil {
+			t.Fatal(err)
+		}
+		free(1<<20 - 1)
+		if err := put(); !errors.Is(err, engine.ErrDiskFull) {
+			t.Errorf("append on a full disk: %v", err)
+		}
+		if err := e.CreateTopic(ctx, 3, keepAll); !errors.Is(err, engine.ErrDiskFull) {
+			t.Errorf("create topic on a full disk: %v", err)
+		}
+		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
+		if err != nil || len(got) != 1 {
+			t.Fatalf("receive on a full disk: %d, %v", len(got), err)
+		}
+		if err := errors.Join(
+			e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}}),
+			e.DeleteTopic(ctx, 2),
+			e.Health(),
+		); err != nil {
+			t.Errorf("on a full disk: %v", err)
+		}
+		if _, err := j.Append(ctx, 0, []byte("r")); err != nil {
+			t.Errorf("journal on a full disk: %v", err)
+		}
+		free(1 << 18 >> 1)
+		if _, err := j.Append(ctx, 1, []byte("r")); !errors.Is(err, engine.ErrDiskFull) {
+			t.Errorf("journal on the last bytes: %v", err)
+		}
+		if _, err := j.Append(engine.Freeing(ctx), 1, []byte("r")); err != nil {
+			t.Errorf("a deletion in the journal on the last bytes: got %v, want it taken", err)
+		}
+		free(1<<20 + 1)
+		if err := put(); !errors.Is(err, engine.ErrDiskFull) {
+			t.Errorf("append with hardly more room: %v", err)
+		}
+		free(2 << 20)
+		if err := put(); err != nil {
+			t.Errorf("append with room again: %v", err)
+		}
+	})
+}
+
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		set  int64
+		disk uint64
+		want uint64
+	}{
+		"a tiny disk":        {0, 40 << 20, 10 << 20},
+		"a small disk":       {0, 300 << 20, 64 << 20},
+		"a middling disk":    {0, 10 << 30, 512 << 20},
+		"a large disk":       {0, 1 << 40, 1 << 30},
+		"what was asked for": {7 << 20, 1 << 40, 7 << 20},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := diskSpace{s: &store{opts: Options{MinFreeBytes: tc.set}}}
+			if got := d.reserve(tc.disk); got != tc.want {
+				t.Errorf("%d bytes, want %d", got, tc.want)
+			}
+		})
+	}
+}

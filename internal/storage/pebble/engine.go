@@ -1,0 +1,199 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"freshet/internal/base/lru"
+	"freshet/internal/storage/engine"
+)
+
+// Engine is an open engine: a store, and what serves it.
+type Engine struct {
+	*store
+	keeps bool // the store is closed with the engine
+
+	commit      committer
+	eras        eraCounter
+	topics      topicTable
+	totals      totals
+	clock       clock
+	trimmer     trimmer
+	deadLetters deadLetterMover
+	reclaim     reclaimer
+	journal     journalTable
+	splits      *lru.Cache[splitKey, *splitRun]
+
+	opened  time.Time
+	ops     atomic.Int64  // calls inside
+	drained chan struct{} // signalled when ops reaches 0 while closing
+	closing chan struct{}
+	closed  atomic.Bool
+	resigns atomic.Bool // callers of the closed engine are told that it is not the owner
+	closeMu sync.Mutex
+	ended   bool
+
+	why     atomic.Pointer[error] // what callers are told after the engine has stopped
+	stopped chan struct{}         // closed with it
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// Open opens the store in dir, creating it when it is new, with an engine on it.
+func Open(dir string, opts Options) (*Engine, error) {
+	s, err := openStore(dir, opts, false)
+	if err != nil {
+		return nil, err
+	}
+	e := newEngine(s, nil)
+	e.keeps = true
+	if err := e.start(); err != nil {
+		e.commit.close()
+		return nil, errors.Join(err, s.close())
+	}
+	return e, nil
+}
+
+// newEngine makes an engine on an open store. Its writes go to the log, when there
+// is one, before they go to the store.
+func newEngine(s *store, log Log) *Engine {
+	e := &Engine{
+		store:   s,
+		opened:  time.Now(),
+		drained: make(chan struct{}, 1),
+		closing: make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	if s.opts.Cache != nil {
+		e.splits = s.opts.Cache.splits
+	} else {
+		e.splits = lru.New[splitKey, *splitRun](splitCacheBytes)
+	}
+	e.commit.log = log
+	return e
+}
+
+func (e *Engine) start() error {
+	e.commit.start(e)
+	e.store.serve(e)
+	if err := errors.Join(e.checkFormat(), e.eras.start(e)); err != nil {
+		return err
+	}
+	e.topics.start(e)
+	e.journal.start(e)
+	e.clock.start(e)
+	e.reclaim.start(e)
+	e.deadLetters.start(e)
+	e.trimmer.start(e)
+	return nil
+}
+
+// enter counts a call in; every enter that returns nil needs a leave.
+func (e *Engine) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err // nobody waits for the answer, so do not begin
+	}
+	e.ops.Add(1)
+	if e.closed.Load() {
+		e.leave()
+		return notBegun(e.closedCause())
+	}
+	if e.why.Load() != nil {
+		e.leave()
+		return notBegun(e.stopCause())
+	}
+	if err := e.live(); err != nil {
+		e.leave()
+		return notBegun(err)
+	}
+	return nil
+}
+
+// notBegun is the error of a call that the engine did not take.
+func notBegun(err error) error {
+	if errors.Is(err, engine.ErrNotOwner) {
+		return engine.ErrNotBegun
+	}
+	return err
+}
+
+func (e *Engine) leave() {
+	if e.ops.Add(-1) == 0 && e.closed.Load() {
+		select {
+		case e.drained <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// stop ends the engine for good, and says to everybody why: nothing is
+// acknowledged any more.
+func (e *Engine) stop(why error) {
+	if !e.why.CompareAndSwap(nil, &why) {
+		return
+	}
+	close(e.stopped)
+	e.commit.fail(why)
+}
+
+// stopCause is what callers of an engine that has stopped are told.
+func (e *Engine) stopCause() error {
+	if p := e.why.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Health implements engine.Engine.
+func (e *Engine) Health() error {
+	if e.closed.Load() {
+		return engine.ErrClosed
+	}
+	if err := e.fault(); err != nil {
+		return fmt.Errorf("%w: %w", engine.ErrFailed, err)
+	}
+	if why := e.stopCause(); why != nil {
+		return why
+	}
+	if p := e.damage.store.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Close implements engine.Engine.
+func (e *Engine) Close() error {
+	e.closeMu.Lock()
+	defer e.closeMu.Unlock()
+	if e.ended {
+		return nil
+	}
+	e.ended = true
+	e.closed.Store(true)
+	close(e.closing)
+	if e.keeps {
+		e.store.end()
+	}
+	for e.ops.Load() > 0 {
+		<-e.drained
+	}
+	e.trimmer.close()
+	e.deadLetters.close()
+	e.clock.close()
+	e.reclaim.close()
+	if e.fault() == nil {
+		e.commit.close()
+	}
+	e.store.serve(nil)
+	if !e.keeps {
+		return e.failure()
+	}
+	if err := e.store.close(); err != nil {
+		return fmt.Errorf("close %s: %w", e.dir, err)
+	}
+	return nil
+}

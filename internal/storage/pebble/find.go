@@ -1,0 +1,125 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"sort"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// Find implements engine.Runs.
+func (e *Engine) Find(ctx context.Context, id engine.TopicID, index int32, millis int64) (engine.Found, error) {
+	return e.find(ctx, id, index, func(*partition) (int64, error) { return millis, nil })
+}
+
+// FindNewest implements engine.Runs.
+func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, index int32) (engine.Found, error) {
+	newest := func(p *partition) (int64, error) {
+		if p.first.Load() == p.durable.Load() {
+			return 0, nil
+		}
+		head, err := p.head(p.durable.Load() - 1)
+		return head.maxTime, err
+	}
+	found, err := e.find(ctx, id, index, newest)
+	if err != nil || found.OK {
+		return found, err
+	}
+	// The message that has the largest time of all is gone.
+	return e.find(ctx, id, index, (*partition).largestTime)
+}
+
+// largestTime looks for the largest timestamp of all messages that are left.
+func (p *partition) largestTime() (int64, error) {
+	largest := int64(-1)
+	w := storedWalk{p: p, visit: func(s *engine.Stored) (bool, error) {
+		time := s.Run.MaxTime
+		if s.Run.Count == 0 {
+			time = s.Record.Timestamp(s.PublishTime)
+		}
+		largest = max(largest, time)
+		return true, nil
+	}}
+	err := w.run(context.Background(), p.first.Load(), p.durable.Load())
+	return largest, err
+}
+
+// find looks for the first message that is not older than a time.
+func (e *Engine) find(ctx context.Context, id engine.TopicID, index int32, at func(*partition) (int64, error)) (engine.Found, error) {
+	if err := e.enter(ctx); err != nil {
+		return engine.Found{}, err
+	}
+	defer e.leave()
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return engine.Found{}, err
+	}
+	defer t.release()
+	p, err := t.partition(index)
+	if err != nil {
+		return engine.Found{}, err
+	}
+	millis, err := at(p)
+	if err != nil {
+		return engine.Found{}, err
+	}
+	from, err := p.firstTimed(millis)
+	if err != nil {
+		return engine.Found{}, err
+	}
+	var found engine.Found
+	w := storedWalk{p: p, visit: func(s *engine.Stored) (bool, error) {
+		err := t.e.lookInside(s, from, millis, &found)
+		return !found.OK, err
+	}}
+	err = w.run(ctx, from, p.durable.Load())
+	return found, err
+}
+
+// firstTimed returns the first entry up to which some message is not older than a
+// time: none before it can be. Timestamps are not in order, but their running
+// maximum is.
+func (p *partition) firstTimed(millis int64) (uint64, error) {
+	lo, hi := p.first.Load(), p.durable.Load()
+	var failure error
+	n := sort.Search(int(hi-lo), func(i int) bool {
+		head, err := p.head(lo + uint64(i))
+		if errors.Is(err, cdb.ErrNotFound) {
+			return false // trimmed meanwhile
+		}
+		if err != nil {
+			failure = err
+		}
+		return head.maxTime >= millis
+	})
+	return lo + uint64(n), failure
+}
+
+// lookInside looks for a message in what is stored.
+func (e *Engine) lookInside(s *engine.Stored, from uint64, millis int64, found *engine.Found) error {
+	if s.Run.Count == 0 {
+		if time := s.Record.Timestamp(s.PublishTime); time >= millis {
+			*found = engine.Found{OK: true, Entry: s.First, Time: time}
+		}
+		return nil
+	}
+	if s.Run.MaxTime < millis {
+		return nil
+	}
+	stop := errors.New("found")
+	err := e.splitBody(s.Run.Format, s.Run.Body, func(i int32, m *engine.Message) error {
+		entry := s.First + uint64(i)
+		if time := m.Timestamp(s.PublishTime); time >= millis && entry >= from {
+			*found = engine.Found{OK: true, Entry: entry, Time: time}
+			return stop
+		}
+		return nil
+	})
+	if errors.Is(err, stop) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package pebble
+
+import (
+	"context"
+	"sync"
+
+	"freshet/internal/storage/engine"
+)
+
+// watchers are the callers of Grown that wait for a partition.
+type watchers struct {
+	mu  sync.Mutex
+	set map[chan struct{}]struct{}
+}
+
+func (w *watchers) add(ch chan struct{}) {
+	w.mu.Lock()
+	if w.set == nil {
+		w.set = make(map[chan struct{}]struct{})
+	}
+	w.set[ch] = struct{}{}
+	w.mu.Unlock()
+}
+
+func (w *watchers) remove(ch chan struct{}) {
+	w.mu.Lock()
+	delete(w.set, ch)
+	w.mu.Unlock()
+}
+
+func (w *watchers) wake() {
+	w.mu.Lock()
+	for ch := range w.set {
+		select {
+		case ch <- struct{}{}:
+		default: // woken already
+		}
+	}
+	w.mu.Unlock()
+}
+
+// Grown implements engine.Runs.
+func (e *Engine) Grown(ctx context.Context, marks []engine.Mark) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	woken := make(chan struct{}, 1)
+	parts := make([]*partition, len(marks))
+	defer func() {
+		for _, p := range parts {
+			if p != nil {
+				p.watchers.remove(woken)
+				p.topic.release()
+			}
+		}
+	}()
+	for i, mark := range marks {
+		t, err := e.topics.acquire(ctx, mark.Topic)
+		if err != nil {
+			return err
+		}
+		p, err := t.partition(mark.Partition)
+		if err != nil {
+			t.release()
+			return err
+		}
+		parts[i] = p
+		p.watchers.add(woken)
+	}
+	for {
+		for i, p := range parts {
+			if p.durable.Load() > marks[i].Entry {
+				return nil
+			}
+			if p.topic.deleted.Load() {
+				return engine.ErrNoTopic
+			}
+		}
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-e.closing:
+			return e.closedCause()
+		case <-e.stopped:
+			return e.stopCause()
+		}
+	}
+}

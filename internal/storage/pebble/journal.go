@@ -1,0 +1,323 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// journalTable holds the open journals. There are few, so they stay.
+type journalTable struct {
+	e    *Engine
+	mu   sync.Mutex
+	m    map[string]*journal
+	next uint32 // number of the next new journal, 0 until they were counted
+}
+
+func (jt *journalTable) start(e *Engine) {
+	jt.e = e
+	jt.m = make(map[string]*journal)
+}
+
+// journal is one open journal.
+type journal struct {
+	e         *Engine
+	id        uint32
+	name      string
+	createdBy *group
+
+	tail broadcast
+
+	// guarded by committer.mu
+	assigned uint64 // position of the last record written
+	durable  uint64 // position of the last durable record
+	last     *group // the group with the last record
+
+	saveMu sync.Mutex // one snapshot is saved at a time
+	snapMu sync.Mutex
+	snap   snapshot // the latest durable one
+	saving *group   // the group that replaces snap
+	lastID uint64   // highest number of a snapshot ever begun; guarded by saveMu
+}
+
+var _ engine.Journal = (*journal)(nil)
+
+// Journal implements engine.Engine.
+func (e *Engine) Journal(ctx context.Context, name string) (engine.Journal, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if name == "" || len(name) > maxNameBytes {
+		return nil, fmt.Errorf("%w: a journal's name has 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
+	}
+	j, err := e.journal.open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open journal %q: %w", name, err)
+	}
+	if j.createdBy != nil {
+		if err := j.createdBy.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+func (jt *journalTable) open(name string) (*journal, error) {
+	jt.mu.Lock()
+	defer jt.mu.Unlock()
+	if j := jt.m[name]; j != nil {
+		return j, nil
+	}
+	key := append([]byte{keyJournal}, name...)
+	body, err := jt.e.get(key)
+	var j *journal
+	switch {
+	case errors.Is(err, cdb.ErrNotFound):
+		j, err = jt.create(name, key)
+	case err == nil:
+		j, err = jt.restore(name, body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	jt.m[name] = j
+	return j, nil
+}
+
+func (jt *journalTable) create(name string, key []byte) (*journal, error) {
+	if jt.next == 0 {
+		if err := jt.count(); err != nil {
+			return nil, err
+		}
+	}
+	g, err := jt.e.commit.lockGroup()
+	if err != nil {
+		return nil, err
+	}
+	defer jt.e.commit.unlockAndCommit()
+	j := &journal{e: jt.e, id: jt.next, name: name, createdBy: g}
+	jt.next++
+	var p packer
+	p.uint(uint64(j.id))
+	g.set(key, p)
+	return j, nil
+}
+
+// count finds the number for the next new journal.
+func (jt *journalTable) count() error {
+	highest := uint32(0)
+	err := jt.e.scan([]byte{keyJournal}, func(_, body []byte) error {
+		u := unpacker{rest: body}
+		highest = max(highest, uint32(u.uint()))
+		return u.err
+	})
+	jt.next = highest + 1
+	return err
+}
+
+func (jt *journalTable) restore(name string, body []byte) (*journal, error) {
+	u := unpacker{rest: body}
+	j := &journal{e: jt.e, id: uint32(u.uint()), name: name}
+	if u.err != nil {
+		return nil, u.err
+	}
+	if err := j.restoreSnapshot(); err != nil {
+		return nil, err
+	}
+	j.assigned = j.snap.position
+	iter, err := j.e.db.NewIter(&cdb.IterOptions{
+		LowerBound: recordKey(j.id, 0),
+		UpperBound: recordKey(j.id+1, 0),
+	})
+	if err != nil {
+		return nil, j.e.damagedStore(storeError(err))
+	}
+	defer iter.Close()
+	if iter.Last() {
+		j.assigned = max(j.assigned, binary.BigEndian.Uint64(iter.Key()[5:]))
+	}
+	j.durable = j.assigned
+	return j, j.e.damagedStore(storeError(iter.Error()))
+}
+
+// advanceLocked notes that records up to last are durable. The caller holds
+// committer.mu.
+func (j *journal) advanceLocked(last uint64) {
+	j.durable = last
+	j.tail.send()
+}
+
+// Append implements engine.Journal.
+func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (uint64, error) {
+	e := j.e
+	if err := e.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer e.leave()
+	if !engine.Frees(ctx) {
+		if err := e.takesRecords(); err != nil {
+			return 0, err
+		}
+	}
+	total := 0
+	for _, r := range records {
+		total += len(r) + 32
+	}
+	if total > maxAppendBytes {
+		return 0, fmt.Errorf("%w: %d bytes in one append, at most %d", engine.ErrTooLarge, total, maxAppendBytes)
+	}
+	g, err := e.commit.lockWithRoom(ctx, total)
+	if err != nil {
+		return 0, err
+	}
+	if after != j.assigned {
+		return 0, j.refuseAndUnlock(ctx, after)
+	}
+	if len(records) == 0 {
+		e.commit.unlock()
+		return after, nil
+	}
+	for _, r := range records {
+		j.assigned++
+		g.set(recordKey(j.id, j.assigned), r)
+	}
+	last := j.assigned
+	j.last = g
+	g.journals = append(g.journals, journalTouch{j, last})
+	e.commit.unlockAndCommit()
+	if err := g.wait(ctx); err != nil {
+		return 0, err
+	}
+	return last, nil
+}
+
+// refuseAndUnlock answers an append at the wrong position, once the record
+// that was faster can be read: else the loser would look, see nothing new and
+// lose again. It is called with committer.mu held and lets it go.
+func (j *journal) refuseAndUnlock(ctx context.Context, after uint64) error {
+	winner, assigned := j.last, j.assigned
+	j.e.commit.unlock()
+	if after > assigned {
+		return fmt.Errorf("%w: append to journal %q behind position %d, which ends at %d", engine.ErrInvalid, j.name, after, assigned)
+	}
+	if winner != nil {
+		if err := winner.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return engine.ErrConflict
+}
+
+// Last implements engine.Journal.
+func (j *journal) Last(ctx context.Context) (uint64, error) {
+	if err := j.e.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer j.e.leave()
+	return j.end(), j.e.live()
+}
+
+func (j *journal) end() uint64 {
+	j.e.commit.mu.Lock()
+	defer j.e.commit.mu.Unlock()
+	return j.durable
+}
+
+// Wait implements engine.Journal.
+func (j *journal) Wait(ctx context.Context, after uint64) error {
+	if err := j.e.enter(ctx); err != nil {
+		return err
+	}
+	defer j.e.leave()
+	for {
+		grown := j.tail.wait()
+		if j.end() > after {
+			return nil
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-j.e.closing:
+			return j.e.closedCause()
+		case <-j.e.stopped:
+			return j.e.stopCause()
+		}
+	}
+}
+
+// Replay implements engine.Journal.
+func (j *journal) Replay(ctx context.Context, after uint64, visit func(position uint64, record []byte) error) (uint64, error) {
+	if err := j.e.enter(ctx); err != nil {
+		return after, err
+	}
+	defer j.e.leave()
+	snap, err := j.durableSnapshot(ctx)
+	if err != nil {
+		return after, err
+	}
+	if after < snap.position {
+		return after, engine.ErrCompacted
+	}
+	end := j.end()
+	if after >= end {
+		return after, nil
+	}
+	iter, err := j.e.db.NewIter(&cdb.IterOptions{
+		LowerBound: recordKey(j.id, after+1),
+		UpperBound: recordKey(j.id, end+1),
+	})
+	if err != nil {
+		return after, j.e.damagedStore(storeError(err))
+	}
+	defer iter.Close()
+	last := after
+	for ok := iter.First(); ok; ok = iter.Next() {
+		position := binary.BigEndian.Uint64(iter.Key()[5:])
+		if position != last+1 {
+			break
+		}
+		value, err := iter.ValueAndErr()
+		if err != nil {
+			return last, j.e.damagedStore(storeError(err))
+		}
+		record, err := checkChecksum(iter.Key(), value)
+		if err != nil {
+			return last, err
+		}
+		if err := visit(position, record); err != nil {
+			return last, err
+		}
+		last = position
+		if err := ctx.Err(); err != nil {
+			return last, err
+		}
+	}
+	if err := iter.Error(); err != nil {
+		return last, j.e.damagedStore(storeError(err))
+	}
+	if last < end {
+		return last, j.explainGap(ctx, last)
+	}
+	return last, nil
+}
+
+// explainGap says why a record was missing: a snapshot has taken its place
+// meanwhile, or it is lost.
+func (j *journal) explainGap(ctx context.Context, last uint64) error {
+	snap, err := j.durableSnapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if last < snap.position {
+		return engine.ErrCompacted
+	}
+	return fmt.Errorf("%w: journal %q has no record at position %d", engine.ErrCorrupt, j.name, last+1)
+}

@@ -1,0 +1,218 @@
+package pebble
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+// TestKill kills a process with a store under load, again and again, and
+// checks that everything it said was done is done.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	rounds := 4
+	if s := os.Getenv("FRESHET_KILLS"); s != "" {
+		var err error
+		if rounds, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	said := &testimony{
+		messages: map[uint64]string{}, acked: map[uint64]bool{}, records: map[uint64]string{},
+	}
+	for round := range rounds {
+		said.record(t, dir, round)
+		said.check(t, dir)
+	}
+	t.Logf("%d messages, %d acknowledgements, %d records", len(said.messages), len(said.acked), len(said.records))
+	if len(said.messages) == 0 || len(said.acked) == 0 || len(said.records) == 0 {
+		t.Error("the children said nothing")
+	}
+}
+
+// testimony is what the children said before they were killed.
+type testimony struct {
+	messages map[uint64]string
+	acked    map[uint64]bool
+	records  map[uint64]string
+}
+
+// record runs a child until it is killed and notes each full line it printed.
+func (s *testimony) record(t *testing.T, dir string, round int) {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^TestKillChild$", "-test.v=false")
+	child.Env = append(os.Environ(), "FRESHET_KILL_DIR="+dir, fmt.Sprintf("FRESHET_KILL_ROUND=%d", round))
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	var timer *time.Timer
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break // a last line without its end was cut by the kill
+		}
+		if timer == nil { // the store is open
+			timer = time.AfterFunc(time.Duration(50+rand.IntN(250))*time.Millisecond, func() {
+				_ = child.Process.Kill()
+			})
+		}
+		s.note(t, line)
+	}
+	if err := child.Wait(); err == nil || child.ProcessState.Exited() {
+		t.Fatalf("the child ended by itself: %v", err)
+	}
+}
+
+func (s *testimony) note(t *testing.T, line string) {
+	t.Helper()
+	var n uint64
+	var text string
+	switch {
+	case scan(line, "message %d %s", &n, &text):
+		s.messages[n] = text
+	case scan(line, "ack %d", &n):
+		s.acked[n] = true
+	case scan(line, "record %d %s", &n, &text):
+		s.records[n] = text
+	case line == "open\n":
+	default:
+		t.Fatalf("the child said %q", line)
+	}
+}
+
+func scan(line, format string, args ...any) bool {
+	n, err := fmt.Sscanf(line, format, args...)
+	return err == nil && n == len(args)
+}
+
+func (s *testimony) check(t *testing.T, dir string) {
+	t.Helper()
+	ctx := context.Background()
+	e, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for entry, text := range s.messages {
+		r, err := e.Read(ctx, 1, engine.ReadRequest{From: entry, Max: 1})
+		if err != nil || len(r) != 1 || r[0].ID.Entry != entry || string(r[0].Payload) != text {
+			t.Fatalf("message %d was %s, now %v, %v", entry, text, r, err)
+		}
+	}
+	for {
+		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1000, Partition: 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) == 0 {
+			break
+		}
+		for _, d := range got {
+			if s.acked[d.ID.Entry] {
+				t.Fatalf("message %d came again", d.ID.Entry)
+			}
+		}
+	}
+	j, err := e.Journal(ctx, "j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[uint64]string{}
+	if _, err := j.Replay(ctx, 0, func(n uint64, r []byte) error { found[n] = string(r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for n, text := range s.records {
+		if found[n] != text {
+			t.Fatalf("record %d was %s, now %q", n, text, found[n])
+		}
+	}
+}
+
+// TestKillChild is the process that is killed.
+func TestKillChild(t *testing.T) {
+	dir := os.Getenv("FRESHET_KILL_DIR")
+	if dir == "" {
+		t.Skip("run by TestKill")
+	}
+	ctx := context.Background()
+	e, err := Open(dir, Options{MemTableBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.CreateTopic(ctx, 1, keepAll); err == nil {
+		err = e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mu sync.Mutex
+	say := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, err := fmt.Fprintf(os.Stdout, format+"\n", args...); err != nil {
+			os.Exit(1) // the parent is gone
+		}
+	}
+	say("open")
+	round := os.Getenv("FRESHET_KILL_ROUND")
+	for w := range 4 {
+		go func() {
+			for i := 0; ; i++ {
+				text := fmt.Sprintf("%s/%d/%d", round, w, i)
+				out, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte(text)}})
+				if err != nil {
+					panic(err)
+				}
+				say("message %d %s", out[0].ID.Entry, text)
+			}
+		}()
+	}
+	go func() {
+		for {
+			got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 5, Wait: time.Minute, Partition: 0})
+			if err != nil {
+				panic(err)
+			}
+			for _, d := range got {
+				if d.ID.Entry%3 == 0 {
+					continue
+				}
+				if err := e.Settle(ctx, 1, "s", []engine.Settlement{{ID: d.ID}}); err != nil {
+					panic(err)
+				}
+				say("ack %d", d.ID.Entry)
+			}
+		}
+	}()
+	j, err := e.Journal(ctx, "j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := j.Last(ctx)
+	for i := 0; err == nil; i++ {
+		text := fmt.Sprintf("%s/%d", round, i)
+		if last, err = j.Append(ctx, last, []byte(text)); err == nil {
+			say("record %d %s", last, text)
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,189 @@
+package pebble
+
+import (
+	"errors"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// merger walks several partitions in the order of publish times.
+type merger struct {
+	walks []*walk
+	cur   *walk
+	err   error
+}
+
+// walk is a place in one partition.
+type walk struct {
+	part  *partition
+	iter  *cdb.Iterator
+	span  span   // the iterator is in it
+	spans []span // still to be walked, after that
+	entry uint64 // where it is: a partition has no gaps
+	bad   error  // why the entry cannot be read, when its block is damaged
+
+	last    uint64     // last entry of the value that the iterator is at
+	value   recordHead // of the value
+	corrupt error      // why the value cannot be used
+	head    recordHead // of the entry
+	run     *splitRun  // the value taken apart, once somebody wanted a record of it
+	ok      bool
+}
+
+// merge starts a walk over durable messages, from an entry in each partition.
+func (t *topic) merge(parts []*partition, from func(*partition) (uint64, error)) (*merger, error) {
+	m := new(merger)
+	for _, p := range parts {
+		entry, err := from(p)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		spans := p.spans(entry, p.durable.Load())
+		if len(spans) == 0 {
+			continue
+		}
+		iter, err := t.e.db.NewIter(p.bounds(spans[0]))
+		if err != nil {
+			m.close()
+			return nil, storeError(err)
+		}
+		w := &walk{part: p, iter: iter, span: spans[0], spans: spans[1:], entry: spans[0].from}
+		m.walks = append(m.walks, w)
+		m.load(w, iter.First())
+	}
+	return m, nil
+}
+
+func (p *partition) bounds(s span) *cdb.IterOptions {
+	return &cdb.IterOptions{
+		LowerBound: messageKey(s.era, p.topic.id, p.index, s.from),
+		UpperBound: messageKey(s.era, p.topic.id, p.index, s.to),
+	}
+}
+
+// load notes the record that a walk has come to, going on to the next era when
+// one has ended. A damaged record keeps its place; whoever wants it gets the
+// error.
+func (m *merger) load(w *walk, ok bool) {
+	for !ok {
+		if err := w.iter.Error(); err != nil {
+			m.loadDamaged(w, storeError(err))
+			return
+		}
+		if len(w.spans) == 0 {
+			w.ok = false
+			return
+		}
+		w.span, w.spans = w.spans[0], w.spans[1:]
+		w.entry = w.span.from
+		b := w.part.bounds(w.span)
+		w.iter.SetBounds(b.LowerBound, b.UpperBound)
+		ok = w.iter.First()
+	}
+	value, err := w.iter.ValueAndErr()
+	if err != nil {
+		m.loadDamaged(w, storeError(err))
+		return
+	}
+	w.ok, w.run, w.last = true, nil, messageEntry(w.iter.Key())
+	if w.value, w.corrupt = verify(w.iter.Key(), value); w.corrupt != nil {
+		// It holds all from where the walk is, since there are no gaps.
+		w.value = recordHead{publish: w.head.publish, size: int64(len(value)), count: max(w.last+1, w.entry+1) - w.entry}
+	}
+	w.goTo(max(w.last+1-w.value.count, w.entry))
+}
+
+// goTo moves a walk to an entry of the value that its iterator is at.
+func (w *walk) goTo(entry uint64) {
+	w.entry = entry
+	w.head = w.value.at(entry - (w.last + 1 - w.value.count))
+}
+
+// loadDamaged notes that the block with the walk's entry cannot be read. Other
+// errors than damage end the whole walk.
+func (m *merger) loadDamaged(w *walk, err error) {
+	if !errors.Is(err, engine.ErrCorrupt) {
+		m.err, w.ok = err, false
+		return
+	}
+	w.ok, w.bad, w.last = true, w.part.damaged(w.entry, err), w.entry
+	w.head.size = 0 // nobody knows; its time is like its neighbour's
+}
+
+// advance goes from a walk's entry to the next.
+func (m *merger) advance(w *walk) {
+	w.entry++
+	if w.bad == nil && w.entry <= w.last {
+		w.goTo(w.entry)
+		return
+	}
+	if w.bad == nil {
+		m.load(w, w.iter.Next())
+		return
+	}
+	w.bad = nil
+	ok := w.entry < w.span.to && w.iter.SeekGE(messageKey(w.span.era, w.part.topic.id, w.part.index, w.entry))
+	m.load(w, ok)
+}
+
+// next goes to the next record and returns where it is.
+func (m *merger) next() (*partition, uint64, bool) {
+	if m.cur != nil {
+		m.advance(m.cur)
+		m.cur = nil
+	}
+	if m.err != nil {
+		return nil, 0, false
+	}
+	for _, w := range m.walks {
+		if w.ok && (m.cur == nil || w.head.publish < m.cur.head.publish) {
+			m.cur = w
+		}
+	}
+	if m.cur == nil {
+		return nil, 0, false
+	}
+	return m.cur.part, m.cur.entry, true
+}
+
+// record decodes the record that next went to.
+func (m *merger) record() (engine.Record, error) {
+	w := m.cur
+	if w.bad != nil {
+		return engine.Record{}, w.bad
+	}
+	value, err := w.iter.ValueAndErr()
+	if err != nil {
+		return engine.Record{}, w.part.damaged(w.entry, storeError(err))
+	}
+	if w.corrupt == nil && w.value.run {
+		return w.runRecord(value)
+	}
+	r, err := decode(w.iter.Key(), value, w.part.id(w.entry))
+	return r, w.part.damaged(w.entry, err)
+}
+
+// runRecord returns the message of a run that the walk is at.
+func (w *walk) runRecord(value []byte) (engine.Record, error) {
+	if w.run == nil {
+		run, err := w.part.split(w.last, w.value, value[w.value.body:])
+		if err != nil {
+			return engine.Record{}, w.part.damaged(w.entry, err)
+		}
+		w.run = run
+	}
+	r, _, ok := w.run.record(w.entry)
+	if !ok {
+		return engine.Record{}, cdb.ErrNotFound
+	}
+	return r, nil
+}
+
+func (m *merger) close() {
+	for _, w := range m.walks {
+		_ = w.iter.Close()
+	}
+}

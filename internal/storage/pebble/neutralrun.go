@@ -1,0 +1,112 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"freshet/internal/storage/engine"
+)
+
+// neutralRun is the format of runs that the engine makes by itself, of messages
+// that were appended together: each with its flags, its extra byte and its length
+// before it. It never leaves the engine; readers get messages.
+const neutralRun engine.RunFormat = 0
+
+// maxNeutralRun bounds the body of such a run: who wants one message of it reads
+// all of it.
+const maxNeutralRun = 256 << 10
+
+// together packs drafts into runs. It returns nil when they have to be kept one by
+// one: those that are delayed or deduplicated are found by their own keys.
+func together(drafts []draft, publish int64) []packedRun {
+	if len(drafts) < 2 {
+		return nil
+	}
+	for i := range drafts {
+		if drafts[i].msg.DeliverAt != 0 || !drafts[i].msg.Dedup.IsZero() {
+			return nil
+		}
+	}
+	var runs []packedRun
+	current := packedRun{format: neutralRun, maxTime: -1}
+	flush := func() {
+		if current.count > 0 {
+			current.sum = crc32.Update(0, castagnoli, current.body)
+			runs = append(runs, current)
+		}
+		current = packedRun{format: neutralRun, maxTime: -1}
+	}
+	for i := range drafts {
+		d := &drafts[i]
+		length := d.length()
+		if len(current.body)+length > maxNeutralRun {
+			flush()
+		}
+		if current.body == nil {
+			current.body = make([]byte, 0, roomFor(drafts[i:]))
+		}
+		current.count++
+		current.maxTime = max(current.maxTime, d.msg.Timestamp(publish))
+		b := append(current.body, d.flags, d.extra)
+		b = binary.AppendUvarint(b, uint64(length))
+		b = append(b, d.fields...)
+		current.body = append(b, d.msg.Payload...)
+	}
+	flush()
+	return runs
+}
+
+// length is that of a draft in a run, without what stands before it.
+func (d *draft) length() int { return len(d.fields) + len(d.msg.Payload) }
+
+// roomFor is what the next run of these takes, so that it is made once.
+func roomFor(drafts []draft) int {
+	const before = 2 + binary.MaxVarintLen32 // flags, extra byte, length
+	room := 0
+	for i := range drafts {
+		next := room + before + drafts[i].length()
+		if i > 0 && next > maxNeutralRun {
+			break
+		}
+		room = next
+	}
+	return room
+}
+
+// splitNeutral calls each for the messages of a run that together made.
+func splitNeutral(body []byte, each func(i int32, m *engine.Message) error) error {
+	for i := int32(0); len(body) > 0; i++ {
+		if len(body) < 3 {
+			return errNeutral
+		}
+		flags, extra := body[0], body[1]
+		length, n := binary.Uvarint(body[2:])
+		if n <= 0 || length > uint64(len(body)-2-n) {
+			return errNeutral
+		}
+		start := 2 + n
+		end := start + int(length)
+		var m engine.Message
+		if !decodeMessage(&m, flags, extra, body[start:end:end]) {
+			return errNeutral
+		}
+		if err := each(i, &m); err != nil {
+			return err
+		}
+		body = body[end:]
+	}
+	return nil
+}
+
+// appendTogetherLocked writes runs into the group and notes the ids of their
+// messages. The caller holds committer.mu.
+func (p *partition) appendTogetherLocked(g *group, runs []packedRun, out []engine.Appended, now int64) {
+	i := 0
+	for r := range runs {
+		first := p.appendRunLocked(g, &runs[r], now)
+		for n := range uint64(runs[r].count) {
+			out[i].ID = engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: first + n}
+			i++
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/base/cleanclose"
+	"freshet/internal/storage/engine"
+)
+
+func TestNewerFormatIsRefused(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	e, err := Open("store", Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := cdb.Open("store", &cdb.Options{FS: fs, FormatMajorVersion: cdb.FormatNewest, Logger: storeLogger{e.store}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p packer
+	p.uint(formatVersion + 1)
+	key := []byte{keyFormat}
+	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close(), fs.Remove("store/"+cleanclose.Name)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := Open("store", Options{FS: fs}); !errors.Is(err, engine.ErrNewerFormat) {
+			t.Fatalf("open: %v, want %v", err, engine.ErrNewerFormat)
+		}
+	}
+}
+
+func TestStoreIsLocked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := Open(dir, Options{}); err == nil {
+		other.Close()
+		t.Error("opened twice")
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCheckpoint(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := t.TempDir()
+	cache := NewCache(1<<20, 1000)
+	defer cache.Close()
+	open := func(name string) *Engine {
+		t.Helper()
+		e, err := Open(filepath.Join(dir, name), Options{Cache: cache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return e
+	}
+	put := func(e *Engine, payload string) {
+		t.Helper()
+		if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte(payload)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := open("store")
+	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+		t.Fatal(err)
+	}
+	put(e, "in the copy")
+	if err := e.Checkpoint(ctx, filepath.Join(dir, "copy")); err != nil {
+		t.Fatal(err)
+	}
+	put(e, "not in the copy")
+	if err := e.Checkpoint(ctx, filepath.Join(dir, "copy")); err == nil {
+		t.Error("a checkpoint replaced another")
+	}
+	copied := open("copy")
+	put(copied, "only in the copy")
+	for e, want := range map[*Engine]string{e: "not in the copy", copied: "only in the copy"} {
+		records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10})
+		if err != nil || len(records) != 2 || string(records[1].Payload) != want {
+			t.Errorf("read %d, %v; want %q", len(records), err, want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	m := engine.Message{
+		Payload: []byte("payload"), Key: "k", Properties: []engine.Property{{Key: "a", Value: "b"}},
+		EventTime: 1, SchemaVersion: 2, Producer: "p", Sequence: 3, HasSequence: true, DeliverAt: 4,
+		Dedup: engine.DedupKey{Producer: "key"},
+	}
+	key := messageKey(1, 1, 0, 0)
+	d := prepare(&m, nil)
+	value := make([]byte, d.size())
+	d.put(key, value, 0, 5, 6, 5)
+	f.Add(value)
+	f.Add(value[:recordHeaderLen])
+	run := packRun(&engine.Run{Format: engine.RecordBatch, Count: 3, MaxTime: 7, Body: []byte("body")})
+	value = make([]byte, run.size())
+	run.put(key, value, 5, 6, 7)
+	f.Add(value)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		if r, err := decode(key, value, engine.MessageID{}); err != nil && !errors.Is(err, engine.ErrCorrupt) {
+			t.Fatal(r, err)
+		}
+		if len(value) >= recordHeaderLen { // with a good checksum the fields are met as well
+			flags := engine.Message{Payload: value[recordHeaderLen:], SchemaVersion: engine.NoSchema}
+			d := prepare(&flags, nil)
+			d.flags = value[4]
+			whole := make([]byte, d.size())
+			d.put(key, whole, 0, 0, 0, 0)
+			if _, err := decode(key, whole, engine.MessageID{}); err != nil && !errors.Is(err, engine.ErrCorrupt) {
+				t.Fatal(err)
+			}
+		}
+		_ = splitNeutral(value, func(int32, *engine.Message) error { return nil })
+		_, _ = unpackTopic(value)
+		_, _ = unpackHead(value)
+		_, _, _ = unpackSub(value)
+	})
+}
+
+// TestMessagesHaveTablesOfTheirOwn writes many eras and looks at the tables.
+func TestMessagesHaveTablesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	e, err := Open("store", Options{FS: vfs.NewMem(), MemTableBytes: 512 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	makeTopics(t, e, 1, 20, true)
+	ctx := context.Background()
+	noise := payload(1 << 10)
+	for i := range 400 {
+		msgs := make([]engine.Message, 100)
+		for n := range msgs {
+			msgs[n].Payload = noise
+		}
+		if _, err := e.Append(ctx, engine.TopicID(i%20+1), 0, msgs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	levels, err := e.db.SSTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := 0
+	for level := range levels {
+		for _, table := range levels[level] {
+			tables++
+			if first, last := table.Smallest.UserKey[0], table.Largest.UserKey[0]; first != last && (first == keyMessage || last == keyMessage) {
+				t.Errorf("a table in level %d has keys from %c to %c", level, first, last)
+			}
+		}
+	}
+	if tables < 10 {
+		t.Errorf("%d tables", tables)
+	}
+}

@@ -1,0 +1,253 @@
+package pebble
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// partition is one log of a topic.
+type partition struct {
+	topic *topic
+	index int32
+
+	eras    atomic.Pointer[[]eraStart] // changed under committer.mu
+	durable atomic.Uint64              // entries below are durable and may be read
+	first   atomic.Uint64              // entries below are trimmed; changed under committer.mu
+
+	firstCum atomic.Int64 // bytes ever written up to first; changed before it
+
+	// guarded by committer.mu
+	next           uint64 // entry the next append gets
+	cum            int64  // bytes ever written up to next
+	publish        int64  // publish time of the newest message, durable or not
+	maxTime        int64  // largest timestamp of a message, durable or not
+	durableCum     int64
+	durablePublish int64
+	group          *group // the last group appended to
+	touch          int    // index in group.touched
+
+	hasRuns  atomic.Bool // some values hold several messages; changed under committer.mu
+	lastRun  atomic.Pointer[runPlace]
+	watchers watchers
+
+	hasDelays atomic.Bool  // the store has an index of delayed entries for it
+	delayed   atomic.Int64 // len(delays)
+	delayMu   sync.Mutex
+	delays    map[uint64]int64 // entry → epoch milliseconds before which nobody gets it
+
+	tail broadcast // sent when durable grows
+}
+
+// newPartition makes an empty partition.
+func (t *topic) newPartition(index int32) *partition {
+	p := &partition{topic: t, index: index}
+	p.eras.Store(new([]eraStart))
+	return p
+}
+
+// restoreHead takes the stored start of the partition.
+func (p *partition) restoreHead(body []byte) error {
+	head, err := unpackHead(body)
+	p.firstCum.Store(head.cum)
+	p.first.Store(head.first)
+	p.next, p.cum, p.publish = head.first, head.cum, head.lastPublish
+	return err
+}
+
+// restoreDelay takes one stored delay.
+func (p *partition) restoreDelay(entry uint64, body []byte, now int64) error {
+	u := unpacker{rest: body}
+	p.hasDelays.Store(true)
+	if due := u.int(); due > now && entry >= p.first.Load() {
+		p.delay(entry, due)
+	}
+	return u.err
+}
+
+// restoreEnd finds the newest message, once everything else is restored. iter
+// covers all messages of the store.
+func (p *partition) restoreEnd(iter *cdb.Iterator) error {
+	first := true
+	var damaged int64 // bytes of damaged records at the end
+	eras := *p.eras.Load()
+	for i := len(eras) - 1; i >= 0; i-- {
+		start := messageKey(eras[i].era, p.topic.id, p.index, p.first.Load())
+		ok := iter.SeekLT(messageKey(eras[i].era, p.topic.id, p.index+1, 0))
+		for ; ok && bytes.Compare(iter.Key(), start) >= 0; ok = iter.Prev() {
+			value, err := iter.ValueAndErr()
+			if err != nil {
+				return p.topic.e.damagedStore(storeError(err))
+			}
+			if first {
+				p.next, first = messageEntry(iter.Key())+1, false
+			}
+			if rec, err := verify(iter.Key(), value); err == nil {
+				p.restored(rec.cum+damaged, rec.publish)
+				p.maxTime = rec.maxTime
+				return nil
+			}
+			damaged += int64(len(value)) // its neighbour knows the rest
+		}
+		if err := iter.Error(); err != nil {
+			return p.topic.e.damagedStore(storeError(err))
+		}
+	}
+	p.restored(p.cum+damaged, p.publish)
+	return nil
+}
+
+// restored takes the partition as it was found: all of it is durable.
+func (p *partition) restored(cum, publish int64) {
+	p.cum, p.publish = cum, publish
+	p.durableCum, p.durablePublish = cum, publish
+	p.durable.Store(p.next)
+}
+
+// delay remembers that nobody gets the entry before due.
+func (p *partition) delay(entry uint64, due int64) {
+	p.delayMu.Lock()
+	defer p.delayMu.Unlock()
+	if p.delays == nil {
+		p.delays = make(map[uint64]int64)
+	}
+	p.delays[entry] = due
+	p.delayed.Store(int64(len(p.delays)))
+}
+
+// delayedUntil returns when the entry may be handed out, 0 for now.
+func (p *partition) delayedUntil(entry uint64, now int64) int64 {
+	if p.delayed.Load() == 0 {
+		return 0
+	}
+	p.delayMu.Lock()
+	defer p.delayMu.Unlock()
+	due, ok := p.delays[entry]
+	if ok && due <= now {
+		delete(p.delays, entry)
+		p.delayed.Store(int64(len(p.delays)))
+		return 0
+	}
+	return due
+}
+
+// undelay forgets the delays of entries that are trimmed.
+func (p *partition) undelay(below uint64) {
+	if p.delayed.Load() == 0 {
+		return
+	}
+	p.delayMu.Lock()
+	defer p.delayMu.Unlock()
+	for entry := range p.delays {
+		if entry < below {
+			delete(p.delays, entry)
+		}
+	}
+	p.delayed.Store(int64(len(p.delays)))
+}
+
+// countDelayed counts the messages not due yet that match.
+func (p *partition) countDelayed(now int64, match func(entry uint64) bool) (n uint64) {
+	if p.delayed.Load() == 0 {
+		return 0
+	}
+	p.delayMu.Lock()
+	defer p.delayMu.Unlock()
+	for entry, due := range p.delays {
+		if due <= now {
+			delete(p.delays, entry)
+		} else if match(entry) {
+			n++
+		}
+	}
+	p.delayed.Store(int64(len(p.delays)))
+	return n
+}
+
+// appendLocked writes one message into the group. The caller holds committer.mu.
+func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID {
+	entry := p.next
+	p.next++
+	p.publish = max(p.publish, now)
+	p.maxTime = max(p.maxTime, d.msg.Timestamp(p.publish))
+	extra := d.extra
+	if p.maxTime != p.publish {
+		extra |= extraMaxTime
+	}
+	size := d.size() + moreHead(extra)
+	p.cum += int64(size)
+	p.topic.storeLocked(int64(size))
+	era := p.enterEraLocked(g, entry, size)
+	op := g.batch.SetDeferred(messageKeyLen, size)
+	putMessageKey(op.Key, era, p.topic.id, p.index, entry)
+	d.put(op.Key, op.Value, extra, p.publish, p.cum, p.maxTime)
+	_ = op.Finish()
+	g.bytes += messageKeyLen + size
+	if due := d.msg.DeliverAt; due > now {
+		var body packer
+		body.int(due)
+		g.set(delayKey(p.topic.id, p.index, entry), body)
+		p.hasDelays.Store(true)
+		p.delay(entry, due)
+	}
+	p.touchLocked(g)
+	return engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry}
+}
+
+// announce wakes those who wait for messages of the partition.
+func (p *partition) announce() {
+	p.tail.send()
+	p.watchers.wake()
+	p.topic.tail.send()
+	p.topic.announce()
+}
+
+// broadcast wakes everybody who waits at once. Whoever waits takes the channel
+// before looking, so that nothing is missed between the two.
+type broadcast struct {
+	mu sync.Mutex
+	ch chan struct{} // nil while nobody waits
+}
+
+func (b *broadcast) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch == nil {
+		b.ch = make(chan struct{})
+	}
+	return b.ch
+}
+
+func (b *broadcast) send() {
+	b.mu.Lock()
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
+	}
+	b.mu.Unlock()
+}
+
+// announce lets waiting consumers of the topic take what has become durable.
+func (t *topic) announce() {
+	t.waitMu.Lock()
+	if len(t.waiting) == 0 {
+		t.waitMu.Unlock()
+		return
+	}
+	subs := make([]*subscription, 0, len(t.waiting))
+	for s := range t.waiting {
+		subs = append(subs, s)
+	}
+	t.waitMu.Unlock()
+	now := time.Now()
+	for _, s := range subs {
+		s.mu.Lock()
+		s.dispatchLocked(now)
+		s.mu.Unlock()
+	}
+}

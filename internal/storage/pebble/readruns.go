@@ -1,0 +1,135 @@
+package pebble
+
+import (
+	"context"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// ReadRuns implements engine.Runs.
+func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
+	if err := e.enter(ctx); err != nil {
+		return engine.Extent{}, err
+	}
+	defer e.leave()
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return engine.Extent{}, err
+	}
+	defer t.release()
+	p, err := t.partition(partition)
+	if err != nil {
+		return engine.Extent{}, err
+	}
+	extent := engine.Extent{First: p.first.Load(), Next: p.durable.Load()}
+	if visit == nil || from >= extent.Next {
+		return extent, nil
+	}
+	from = max(from, extent.First)
+	if known := e.damage.known(p.id(from)); known != nil {
+		return extent, known
+	}
+	w := storedWalk{p: p, visit: visit, next: from}
+	err = w.run(ctx, from, extent.Next)
+	return extent, p.damaged(w.next, err)
+}
+
+// storedWalk goes over what is stored in a partition, run by run.
+type storedWalk struct {
+	p     *partition
+	visit func(*engine.Stored) (bool, error)
+	from  uint64
+	next  uint64 // the entry behind those that were shown
+	ended bool
+}
+
+// run visits what is stored of the entries [from, to).
+func (w *storedWalk) run(ctx context.Context, from, to uint64) error {
+	w.from = from
+	return w.p.eachValue(from, to, func(key, value []byte) (bool, error) {
+		if err := w.show(key, value); err != nil {
+			return false, err
+		}
+		return !w.ended, ctx.Err()
+	})
+}
+
+// eachValue calls visit for everything that is stored of the entries [from, to),
+// until it says no.
+func (p *partition) eachValue(from, to uint64, visit func(key, value []byte) (more bool, err error)) error {
+	var iter *cdb.Iterator
+	defer func() {
+		if iter != nil {
+			_ = iter.Close()
+		}
+	}()
+	for _, s := range p.spans(from, to) {
+		b := p.bounds(s)
+		if iter == nil {
+			var err error
+			if iter, err = p.topic.e.db.NewIter(b); err != nil {
+				return storeError(err)
+			}
+		} else {
+			iter.SetBounds(b.LowerBound, b.UpperBound)
+		}
+		for ok := iter.First(); ok; ok = iter.Next() {
+			value, err := iter.ValueAndErr()
+			if err != nil {
+				return storeError(err)
+			}
+			if more, err := visit(iter.Key(), value); err != nil || !more {
+				return err
+			}
+		}
+		if err := iter.Error(); err != nil {
+			return storeError(err)
+		}
+	}
+	return nil
+}
+
+// show visits one stored value.
+func (w *storedWalk) show(key, value []byte) error {
+	head, err := verify(key, value)
+	if err != nil {
+		return err
+	}
+	last := messageEntry(key)
+	stored := engine.Stored{First: last - head.count + 1, PublishTime: head.publish}
+	switch {
+	case !head.run:
+		if stored.Record, err = decode(key, value, w.p.id(last)); err != nil {
+			return err
+		}
+	case head.format == neutralRun:
+		return w.showMessages(last, head, value[head.body:])
+	default:
+		stored.Run = engine.Run{Format: head.format, Count: int32(head.count), MaxTime: head.ownMax, Body: value[head.body:]}
+	}
+	more, err := w.visit(&stored)
+	w.ended, w.next = !more, last+1
+	return err
+}
+
+// showMessages visits the messages of a run that the engine made, one by one.
+func (w *storedWalk) showMessages(last uint64, head recordHead, body []byte) error {
+	run, err := w.p.split(last, head, body)
+	if err != nil {
+		return err
+	}
+	for i, r := range run.records {
+		if r == nil || run.first+uint64(i) < w.from {
+			continue
+		}
+		more, err := w.visit(&engine.Stored{First: r.ID.Entry, PublishTime: r.PublishTime, Record: *r})
+		if err != nil || !more {
+			w.ended = true
+			return err
+		}
+	}
+	w.next = last + 1
+	return nil
+}

@@ -1,0 +1,367 @@
+package pebble
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// maxReceive bounds how many messages one Receive leases.
+const maxReceive = 10_000
+
+// waiter is a caller of Receive whose turn has not come.
+type waiter struct {
+	max        int
+	lease      time.Duration
+	partition  int32
+	got        leaseBatch
+	err        error
+	ready      chan struct{}
+	queued     bool
+	prev, next *waiter
+}
+
+// leaseBatch is what one caller was handed. What it says of the leases was
+// true when they were made; the items themselves are the subscription's.
+type leaseBatch struct {
+	at     instant // end of the leases
+	until  time.Time
+	leases []leased
+}
+
+type leased struct {
+	*item
+	deliveries uint32
+}
+
+func (w *waiter) wake() { w.ready <- struct{}{} } // cap 1, and woken only once
+
+// waiterList is a queue in the order of arrival.
+type waiterList struct {
+	first, last *waiter
+	n           int
+}
+
+func (s *subscription) enqueueLocked(w *waiter) {
+	l := &s.waiters
+	w.queued, w.prev = true, l.last
+	if l.last != nil {
+		l.last.next = w
+	} else {
+		l.first = w
+	}
+	l.last = w
+	if l.n++; l.n == 1 {
+		t := s.topic
+		t.waitMu.Lock()
+		if t.waiting == nil {
+			t.waiting = make(map[*subscription]struct{})
+		}
+		t.waiting[s] = struct{}{}
+		t.waitMu.Unlock()
+	}
+}
+
+func (s *subscription) dequeueLocked(w *waiter) {
+	l := &s.waiters
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		l.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		l.last = w.prev
+	}
+	w.queued, w.prev, w.next = false, nil, nil
+	if l.n--; l.n == 0 {
+		s.topic.waitMu.Lock()
+		delete(s.topic.waiting, s)
+		s.topic.waitMu.Unlock()
+	}
+}
+
+// Receive implements engine.Subscriptions.
+func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if req.Max < 1 {
+		return nil, fmt.Errorf("%w: receive at least one message", engine.ErrInvalid)
+	}
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer t.release()
+	s, err := t.subscription(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if req.Partition != engine.AllPartitions {
+		if _, err := t.partition(req.Partition); err != nil {
+			return nil, err
+		}
+	}
+	var deadline time.Time
+	if req.Wait > 0 {
+		deadline = time.Now().Add(req.Wait)
+	}
+	for {
+		got, err := s.take(ctx, req, deadline)
+		if err != nil || len(got.leases) == 0 {
+			return nil, err
+		}
+		out, err := s.fetch(got, req)
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == 0 { // trimmed meanwhile; look again
+			continue
+		}
+		err = ctx.Err()
+		if err == nil {
+			err = e.live()
+		}
+		if err != nil {
+			s.returnLeases(got)
+			return nil, err
+		}
+		return out, nil
+	}
+}
+
+// take leases entries to the caller, waiting for the first until deadline.
+func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, deadline time.Time) (leaseBatch, error) {
+	if err := s.lockLoaded(); err != nil {
+		return leaseBatch{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		s.mu.Unlock()
+		return leaseBatch{}, err
+	}
+	now := time.Now()
+	s.dispatchLocked(now) // who came first is served first
+	w := waiter{max: min(req.Max, maxReceive), partition: req.Partition, lease: req.Lease}
+	if w.lease <= 0 {
+		w.lease = s.config.Lease
+	}
+	if w.lease <= 0 {
+		w.lease = engine.DefaultLease
+	}
+	s.fillLocked(&w, now)
+	if len(w.got.leases) > 0 {
+		s.armLocked()
+		s.mu.Unlock()
+		return w.got, nil
+	}
+	wait := time.Until(deadline)
+	if deadline.IsZero() || wait <= 0 {
+		s.mu.Unlock()
+		return leaseBatch{}, nil
+	}
+	w.ready = make(chan struct{}, 1)
+	s.enqueueLocked(&w)
+	s.armLocked()
+	s.mu.Unlock()
+	return s.await(ctx, &w, wait)
+}
+
+// await blocks until the waiter is served, its time is up, or nobody wants it.
+func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration) (leaseBatch, error) {
+	e := s.engine()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	var why error
+	select {
+	case <-w.ready:
+		return w.got, w.err
+	case <-timer.C:
+	case <-ctx.Done():
+		why = ctx.Err()
+	case <-e.closing:
+		why = e.closedCause()
+	case <-e.stopped:
+		why = e.stopCause()
+	}
+	s.mu.Lock()
+	if w.queued {
+		s.dequeueLocked(w)
+		s.mu.Unlock()
+		return leaseBatch{}, why
+	}
+	s.mu.Unlock()
+	if why != nil { // served in the same moment: give it to somebody else
+		s.returnLeases(w.got)
+		return leaseBatch{}, why
+	}
+	return w.got, w.err
+}
+
+// returnLeases undoes leases of messages that never reached their caller.
+func (s *subscription) returnLeases(got leaseBatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range got.leases {
+		it := l.item
+		if it.state != itemLeased || it.at != got.at {
+			continue // not this caller's any more
+		}
+		s.dropLocked(it)
+		if it.deliveries > 1 {
+			s.redelivered--
+		}
+		it.deliveries--
+		s.makeReadyLocked(it)
+	}
+	s.dispatchLocked(time.Now())
+}
+
+// dispatchLocked serves waiting callers in the order they came. Call it with s.mu
+// held whenever something may have become available.
+func (s *subscription) dispatchLocked(now time.Time) {
+	if s.unusable != nil || !s.complete {
+		return
+	}
+	s.expireLocked(s.engine().instant(now))
+	for w := s.waiters.first; w != nil; {
+		next := w.next
+		s.fillLocked(w, now)
+		if len(w.got.leases) > 0 {
+			s.dequeueLocked(w)
+			w.wake()
+		} else if w.partition == engine.AllPartitions {
+			break // nothing for anybody
+		}
+		w = next
+	}
+	s.armLocked()
+}
+
+// fillLocked leases up to w.max entries to w, from each partition in turn.
+func (s *subscription) fillLocked(w *waiter, now time.Time) {
+	limit := s.topic.config.Load().MaxUnacked
+	lo, n := s.nextPartition, len(s.cursors)
+	if w.partition != engine.AllPartitions {
+		if int(w.partition) >= n {
+			return
+		}
+		lo, n = int(w.partition), 1
+	}
+	w.got.at = s.engine().instant(now) + instant(w.lease)
+	w.got.until = now.Add(w.lease)
+	for i := 0; i < n; i++ {
+		c := s.cursors[(lo+i)%len(s.cursors)]
+		for len(w.got.leases) < w.max && (limit <= 0 || s.leased < limit) {
+			it := c.take(now)
+			if it == nil {
+				break
+			}
+			if it.deliveries++; it.deliveries > 1 {
+				s.redelivered++
+			}
+			s.leaseLocked(it, w.got.at)
+			w.got.leases = append(w.got.leases, leased{it, it.deliveries})
+		}
+		if len(w.got.leases) >= w.max {
+			break
+		}
+	}
+	if w.partition == engine.AllPartitions {
+		s.nextPartition = (s.nextPartition + 1) % len(s.cursors)
+	}
+}
+
+// take returns the next entry to hand out as a loose item, or nil.
+func (c *cursor) take(now time.Time) *item {
+	if len(c.ready) > 0 {
+		it := c.ready[0]
+		c.sub.dropLocked(it)
+		return it
+	}
+	durable := c.part.durable.Load()
+	for c.next = max(c.next, c.floor); c.next < durable; {
+		entry := c.next
+		if b := c.blocks[entry/blockEntries]; b != nil {
+			if clear := b.nextClear(entry); clear != entry {
+				c.next = clear
+				continue
+			}
+		}
+		c.next++
+		it := &item{cur: c, entry: entry, deliveries: c.counts[entry]}
+		if c.items == nil {
+			c.items = make(map[uint64]*item)
+		}
+		c.items[entry] = it
+		if due := c.part.delayedUntil(entry, now.UnixMilli()); due > 0 {
+			at := c.sub.engine().instant(now) + instant(time.UnixMilli(due).Sub(now))
+			c.sub.suspendLocked(it, at)
+			continue
+		}
+		return it
+	}
+	return nil
+}
+
+// fetch reads the records of leased items. Damaged ones stay leased and come
+// back later; only when there is nothing else does the caller hear of them.
+func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+	r := reader{e: s.engine()}
+	defer r.close()
+	if len(got.leases) >= iterateFrom {
+		if err := r.iterate(); err != nil {
+			s.returnLeases(got)
+			return nil, err
+		}
+	}
+	out := make([]engine.Delivery, 0, len(got.leases))
+	var damage error
+	total := 0
+	for i, l := range got.leases {
+		record, size, err := r.read(l.cur.part, l.entry)
+		switch {
+		case errors.Is(err, cdb.ErrNotFound):
+			s.forgetTrimmed(l.item)
+			continue
+		case errors.Is(err, engine.ErrCorrupt):
+			damage = cmp.Or(damage, err)
+			continue
+		case err != nil:
+			s.returnLeases(got)
+			return nil, err
+		}
+		l.size.Store(size)
+		if total += record.Weight(); req.MaxBytes > 0 && total > req.MaxBytes && len(out) > 0 {
+			s.returnLeases(leaseBatch{at: got.at, leases: got.leases[i:]})
+			break
+		}
+		out = append(out, engine.Delivery{
+			Record:       record,
+			Redeliveries: l.deliveries - 1,
+			LeasedUntil:  got.until,
+		})
+	}
+	if len(out) == 0 && damage != nil {
+		return nil, damage
+	}
+	return out, nil
+}
+
+// forgetTrimmed forgets an item whose message was trimmed.
+func (s *subscription) forgetTrimmed(it *item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it.state == itemLeased || it.state == itemDeadLetter {
+		s.dropLocked(it)
+		delete(it.cur.items, it.entry)
+	}
+}

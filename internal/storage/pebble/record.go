@@ -1,0 +1,315 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"slices"
+
+	"freshet/internal/storage/engine"
+)
+
+// A stored message is
+//
+//	crc32c | flags | publish time (7) | extra | cumulative bytes (8) | more head | fields | payload
+//
+// where the cumulative bytes count every value ever written to the partition up
+// to and including this one: the bytes between two entries are one subtraction.
+// The checksum covers fields and payload first and then the key and the head, so
+// that all but a few bytes of it are computed before the commit lock.
+//
+// More head is there when extra says so (since format 3): the largest timestamp
+// of the partition up to this record, where that is not its publish time; and of
+// a run its format, the number of its messages and their own largest timestamp.
+// Body of a run is what stands in place of fields and payload.
+const (
+	recordHeaderLen = 4 + 1 + 8 + 8
+	maxTimeLen      = 8
+	runHeadLen      = maxTimeLen + 1 + 4 + 8
+
+	atExtra = 12 // last byte of the publish time, which was 0 before format 3
+
+	hasKey        = 1 << 0
+	hasProperties = 1 << 1
+	hasEventTime  = 1 << 2
+	hasSchema     = 1 << 3
+	hasProducer   = 1 << 4
+	hasSequence   = 1 << 5
+	hasDeliverAt  = 1 << 6
+	hasDedup      = 1 << 7 // since format 2, see impliedDedup
+
+	extraRun         = 1 << 0
+	extraMaxTime     = 1 << 1
+	extraNullPayload = 1 << 2
+	extraEmptyKey    = 1 << 3
+	extraNullable    = 1 << 4 // property values have their length plus one before them, 0 for none
+	extraKnown       = extraRun | extraMaxTime | extraNullPayload | extraEmptyKey | extraNullable
+)
+
+// moreHead is the length of the head behind its fixed part.
+func moreHead(extra byte) int {
+	switch {
+	case extra&extraRun != 0:
+		return runHeadLen
+	case extra&extraMaxTime != 0:
+		return maxTimeLen
+	}
+	return 0
+}
+
+// impliedDedup is the deduplication key of a record that does not spell one
+// out: the producer and the sequence, when there are both. Format 1 knew no
+// other, and most messages of format 2 need no other.
+func impliedDedup(m *engine.Message) engine.DedupKey {
+	if m.Producer == "" || !m.HasSequence {
+		return engine.DedupKey{}
+	}
+	return engine.DedupKey{Producer: m.Producer, Sequence: m.Sequence}
+}
+
+// draft is a message made ready for its place in the log.
+type draft struct {
+	msg    *engine.Message
+	fields []byte
+	flags  byte
+	extra  byte
+	sum    uint32
+}
+
+// size is the record's length without more head.
+func (d *draft) size() int { return recordHeaderLen + len(d.fields) + len(d.msg.Payload) }
+
+// prepare encodes everything that does not depend on the message's place;
+// scratch is appended to and may be nil.
+func prepare(m *engine.Message, scratch []byte) draft {
+	d := draft{msg: m}
+	if m.NullPayload {
+		d.extra |= extraNullPayload
+	}
+	if m.EmptyKey {
+		d.extra |= extraEmptyKey
+	}
+	p := packer(scratch)
+	if m.Key != "" {
+		d.flags |= hasKey
+		p.str(m.Key)
+	}
+	if len(m.Properties) > 0 {
+		d.flags |= hasProperties
+		p.uint(uint64(len(m.Properties)))
+		if slices.ContainsFunc(m.Properties, func(p engine.Property) bool { return p.Null }) {
+			d.extra |= extraNullable
+		}
+		for i := range m.Properties {
+			p.str(m.Properties[i].Key)
+			p.value(&m.Properties[i], d.extra)
+		}
+	}
+	if m.EventTime != 0 {
+		d.flags |= hasEventTime
+		p.int(m.EventTime)
+	}
+	if m.SchemaVersion != engine.NoSchema {
+		d.flags |= hasSchema
+		p.int(m.SchemaVersion)
+	}
+	if m.Producer != "" {
+		d.flags |= hasProducer
+		p.str(m.Producer)
+	}
+	if m.HasSequence {
+		d.flags |= hasSequence
+		p.uint(m.Sequence)
+	}
+	if m.DeliverAt != 0 {
+		d.flags |= hasDeliverAt
+		p.int(m.DeliverAt)
+	}
+	if m.Dedup != impliedDedup(m) {
+		d.flags |= hasDedup
+		p.str(m.Dedup.Producer)
+		p.uint(m.Dedup.Sequence)
+	}
+	d.fields = p
+	d.sum = crc32.Update(crc32.Update(0, castagnoli, d.fields), castagnoli, m.Payload)
+	return d
+}
+
+// put writes the record into value, which has exactly the bytes of size and of
+// more head.
+func (d *draft) put(key, value []byte, extra byte, publish, cum, maxTime int64) {
+	value[4] = d.flags
+	body := putHead(value, extra, publish, cum, maxTime)
+	n := copy(value[body:], d.fields)
+	copy(value[body+n:], d.msg.Payload)
+	seal(key, value, body, d.sum)
+}
+
+// putHead writes the head of a record but for its flags, and returns where its
+// body begins.
+func putHead(value []byte, extra byte, publish, cum, maxTime int64) (body int) {
+	binary.LittleEndian.PutUint64(value[5:], uint64(publish))
+	value[atExtra] = extra
+	binary.LittleEndian.PutUint64(value[13:], uint64(cum))
+	if extra&(extraRun|extraMaxTime) != 0 {
+		binary.LittleEndian.PutUint64(value[recordHeaderLen:], uint64(maxTime))
+	}
+	return recordHeaderLen + moreHead(extra)
+}
+
+// seal writes the checksum of a record whose body has a sum already.
+func seal(key, value []byte, body int, sum uint32) {
+	sum = crc32.Update(crc32.Update(sum, castagnoli, key), castagnoli, value[4:body])
+	binary.LittleEndian.PutUint32(value, sum)
+}
+
+// value writes the value of a property.
+func (p *packer) value(property *engine.Property, extra byte) {
+	if extra&extraNullable == 0 {
+		p.str(property.Value)
+		return
+	}
+	if property.Null {
+		p.uint(0)
+		return
+	}
+	p.uint(uint64(len(property.Value)) + 1)
+	*p = append(*p, property.Value...)
+}
+
+// value reads what packer.value wrote.
+func (u *unpacker) value(property *engine.Property, extra byte) {
+	if extra&extraNullable == 0 {
+		property.Value = u.str()
+		return
+	}
+	n := u.uint()
+	switch {
+	case n == 0:
+		property.Null = u.err == nil
+	case n-1 > uint64(len(u.rest)):
+		u.fail()
+	default:
+		property.Value = string(u.rest[:n-1])
+		u.rest = u.rest[n-1:]
+	}
+}
+
+// recordHead is the part of a record that searches need.
+type recordHead struct {
+	publish int64
+	cum     int64 // including the record itself
+	size    int64
+	maxTime int64  // largest timestamp of the partition up to this record
+	count   uint64 // messages: more than 1 in a run
+	body    int    // where it begins in the value
+	run     bool
+	format  engine.RunFormat
+	ownMax  int64 // largest timestamp of a run's messages
+}
+
+// verify checks a stored record against its checksum.
+func verify(key, value []byte) (recordHead, error) {
+	if len(value) < recordHeaderLen {
+		return recordHead{}, corrupt(key, "record is too short for its header")
+	}
+	extra := value[atExtra]
+	head := recordHead{body: recordHeaderLen + moreHead(extra), size: int64(len(value)), count: 1}
+	if len(value) < head.body || extra&^extraKnown != 0 {
+		return recordHead{}, corrupt(key, "record is too short for its header")
+	}
+	sum := crc32.Update(0, castagnoli, value[head.body:])
+	sum = crc32.Update(crc32.Update(sum, castagnoli, key), castagnoli, value[4:head.body])
+	if sum != binary.LittleEndian.Uint32(value) {
+		return recordHead{}, corrupt(key, "checksum does not match")
+	}
+	head.publish = int64(binary.LittleEndian.Uint64(value[5:]) &^ (0xff << 56))
+	head.cum = int64(binary.LittleEndian.Uint64(value[13:]))
+	head.maxTime = head.publish
+	if extra&(extraRun|extraMaxTime) != 0 {
+		head.maxTime = int64(binary.LittleEndian.Uint64(value[recordHeaderLen:]))
+	}
+	if extra&extraRun != 0 {
+		more := value[recordHeaderLen+maxTimeLen:]
+		head.run, head.format = true, engine.RunFormat(more[0])
+		head.count = uint64(binary.LittleEndian.Uint32(more[1:]))
+		head.ownMax = int64(binary.LittleEndian.Uint64(more[5:]))
+		if head.count == 0 {
+			return recordHead{}, corrupt(key, "run has no messages")
+		}
+	}
+	return head, nil
+}
+
+// at is the head of one message of a run, the i-th: an equal share of the run's
+// bytes, exact in sum.
+func (h *recordHead) at(i uint64) recordHead {
+	if h.count == 1 {
+		return *h
+	}
+	before, behind := h.size*int64(i)/int64(h.count), h.size*int64(i+1)/int64(h.count)
+	one := *h
+	one.size, one.cum = behind-before, h.cum-h.size+behind
+	return one
+}
+
+// decode reads a whole record; the result shares no memory with value.
+func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
+	head, err := verify(key, value)
+	if err != nil {
+		return engine.Record{}, err
+	}
+	if head.run {
+		return engine.Record{}, corrupt(key, "record is a run where one message was expected")
+	}
+	r := engine.Record{ID: id, PublishTime: head.publish}
+	body := append([]byte(nil), value[head.body:]...)
+	if !decodeMessage(&r.Message, value[4], value[atExtra], body) {
+		return engine.Record{}, corrupt(key, "record ends before its last field")
+	}
+	return r, nil
+}
+
+// decodeMessage reads fields and payload, which it keeps references to. It says
+// whether all fields were there.
+func decodeMessage(r *engine.Message, flags, extra byte, body []byte) bool {
+	r.NullPayload, r.EmptyKey = extra&extraNullPayload != 0, extra&extraEmptyKey != 0
+	r.SchemaVersion = engine.NoSchema
+	u := unpacker{rest: body}
+	if flags&hasKey != 0 {
+		r.Key = u.str()
+	}
+	if flags&hasProperties != 0 {
+		n := u.uint()
+		if n > uint64(len(u.rest)) {
+			u.fail()
+			n = 0
+		}
+		r.Properties = make([]engine.Property, n)
+		for i := range r.Properties {
+			r.Properties[i].Key = u.str()
+			u.value(&r.Properties[i], extra)
+		}
+	}
+	if flags&hasEventTime != 0 {
+		r.EventTime = u.int()
+	}
+	if flags&hasSchema != 0 {
+		r.SchemaVersion = u.int()
+	}
+	if flags&hasProducer != 0 {
+		r.Producer = u.str()
+	}
+	if flags&hasSequence != 0 {
+		r.Sequence, r.HasSequence = u.uint(), true
+	}
+	if flags&hasDeliverAt != 0 {
+		r.DeliverAt = u.int()
+	}
+	if flags&hasDedup != 0 {
+		r.Dedup = engine.DedupKey{Producer: u.str(), Sequence: u.uint()}
+	} else {
+		r.Dedup = impliedDedup(r)
+	}
+	r.Payload = u.rest
+	return u.err == nil
+}

@@ -1,0 +1,139 @@
+package pebble
+
+import (
+	"bytes"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// runPlace is a run that was looked for: who wants one message of it often wants
+// its neighbours too. It holds for ever, since a stored run never changes.
+type runPlace struct {
+	last uint64
+	head recordHead
+}
+
+// seekRun moves the iterator to the value that holds an entry, and returns its key
+// and value; cdb.ErrNotFound when there is none.
+func seekRun(iter *cdb.Iterator, p *partition, entry uint64) (key, value []byte, err error) {
+	var want [messageKeyLen]byte
+	putMessageKey(want[:], p.eraOf(entry), p.topic.id, p.index, entry)
+	// Readers go from one to the next more often than not.
+	found := iter.Valid() && iter.Next() && holdsKey(iter.Key(), want[:]) && messageEntry(iter.Key()) == entry
+	if !found {
+		found = iter.SeekGE(want[:]) && holdsKey(iter.Key(), want[:])
+	}
+	if !found {
+		if err := iter.Error(); err != nil {
+			return nil, nil, storeError(err)
+		}
+		return nil, nil, cdb.ErrNotFound
+	}
+	value, err = iter.ValueAndErr()
+	return iter.Key(), value, storeError(err)
+}
+
+// holdsKey says whether two keys of messages are of the same era and partition.
+func holdsKey(a, b []byte) bool { return bytes.Equal(a[:messageKeyLen-8], b[:messageKeyLen-8]) }
+
+// near returns the place of the run that was looked for last, if it has the entry.
+func (p *partition) near(entry uint64) *runPlace {
+	at := p.lastRun.Load()
+	if at == nil || entry > at.last || at.last-entry >= at.head.count || entry < p.first.Load() {
+		return nil
+	}
+	return at
+}
+
+// splitNear returns the run with the entry if it is the one that was looked for last and
+// its messages are still there. Who takes a run message by message needs no iterator then,
+// and no checksum of the whole run for each.
+func (p *partition) splitNear(entry uint64) *splitRun {
+	at := p.near(entry)
+	if at == nil {
+		return nil
+	}
+	run, _ := p.topic.e.splits.Get(p.splitKey(at.last))
+	return run
+}
+
+// readRun is read for a partition with runs.
+func (r *reader) readRun(p *partition, entry uint64) (engine.Record, int64, error) {
+	if r.part != p || !r.run.holds(entry) {
+		r.part, r.run = p, p.splitNear(entry)
+	}
+	if r.run == nil {
+		if r.iter == nil {
+			if err := r.iterate(); err != nil {
+				return engine.Record{}, 0, err
+			}
+		}
+		key, value, err := seekRun(r.iter, p, entry)
+		if err != nil {
+			return engine.Record{}, 0, err
+		}
+		head, err := verify(key, value)
+		if err != nil {
+			return engine.Record{}, 0, err
+		}
+		last := messageEntry(key)
+		if last-entry >= head.count {
+			return engine.Record{}, 0, cdb.ErrNotFound
+		}
+		if !head.run {
+			rec, err := decode(key, value, p.id(entry))
+			return rec, int64(len(value)), err
+		}
+		run, err := p.split(last, head, value[head.body:])
+		if err != nil {
+			return engine.Record{}, 0, err
+		}
+		r.run = run
+		p.lastRun.Store(&runPlace{last, head})
+	}
+	rec, size, ok := r.run.record(entry)
+	if !ok {
+		return engine.Record{}, 0, cdb.ErrNotFound
+	}
+	return rec, size, nil
+}
+
+// runHead is head for a partition with runs: the entry's share of what its run
+// has.
+func (p *partition) runHead(entry uint64) (recordHead, error) {
+	if at := p.near(entry); at != nil {
+		return at.head.at(entry - (at.last + 1 - at.head.count)), nil
+	}
+	r := reader{e: p.topic.e}
+	defer r.close()
+	if err := r.iterate(); err != nil {
+		return recordHead{}, err
+	}
+	key, value, err := seekRun(r.iter, p, entry)
+	if err != nil {
+		return recordHead{}, err
+	}
+	last := messageEntry(key)
+	head, err := verify(key, value)
+	if err != nil {
+		return damagedHead(value, last-entry), err
+	}
+	if last-entry >= head.count {
+		return recordHead{}, cdb.ErrNotFound
+	}
+	if head.run {
+		p.lastRun.Store(&runPlace{last, head})
+	}
+	return head.at(entry - (last + 1 - head.count)), nil
+}
+
+// damagedHead is what is known of a message whose value is damaged: if the value
+// is its own, the size.
+func damagedHead(value []byte, before uint64) recordHead {
+	if before > 0 {
+		return recordHead{}
+	}
+	return recordHead{size: int64(len(value))}
+}

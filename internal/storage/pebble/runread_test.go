@@ -1,0 +1,77 @@
+package pebble
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/enginetest"
+)
+
+// TestRunIsSoughtOnce has a consumer take a run message by message: behind the first, its
+// messages are there without looking into the store, and those that were trimmed are not.
+func TestRunIsSoughtOnce(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	e, err := Open("store", Options{FS: vfs.NewMem(), Splitter: enginetest.Lines{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
+		t.Fatal(err)
+	}
+	run := engine.Run{Format: engine.RecordBatch, Count: 10, MaxTime: 1}
+	for i := range run.Count {
+		run.Body = fmt.Appendf(run.Body, "1 m%d\n", i)
+	}
+	placed, err := e.AppendRun(ctx, 1, 0, run, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := placed.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := e.topics.acquire(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer topic.release()
+	p, err := topic.partition(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.splitNear(0) != nil {
+		t.Error("the run is there before anybody wanted it")
+	}
+	for i := range 3 {
+		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
+		if want := fmt.Sprintf("m%d", i); err != nil || len(got) != 1 || string(got[0].Payload) != want {
+			t.Fatalf("message %d: got %v, %v, want %s", i, got, err, want)
+		}
+		if p.splitNear(uint64(i)+1) == nil {
+			t.Errorf("behind message %d: its run has to be sought again", i)
+		}
+	}
+	if _, err := e.Trim(ctx, 1, 0, 5); err != nil {
+		t.Fatal(err)
+	}
+	if p.splitNear(4) != nil {
+		t.Error("a message that was trimmed is there")
+	}
+	if got, _, err := p.read(5); err != nil || string(got.Payload) != "m5" {
+		t.Errorf("message behind those that were trimmed: got %q, %v, want m5", got.Payload, err)
+	}
+	if p.splitNear(10) != nil {
+		t.Error("the run has an entry behind its last")
+	}
+}

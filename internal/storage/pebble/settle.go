@@ -1,0 +1,257 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// Settle implements engine.Subscriptions.
+func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, settlements []engine.Settlement) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	s, err := t.subscription(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := t.checkIDs(settlements); err != nil {
+		return err
+	}
+	var sizes map[entryRef]int64 // of messages whose lease did not say
+	for {
+		if err := s.lockLoaded(); err != nil {
+			return err
+		}
+		missing := s.unsizedLocked(settlements, sizes)
+		if missing == nil {
+			break
+		}
+		s.mu.Unlock()
+		if sizes == nil {
+			sizes = make(map[entryRef]int64)
+		}
+		for _, at := range missing {
+			if sizes[at], err = at.part.size(at.entry); err != nil {
+				return err
+			}
+		}
+	}
+	g, err := s.settleLocked(settlements, sizes)
+	s.mu.Unlock()
+	if err != nil || g == nil {
+		return err
+	}
+	if err := g.wait(ctx); err != nil {
+		return err
+	}
+	e.damage.acknowledged(settlements)
+	return nil
+}
+
+// entryRef is an entry of a partition.
+type entryRef struct {
+	part  *partition
+	entry uint64
+}
+
+// checkIDs checks that the topic has, or had, every message named.
+func (t *topic) checkIDs(settlements []engine.Settlement) error {
+	for i := range settlements {
+		id := settlements[i].ID
+		if id.Topic != t.id {
+			return engine.ErrForeignID
+		}
+		p, err := t.partition(id.Partition)
+		if err != nil {
+			return err
+		}
+		if id.Entry >= p.durable.Load() {
+			return engine.ErrNoMessage
+		}
+		if settlements[i].Action > engine.Release {
+			return fmt.Errorf("%w: unknown action %d", engine.ErrInvalid, settlements[i].Action)
+		}
+	}
+	return nil
+}
+
+// unsizedLocked lists the messages to acknowledge whose size nobody knows yet.
+func (s *subscription) unsizedLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (missing []entryRef) {
+	for i := range settlements {
+		if settlements[i].Action != engine.Ack {
+			continue
+		}
+		id := settlements[i].ID
+		c := s.cursors[id.Partition]
+		if it := c.items[id.Entry]; it != nil && it.size.Load() > 0 || c.isAcked(id.Entry) {
+			continue
+		}
+		at := entryRef{c.part, id.Entry}
+		if _, ok := sizes[at]; !ok {
+			missing = append(missing, at)
+		}
+	}
+	return missing
+}
+
+// settleLocked applies the settlements and returns the group to wait for, nil
+// when there is nothing to wait for. The caller holds s.mu.
+func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (*group, error) {
+	wall := time.Now()
+	now := s.engine().instant(wall)
+	s.expireLocked(now)
+	defer s.dispatchLocked(wall)
+	for i := range settlements {
+		if err := s.checkLeaseLocked(&settlements[i]); err != nil {
+			return nil, err
+		}
+	}
+	durable := false
+	for i := range settlements {
+		st := &settlements[i]
+		c := s.cursors[st.ID.Partition]
+		if st.Action == engine.Extend {
+			s.extendLocked(c.items[st.ID.Entry], st, now)
+			continue
+		}
+		floor, acked := st.ID.Entry+1, int64(0)
+		if st.Action == engine.AckTo && floor > c.floor {
+			var err error
+			if acked, err = c.ackedAt(floor); err != nil {
+				return nil, err
+			}
+		}
+		g, err := s.engine().commit.lockGroup()
+		if err != nil {
+			return nil, err
+		}
+		switch st.Action {
+		case engine.Ack:
+			s.ackOneLocked(g, c, st.ID.Entry, sizes)
+		case engine.AckTo:
+			c.moveTo(g, floor, acked)
+		case engine.Nack, engine.Release:
+			s.nackLocked(g, c.items[st.ID.Entry], st, now)
+		}
+		if st.Action == engine.Ack || st.Action == engine.AckTo {
+			durable = true
+			s.topic.scheduleAfterAckLocked(g, wall.UnixMilli())
+		}
+		s.engine().commit.unlockAndCommit()
+	}
+	if durable {
+		return s.changed, nil
+	}
+	return nil, nil
+}
+
+func (s *subscription) ackOneLocked(g *group, c *cursor, entry uint64, sizes map[entryRef]int64) {
+	if c.isAcked(entry) {
+		return
+	}
+	size, ok := sizes[entryRef{c.part, entry}]
+	if !ok {
+		if it := c.items[entry]; it != nil {
+			size = it.size.Load()
+		}
+	}
+	c.ack(g, entry, size)
+}
+
+// ackedAt returns the bytes ever acknowledged once everything below floor is.
+func (c *cursor) ackedAt(floor uint64) (int64, error) {
+	acked, err := c.part.cumBefore(floor)
+	if err != nil || c.above == 0 {
+		return acked, err
+	}
+	for n, b := range c.blocks {
+		start := n * blockEntries
+		if start >= floor {
+			acked += b.bytes
+			continue
+		}
+		for entry := floor; entry < start+blockEntries; entry++ {
+			if b.has(entry) {
+				size, err := c.part.size(entry)
+				if err != nil {
+					return 0, err
+				}
+				acked += size
+			}
+		}
+	}
+	return acked, nil
+}
+
+// holdsLocked says whether the item is on the lease that a settlement speaks of.
+func (it *item) holdsLocked(st *engine.Settlement) bool {
+	return it != nil && it.state == itemLeased && (st.Delivery == it.deliveries || st.Delivery == 0 && !it.lapsed)
+}
+
+// checkLeaseLocked refuses to give back or keep a message that the caller does
+// not have. The caller holds s.mu.
+func (s *subscription) checkLeaseLocked(st *engine.Settlement) error {
+	if st.Action != engine.Nack && st.Action != engine.Extend {
+		return nil
+	}
+	it := s.cursors[st.ID.Partition].items[st.ID.Entry]
+	switch {
+	case it.holdsLocked(st):
+		return nil
+	case it != nil && it.state == itemLeased && st.Delivery == 0:
+		return fmt.Errorf("%w; an earlier lease ran out, and the id does not say which delivery it is of: send the one that came with the message", engine.ErrLeaseEnded)
+	}
+	return engine.ErrLeaseEnded
+}
+
+func (s *subscription) nackLocked(g *group, it *item, st *engine.Settlement, now instant) {
+	if !it.holdsLocked(st) {
+		return
+	}
+	delay := st.Delay
+	if st.Action == engine.Release {
+		delay = 0
+	}
+	s.dropLocked(it)
+	s.returnedLocked(g, it, now, delay)
+}
+
+// extendLocked keeps an item for its consumer.
+func (s *subscription) extendLocked(it *item, st *engine.Settlement, now instant) {
+	if !it.holdsLocked(st) {
+		return // given back or acknowledged by a settlement of the same call
+	}
+	d := st.Delay
+	if d <= 0 {
+		d = s.config.Lease
+	}
+	if d <= 0 {
+		d = engine.DefaultLease
+	}
+	s.dropLocked(it)
+	s.leaseLocked(it, now+instant(d))
+}
+
+// size returns the stored bytes of an entry; 0 when it is trimmed already.
+func (p *partition) size(entry uint64) (int64, error) {
+	head, err := p.head(entry)
+	switch {
+	case errors.Is(err, cdb.ErrNotFound):
+		return 0, nil
+	case errors.Is(err, engine.ErrCorrupt):
+		return head.size, nil // a damaged message can still be acknowledged
+	}
+	return head.size, err
+}

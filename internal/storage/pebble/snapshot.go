@@ -1,0 +1,263 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// snapshotChunk is how much of a snapshot goes into one value.
+const snapshotChunk = 256 << 10
+
+// snapshot says where a journal's snapshot is.
+type snapshot struct {
+	id       uint64
+	position uint64
+	chunks   uint32
+}
+
+func packSnapshot(s snapshot) []byte {
+	var p packer
+	p.uint(s.id)
+	p.uint(s.position)
+	p.uint(uint64(s.chunks))
+	return p
+}
+
+// restoreSnapshot finds the latest snapshot and the highest number ever used.
+func (j *journal) restoreSnapshot() error {
+	body, err := j.e.get(snapshotKey(j.id))
+	if err == nil {
+		u := unpacker{rest: body}
+		j.snap = snapshot{id: u.uint(), position: u.uint(), chunks: uint32(u.uint())}
+		err = u.err
+	}
+	if err != nil && !errors.Is(err, cdb.ErrNotFound) {
+		return err
+	}
+	iter, err := j.e.db.NewIter(&cdb.IterOptions{
+		LowerBound: chunkKey(j.id, 0, 0),
+		UpperBound: chunkKey(j.id+1, 0, 0),
+	})
+	if err != nil {
+		return j.e.damagedStore(storeError(err))
+	}
+	defer iter.Close()
+	j.lastID = j.snap.id
+	if iter.Last() { // possibly of a snapshot that a crash cut short
+		j.lastID = max(j.lastID, binary.BigEndian.Uint64(iter.Key()[5:]))
+	}
+	return j.e.damagedStore(storeError(iter.Error()))
+}
+
+// durableSnapshot returns the latest durable snapshot, waiting for one that is
+// about to take its place: its records are gone from view already.
+func (j *journal) durableSnapshot(ctx context.Context) (snapshot, error) {
+	j.snapMu.Lock()
+	saving := j.saving
+	j.snapMu.Unlock()
+	if saving != nil {
+		if err := saving.wait(ctx); err != nil {
+			return snapshot{}, err
+		}
+	}
+	j.snapMu.Lock()
+	defer j.snapMu.Unlock()
+	return j.snap, nil
+}
+
+// SaveSnapshot implements engine.Journal.
+func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(io.Writer) error) error {
+	if err := j.e.enter(ctx); err != nil {
+		return err
+	}
+	defer j.e.leave()
+	if err := j.e.takesRecords(); err != nil {
+		return err
+	}
+	j.saveMu.Lock()
+	defer j.saveMu.Unlock()
+	if end := j.end(); position > end {
+		return fmt.Errorf("%w: a snapshot of journal %q at position %d, which ends at %d", engine.ErrInvalid, j.name, position, end)
+	}
+	current, err := j.durableSnapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if position < current.position {
+		return nil // somebody has saved a later state
+	}
+	j.lastID++
+	w := &snapshotWriter{ctx: ctx, j: j, id: j.lastID}
+	err = write(w)
+	if err == nil {
+		err = w.flush()
+	}
+	if err != nil {
+		j.discard(w.id)
+		return fmt.Errorf("save snapshot of journal %q: %w", j.name, err)
+	}
+	g, err := j.install(snapshot{id: w.id, position: position, chunks: w.chunks})
+	if err != nil {
+		return err
+	}
+	return g.wait(ctx)
+}
+
+// install makes a written snapshot the latest one and drops what it replaces.
+func (j *journal) install(s snapshot) (*group, error) {
+	g, err := j.e.commit.lockGroup()
+	if err != nil {
+		return nil, err
+	}
+	defer j.e.commit.unlockAndCommit()
+	g.set(snapshotKey(j.id), packSnapshot(s))
+	g.deleteRange(chunkKey(j.id, 0, 0), chunkKey(j.id, s.id, 0))
+	g.deleteRange(recordKey(j.id, 0), recordKey(j.id, s.position+1))
+	j.snapMu.Lock()
+	j.saving = g
+	j.snapMu.Unlock()
+	g.after = append(g.after, func() {
+		j.snapMu.Lock()
+		defer j.snapMu.Unlock()
+		j.snap = s
+		if j.saving == g {
+			j.saving = nil
+		}
+	})
+	return g, nil
+}
+
+// discard removes the chunks of a snapshot that was not finished.
+func (j *journal) discard(id uint64) {
+	g, err := j.e.commit.lockGroup()
+	if err != nil {
+		return
+	}
+	defer j.e.commit.unlockAndCommit()
+	g.deleteRange(chunkKey(j.id, id, 0), chunkKey(j.id, id+1, 0))
+}
+
+// snapshotWriter cuts a snapshot into chunks. They need not be durable before
+// the key that names them, which comes later in the log.
+type snapshotWriter struct {
+	ctx    context.Context
+	j      *journal
+	id     uint64
+	chunks uint32
+	buf    []byte
+}
+
+func (w *snapshotWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		m := min(len(p), snapshotChunk-len(w.buf))
+		w.buf = append(w.buf, p[:m]...)
+		p = p[m:]
+		if len(w.buf) == snapshotChunk {
+			if err := w.flush(); err != nil {
+				return n - len(p), err
+			}
+		}
+	}
+	return n, nil
+}
+
+func (w *snapshotWriter) flush() error {
+	if len(w.buf) == 0 {
+		return nil
+	}
+	g, err := w.j.e.commit.lockWithRoom(w.ctx, len(w.buf)+64)
+	if err != nil {
+		return err
+	}
+	defer w.j.e.commit.unlockAndCommit()
+	g.set(chunkKey(w.j.id, w.id, w.chunks), w.buf)
+	w.chunks++
+	w.buf = w.buf[:0]
+	return nil
+}
+
+// LoadSnapshot implements engine.Journal.
+func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, error) {
+	if err := j.e.enter(ctx); err != nil {
+		return 0, nil, err
+	}
+	// The view keeps the chunks alive when a later snapshot replaces them; it
+	// may show that snapshot already, and then we look again.
+	for {
+		snap, err := j.durableSnapshot(ctx)
+		if err != nil || snap.id == 0 {
+			j.e.leave()
+			return 0, nil, err
+		}
+		r := &snapshotReader{j: j, snap: snap, view: j.e.db.NewSnapshot()}
+		if again, err := j.durableSnapshot(ctx); err == nil && again == snap {
+			return snap.position, r, nil
+		}
+		_ = r.view.Close()
+	}
+}
+
+// snapshotReader reads a snapshot chunk by chunk. It counts as a call inside
+// the engine until it is closed.
+type snapshotReader struct {
+	j      *journal
+	snap   snapshot
+	view   *cdb.Snapshot
+	chunk  uint32
+	rest   []byte
+	closed bool
+}
+
+func (r *snapshotReader) Read(p []byte) (int, error) {
+	if r.closed {
+		return 0, io.ErrClosedPipe
+	}
+	for len(r.rest) == 0 {
+		if r.chunk == r.snap.chunks {
+			return 0, io.EOF
+		}
+		if err := r.load(); err != nil {
+			return 0, fmt.Errorf("read snapshot of journal %q: %w", r.j.name, err)
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func (r *snapshotReader) load() error {
+	key := chunkKey(r.j.id, r.snap.id, r.chunk)
+	value, closer, err := r.view.Get(key)
+	if errors.Is(err, cdb.ErrNotFound) {
+		return fmt.Errorf("%w: chunk %d of %d is missing", engine.ErrCorrupt, r.chunk, r.snap.chunks)
+	}
+	if err != nil {
+		return r.j.e.damagedStore(storeError(err))
+	}
+	defer closer.Close()
+	body, err := checkChecksum(key, value)
+	if err != nil {
+		return err
+	}
+	r.rest = append(r.rest[:0], body...)
+	r.chunk++
+	return nil
+}
+
+// Close lets the snapshot go.
+func (r *snapshotReader) Close() error {
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	defer r.j.e.leave()
+	return r.view.Close()
+}

@@ -1,0 +1,213 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"freshet/internal/storage/engine"
+)
+
+// subscription is a loaded subscription. Its methods whose names end in Locked,
+// and all methods of its cursors, are called with mu held.
+type subscription struct {
+	topic     *topic
+	id        uint32
+	name      string
+	createdBy *group // the group that created it; nil when it was loaded
+
+	acked atomic.Int64 // bytes ever acknowledged, over all cursors
+
+	mu            sync.Mutex
+	config        engine.SubscriptionConfig
+	cursors       []*cursor
+	complete      bool     // blocks and counts are read from the store
+	unusable      error    // deleted or unloaded: what to tell callers
+	changed       *group   // the last group that a cursor was written to
+	timers        itemHeap // leased and waiting items, by time
+	leased        int
+	deadLetters   int // items on their way to the dead letter topic
+	delayed       int // waiting items that were never delivered
+	redelivered   uint64
+	nextPartition int // partition to look at first
+	waiters       waiterList
+
+	armed atomic.Int64 // instant when the clock wakes it, 0 for never; changed under clock.mu
+	index int          // in the clock's heap
+}
+
+func (s *subscription) engine() *Engine { return s.topic.e }
+
+// restoreCursor takes one stored cursor.
+func (s *subscription) restoreCursor(key []byte, part uint32, body []byte) error {
+	if int64(part) >= int64(len(s.cursors)) || len(body) != cursorLen {
+		return corrupt(key, fmt.Sprintf("cursor of subscription %q has %d bytes and is for partition %d; want %d bytes and one of %d partitions",
+			s.name, len(body), part, cursorLen, len(s.cursors)))
+	}
+	c := s.cursors[part]
+	if floor := binary.LittleEndian.Uint64(body); floor >= c.floor {
+		c.floor, c.next = floor, floor
+		c.acked = int64(binary.LittleEndian.Uint64(body[8:]))
+	}
+	return nil
+}
+
+// restored sums up what was restored.
+func (s *subscription) restored() {
+	var acked int64
+	for _, c := range s.cursors {
+		acked += c.acked
+	}
+	s.acked.Store(acked)
+}
+
+func (tt *topicTable) redeliveredOf(id engine.TopicID, sub uint32) uint64 {
+	tt.mu.RLock()
+	defer tt.mu.RUnlock()
+	return tt.redelivered[redeliveredKey{id, sub}]
+}
+
+// newSubscription makes a subscription with every cursor at the start of its
+// partition.
+func (t *topic) newSubscription(id uint32, name string, config engine.SubscriptionConfig, parts []*partition) *subscription {
+	s := &subscription{topic: t, id: id, name: name, config: config, index: -1}
+	for _, p := range parts {
+		s.addCursor(p)
+	}
+	return s
+}
+
+func (s *subscription) addCursor(p *partition) {
+	c := &cursor{sub: s, part: p, floor: p.first.Load(), acked: p.firstCum.Load()}
+	c.next = c.floor
+	s.cursors = append(s.cursors, c)
+}
+
+// lockLoaded locks the subscription with everything loaded. The caller unlocks
+// it.
+func (s *subscription) lockLoaded() error {
+	s.mu.Lock()
+	if s.unusable != nil {
+		s.mu.Unlock()
+		return s.unusable
+	}
+	if !s.complete {
+		if err := s.loadAcksLocked(); err != nil {
+			s.mu.Unlock()
+			return fmt.Errorf("load subscription %q of topic %d: %w", s.name, s.topic.id, err)
+		}
+		s.complete = true
+	}
+	return nil
+}
+
+func (s *subscription) loadAcksLocked() error {
+	t := s.topic
+	for _, c := range s.cursors {
+		c.blocks, c.counts, c.above = nil, nil, 0
+	}
+	prefix := ownedKey(ofAcks, t.id, s.id)
+	err := t.e.scan(prefix, func(key, body []byte) error {
+		part := binary.BigEndian.Uint32(key[kindLen+4:])
+		if int(part) >= len(s.cursors) {
+			return nil
+		}
+		return s.cursors[part].restoreBlock(key, body)
+	})
+	if err != nil {
+		return err
+	}
+	return t.e.scan(ownedKey(ofCount, t.id, s.id), func(key, body []byte) error {
+		part, entry := binary.BigEndian.Uint32(key[kindLen+4:]), binary.BigEndian.Uint64(key[cursorKeyLen:])
+		if int(part) >= len(s.cursors) || s.cursors[part].isAcked(entry) {
+			return nil
+		}
+		u := unpacker{rest: body}
+		c := s.cursors[part]
+		if c.counts == nil {
+			c.counts = make(map[uint64]uint32)
+		}
+		c.counts[entry] = uint32(u.uint())
+		return u.err
+	})
+}
+
+// dropLocked takes an item out of whatever heap it is in.
+func (s *subscription) dropLocked(it *item) {
+	switch it.state {
+	case itemLeased:
+		s.timers.remove(it, byTime)
+		s.leased--
+	case itemWaiting:
+		s.timers.remove(it, byTime)
+		if it.deliveries == 0 {
+			s.delayed--
+		}
+	case itemReady:
+		it.cur.ready.remove(it, byEntry)
+	case itemDeadLetter:
+		s.deadLetters--
+	}
+	it.state = itemLoose
+}
+
+// leaseLocked puts a loose item under a lease until at.
+func (s *subscription) leaseLocked(it *item, at instant) {
+	it.state, it.at = itemLeased, at
+	s.timers.push(it, byTime)
+	s.leased++
+}
+
+// suspendLocked makes a loose item wait until at.
+func (s *subscription) suspendLocked(it *item, at instant) {
+	it.state, it.at = itemWaiting, at
+	s.timers.push(it, byTime)
+	if it.deliveries == 0 {
+		s.delayed++
+	}
+}
+
+// makeReadyLocked makes a loose item ready for the next caller.
+func (s *subscription) makeReadyLocked(it *item) {
+	it.state = itemReady
+	it.cur.ready.push(it, byEntry)
+}
+
+// busy says whether unloading would lose a lease, a delay somebody asked for,
+// or a caller.
+func (s *subscription) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiters.n > 0 || s.deadLetters > 0 || len(s.timers) > s.delayed
+}
+
+// unload makes the object unusable and returns its count of redeliveries.
+func (s *subscription) unload() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unusable = engine.ErrNoSubscription
+	s.engine().clock.disarm(s)
+	return s.redelivered
+}
+
+// retireLocked ends the subscription: waiting callers get err, and the group
+// writes nothing more about it. The caller holds s.mu and committer.mu.
+func (s *subscription) retireLocked(g *group, err error) {
+	s.unusable = err
+	for _, c := range s.cursors {
+		c.cancelSlots(g)
+	}
+	for w := s.waiters.first; w != nil; w = s.waiters.first {
+		s.dequeueLocked(w)
+		w.err = err
+		w.wake()
+	}
+	s.timers, s.leased, s.delayed, s.deadLetters = nil, 0, 0, 0
+	for _, c := range s.cursors {
+		for _, it := range c.items {
+			it.state = itemLoose // whoever holds one has nothing to give back
+		}
+		c.items, c.ready = nil, nil
+	}
+}

@@ -1,0 +1,186 @@
+package pebble
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+const maxNameBytes = 4 << 10
+
+func checkSubscription(name string, c engine.SubscriptionConfig) error {
+	switch {
+	case name == "" || len(name) > maxNameBytes:
+		return fmt.Errorf("%w: a subscription's name has 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
+	case c.Lease < 0:
+		return fmt.Errorf("%w: a lease must not be negative", engine.ErrInvalid)
+	case c.MaxDeliveries > 0 && c.DeadLetterTopic == 0:
+		return fmt.Errorf("%w: a subscription with MaxDeliveries needs a DeadLetterTopic", engine.ErrInvalid)
+	}
+	return nil
+}
+
+// CreateSubscription implements engine.Subscriptions.
+func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig, at engine.Position) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	if err := checkSubscription(name, config); err != nil {
+		return err
+	}
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	config.Properties = maps.Clone(config.Properties)
+	g, err := t.subscribe(name, config, at)
+	if err != nil {
+		return err
+	}
+	return g.wait(ctx)
+}
+
+func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engine.Position) (*group, error) {
+	t.admin.Lock()
+	defer t.admin.Unlock()
+	t.mu.RLock()
+	_, exists := t.subs[name]
+	t.mu.RUnlock()
+	if exists {
+		return nil, engine.ErrSubscriptionExists
+	}
+	targets, err := t.resolveLocked(at, target{stay: true})
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.newSubscription(t.nextSub, name, config, *t.parts.Load())
+	s.complete = true // there is nothing to load
+	g, err := t.e.commit.lockGroup()
+	if err != nil {
+		return nil, err
+	}
+	defer t.e.commit.unlockAndCommit()
+	if t.deleted.Load() {
+		return nil, engine.ErrNoTopic
+	}
+	t.nextSub++
+	s.createdBy = g
+	for i, c := range s.cursors {
+		if at := targets[i]; !at.stay {
+			c.floor, c.acked = at.resolveLocked(c.part)
+			c.next = c.floor
+		}
+		s.acked.Add(c.acked)
+		if c.floor > 0 {
+			c.save(g)
+		}
+	}
+	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: *t.config.Load(), nextSub: t.nextSub}))
+	g.set(subKey(t.id, name), packSub(s.id, config))
+	g.pin(t)
+	t.subs[name] = s
+	t.e.totals.add(0, 1)
+	return g, nil
+}
+
+// ConfigureSubscription implements engine.Subscriptions.
+func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig) error {
+	if err := checkSubscription(name, config); err != nil {
+		return err
+	}
+	config.Properties = maps.Clone(config.Properties)
+	return e.change(ctx, id, name, func(s *subscription) (*group, error) {
+		if err := s.lockLoaded(); err != nil {
+			return nil, err
+		}
+		defer s.mu.Unlock()
+		g, err := e.commit.lockGroup()
+		if err != nil {
+			return nil, err
+		}
+		defer e.commit.unlockAndCommit()
+		s.config = config
+		g.set(subKey(id, name), packSub(s.id, config))
+		g.pin(s.topic)
+		return g, nil
+	})
+}
+
+// DeleteSubscription implements engine.Subscriptions.
+func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name string) error {
+	return e.change(ctx, id, name, func(s *subscription) (*group, error) {
+		t := s.topic
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.unusable != nil {
+			return nil, s.unusable
+		}
+		g, err := e.commit.lockGroup()
+		if err != nil {
+			return nil, err
+		}
+		defer e.commit.unlockAndCommit()
+		s.retireLocked(g, engine.ErrNoSubscription)
+		e.clock.disarm(s)
+		delete(t.subs, name)
+		e.totals.add(0, -1)
+		g.delete(subKey(id, name))
+		for _, kind := range []byte{ofCursor, ofAcks, ofCount} {
+			prefix := ownedKey(kind, id, s.id)
+			g.deleteRange(prefix, after(prefix))
+		}
+		g.pin(t)
+		g.after = append(g.after, func() { e.topics.forgetSub(id, s.id) })
+		t.scheduleAfterAckLocked(g, time.Now().UnixMilli())
+		return g, nil
+	})
+}
+
+// ResetSubscription implements engine.Subscriptions.
+func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name string, at engine.Position) error {
+	return e.change(ctx, id, name, func(s *subscription) (*group, error) {
+		switch at.Kind {
+		case engine.SkipN:
+			return s.skip(at.Count)
+		case engine.SkipTime:
+			return s.skipBefore(at.Time.UnixMilli())
+		default:
+			return s.seek(at)
+		}
+	})
+}
+
+// change runs one administrative change of a subscription and waits for it.
+func (e *Engine) change(ctx context.Context, id engine.TopicID, name string, f func(*subscription) (*group, error)) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	s, err := t.subscription(ctx, name)
+	if err != nil {
+		return err
+	}
+	g, err := func() (*group, error) {
+		t.admin.Lock()
+		defer t.admin.Unlock()
+		return f(s)
+	}()
+	if err != nil || g == nil {
+		return err
+	}
+	return g.wait(ctx)
+}

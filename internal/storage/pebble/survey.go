@@ -1,0 +1,158 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc64"
+
+	"freshet/internal/storage/engine"
+)
+
+// Survey is what a store has, in figures that can be compared with those of a copy.
+type Survey struct {
+	Topics   map[engine.TopicID]TopicSurvey
+	Journals map[string]JournalSurvey
+	Mark     []byte // how far the store has a log outside of it; nil when it has none
+}
+
+// TopicSurvey is what a topic has.
+type TopicSurvey struct {
+	Messages      uint64
+	Bytes         int64
+	Subscriptions int
+	First, Last   engine.MessageID // of its messages
+	// Sum is a checksum of everything: messages, configuration, subscriptions and
+	// what they have acknowledged, producers.
+	Sum uint64
+}
+
+// JournalSurvey is what a journal has.
+type JournalSurvey struct {
+	Snapshot uint64 // position of its snapshot
+	Records  uint64
+	Last     uint64 // position of its last record
+	Largest  int    // bytes of the largest record
+	Sum      uint64
+}
+
+var ecma = crc64.MakeTable(crc64.ECMA)
+
+// Take reads a whole store that nobody has open. It changes nothing.
+func Take(ctx context.Context, dir string, progress func(done, total int64)) (_ *Survey, err error) {
+	r, err := openClosed(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	size, err := r.db.EstimateDiskUsage([]byte{0}, []byte{0xff})
+	if err != nil {
+		return nil, storeError(err)
+	}
+	s := &surveyor{r: r, latest: map[string]uint64{}, out: &Survey{
+		Topics: map[engine.TopicID]TopicSurvey{}, Journals: map[string]JournalSurvey{}, Mark: r.mark,
+	}}
+	all, err := newMerged([]*closedStore{r}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer all.close()
+	seen := 0
+	for all.next() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		key, value, err := all.current()
+		if err != nil {
+			return nil, err
+		}
+		if err := s.add(key, value); err != nil {
+			return nil, err
+		}
+		if seen += len(value); seen > copyTick {
+			seen = 0
+			if done, err := r.db.EstimateDiskUsage([]byte{0}, key); err == nil {
+				progress(int64(done), int64(size)) //nolint:gosec // far from it
+			}
+		}
+	}
+	return s.out, all.err()
+}
+
+type surveyor struct {
+	r      *closedStore
+	out    *Survey
+	latest map[string]uint64 // the number of each journal's snapshot
+}
+
+func (s *surveyor) add(key, value []byte) error {
+	is, err := s.r.owner(key)
+	if err != nil || is.nobody {
+		return err
+	}
+	if is.journal {
+		return s.addJournal(is.name, key, value)
+	}
+	id := is.topic
+	t := s.out.Topics[id]
+	t.Sum = crc64.Update(crc64.Update(t.Sum, ecma, key), ecma, value)
+	switch {
+	case key[0] == keyMessage:
+		head, err := verify(key, value)
+		if err == nil {
+			t.Messages += head.count
+		} else {
+			t.Messages++ // a damaged one; consumers hear of it
+		}
+		t.Bytes += int64(len(value))
+		last := engine.MessageID{Topic: id, Partition: int32(binary.BigEndian.Uint32(key[13:])), Entry: messageEntry(key)} //nolint:gosec // it was one
+		first := last
+		if err == nil {
+			first.Entry -= head.count - 1
+		}
+		if t.First == (engine.MessageID{}) && t.Last == (engine.MessageID{}) || before(first, t.First) {
+			t.First = first
+		}
+		if before(t.Last, last) {
+			t.Last = last
+		}
+	case key[0] == keyTopic && len(key) > topicPrefixLen && key[topicPrefixLen] == ofSub:
+		t.Subscriptions++
+	}
+	s.out.Topics[id] = t
+	return nil
+}
+
+// before orders ids by partition.
+func before(a, b engine.MessageID) bool {
+	return a.Partition < b.Partition || a.Partition == b.Partition && a.Entry < b.Entry
+}
+
+// addJournal counts what does not depend on the journal's number.
+func (s *surveyor) addJournal(name string, key, value []byte) error {
+	body, err := checkChecksum(key, value)
+	if err != nil {
+		return err
+	}
+	j := s.out.Journals[name]
+	switch key[0] {
+	case keySnapshot:
+		u := unpacker{rest: body}
+		s.latest[name], j.Snapshot = u.uint(), u.uint()
+		if u.err != nil {
+			return u.err
+		}
+		j.Last = max(j.Last, j.Snapshot)
+		j.Sum = crc64.Update(j.Sum, ecma, body)
+	case keyRecord:
+		position := binary.BigEndian.Uint64(key[5:])
+		j.Records, j.Last, j.Largest = j.Records+1, max(j.Last, position), max(j.Largest, len(body))
+		j.Sum = crc64.Update(crc64.Update(j.Sum, ecma, key[5:]), ecma, body)
+	case keyChunk:
+		if binary.BigEndian.Uint64(key[5:]) == s.latest[name] {
+			j.Sum = crc64.Update(crc64.Update(j.Sum, ecma, key[5:]), ecma, body)
+		}
+	}
+	s.out.Journals[name] = j
+	return nil
+}

@@ -1,0 +1,230 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// maxPartitions bounds what one topic costs when it is loaded.
+const maxPartitions = 1 << 14
+
+func checkTopicConfig(c engine.TopicConfig) error {
+	switch {
+	case c.Partitions < 1 || c.Partitions > maxPartitions:
+		return fmt.Errorf("%w: a topic has 1 to %d partitions, not %d", engine.ErrInvalid, maxPartitions, c.Partitions)
+	case c.TTL < 0 || c.BacklogBytes < 0 || c.MaxUnacked < 0:
+		return fmt.Errorf("%w: limits of a topic must not be negative", engine.ErrInvalid)
+	}
+	return nil
+}
+
+// CreateTopic implements engine.Topics.
+func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	if err := checkTopicConfig(config); err != nil {
+		return err
+	}
+	if err := e.takesMessages(); err != nil {
+		return err
+	}
+	t, created, err := e.topics.open(ctx, id, &config)
+	if err != nil {
+		return err
+	}
+	t.release()
+	if !created {
+		return engine.ErrTopicExists
+	}
+	return nil
+}
+
+// ConfigureTopic implements engine.Topics.
+func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	if err := checkTopicConfig(config); err != nil {
+		return err
+	}
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	g, err := t.configure(config)
+	if err != nil {
+		return err
+	}
+	if err := g.wait(ctx); err != nil {
+		return err
+	}
+	t.announce() // a higher limit of leases may serve somebody
+	return nil
+}
+
+func (t *topic) configure(config engine.TopicConfig) (*group, error) {
+	t.admin.Lock()
+	defer t.admin.Unlock()
+	parts := *t.parts.Load()
+	if int(config.Partitions) < len(parts) {
+		return nil, fmt.Errorf("%w: a topic of %d partitions cannot shrink to %d", engine.ErrInvalid, len(parts), config.Partitions)
+	}
+	var added []*partition
+	for i := len(parts); i < int(config.Partitions); i++ {
+		added = append(added, t.newPartition(int32(i)))
+	}
+	if len(added) > 0 {
+		t.mu.RLock()
+		for _, s := range t.subs {
+			s.mu.Lock()
+			for _, p := range added {
+				s.addCursor(p)
+			}
+			s.mu.Unlock()
+		}
+		t.mu.RUnlock()
+	}
+	g, err := t.e.commit.lockGroup()
+	if err != nil {
+		return nil, err
+	}
+	defer t.e.commit.unlockAndCommit()
+	if t.deleted.Load() {
+		return nil, engine.ErrNoTopic
+	}
+	grown := append(append([]*partition(nil), parts...), added...)
+	t.parts.Store(&grown)
+	t.config.Store(&config)
+	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: config, nextSub: t.nextSub}))
+	g.pin(t)
+	t.scheduleTrimLocked(g, time.Now().Add(t.e.opts.TrimDelay).UnixMilli())
+	return g, nil
+}
+
+// DeleteTopic implements engine.Topics.
+func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	g, err := t.remove()
+	if err != nil {
+		return err
+	}
+	t.tail.send()
+	for _, p := range *t.parts.Load() {
+		p.tail.send()
+		p.watchers.wake()
+	}
+	return g.wait(ctx)
+}
+
+// remove deletes the topic in the current group.
+func (t *topic) remove() (*group, error) {
+	t.admin.Lock()
+	defer t.admin.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.deleted.Load() {
+		return nil, engine.ErrNoTopic
+	}
+	for _, s := range t.subs {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	g, err := t.e.commit.lockGroup()
+	if err != nil {
+		return nil, err
+	}
+	defer t.e.commit.unlockAndCommit()
+	t.deleted.Store(true)
+	for _, s := range t.subs {
+		s.retireLocked(g, engine.ErrNoTopic)
+		t.e.clock.disarm(s)
+	}
+	eras := t.eras()
+	t.noteFreedLocked(g, t.stored, eras)
+	t.e.totals.add(-t.stored, -len(t.subs))
+	for _, era := range eras {
+		prefix := eraTopicKey(era, t.id)
+		g.deleteRange(prefix, after(prefix))
+	}
+	prefix := topicPrefix(t.id)
+	g.deleteRange(prefix, after(prefix))
+	if t.trimDue != 0 {
+		g.delete(dueKey(t.trimDue, t.id))
+	}
+	g.pin(t)
+	var ids []uint32
+	for _, s := range t.subs {
+		ids = append(ids, s.id)
+	}
+	g.after = append(g.after, func() { t.e.topics.forget(t, ids...) })
+	return g, nil
+}
+
+// ListTopics implements engine.Topics.
+func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit int) ([]engine.TopicID, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if limit < 1 || behind == ^engine.TopicID(0) {
+		return nil, nil
+	}
+	iter, err := e.db.NewIter(&cdb.IterOptions{
+		LowerBound: topicPrefix(behind + 1),
+		UpperBound: after([]byte{keyTopic}),
+	})
+	if err != nil {
+		return nil, e.damagedStore(storeError(err))
+	}
+	defer iter.Close()
+	var ids []engine.TopicID
+	for ok := iter.First(); ok && len(ids) < limit; {
+		id := engine.TopicID(binary.BigEndian.Uint64(iter.Key()[1:]))
+		if e.topics.listed(id) {
+			ids = append(ids, id)
+		}
+		// Most topics have one key; of the others we skip the rest.
+		if ok = iter.Next(); ok && binary.BigEndian.Uint64(iter.Key()[1:]) == uint64(id) {
+			ok = iter.SeekGE(after(topicPrefix(id)))
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return ids, e.damagedStore(storeError(iter.Error()))
+}
+
+// listed says whether a stored topic may be seen: a new one only once it is
+// durable.
+func (tt *topicTable) listed(id engine.TopicID) bool {
+	tt.mu.RLock()
+	t := tt.m[id]
+	tt.mu.RUnlock()
+	if t == nil {
+		return true
+	}
+	select {
+	case <-t.ready:
+	default:
+		return true // being loaded, so it was durable before
+	}
+	return !t.deleted.Load() && (t.createdBy == nil || t.createdBy.durable())
+}

@@ -1,0 +1,333 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// trim applies TTL, backlog quota and retention to a topic, and enters it into
+// the due index again when there will be more to do.
+func (e *Engine) trim(id engine.TopicID) error {
+	t, err := e.topics.acquire(context.Background(), id)
+	if errors.Is(err, engine.ErrNoTopic) {
+		return nil // deleted; its due key went with it
+	}
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	t.admin.Lock()
+	defer t.admin.Unlock()
+	now := time.Now()
+	if !t.dueAt(now.UnixMilli()) {
+		return nil // was trimmed; the store hears of it later
+	}
+	if err := t.expireBacklogLocked(now); err != nil {
+		return err
+	}
+	ends := t.ends()
+	plan, err := t.planTrimLocked(now)
+	if err != nil {
+		return err
+	}
+	g, err := e.commit.lockGroup()
+	if err != nil {
+		return err
+	}
+	defer e.commit.unlockAndCommit()
+	if t.deleted.Load() {
+		return nil
+	}
+	for _, c := range plan.cuts {
+		c.applyLocked(g)
+	}
+	t.unscheduleTrimLocked(g)
+	for i, p := range *t.parts.Load() {
+		if i >= len(ends) || p.next > ends[i] {
+			plan.again(now.UnixMilli()) // what was not durable yet was not looked at
+		}
+	}
+	if plan.due != 0 {
+		t.scheduleTrimLocked(g, max(plan.due, now.Add(e.opts.TrimDelay).UnixMilli()))
+	}
+	return nil
+}
+
+// ends returns up to where each partition is durable.
+func (t *topic) ends() []uint64 {
+	var ends []uint64
+	for _, p := range *t.parts.Load() {
+		ends = append(ends, p.durable.Load())
+	}
+	return ends
+}
+
+// dueAt says whether the topic has something to trim.
+func (t *topic) dueAt(now int64) bool {
+	t.e.commit.mu.Lock()
+	defer t.e.commit.mu.Unlock()
+	return t.trimDue != 0 && t.trimDue <= now
+}
+
+// expireBacklogLocked settles messages that are too old or too many.
+func (t *topic) expireBacklogLocked(now time.Time) error {
+	config := t.config.Load()
+	evict := config.BacklogEvict && config.BacklogBytes > 0
+	if config.TTL <= 0 && !evict {
+		return nil
+	}
+	for _, name := range t.subscriptionNames() {
+		s, err := t.subscription(context.Background(), name)
+		if err != nil {
+			continue
+		}
+		if config.TTL > 0 {
+			if _, err := s.skipBefore(now.Add(-config.TTL).UnixMilli() + 1); err != nil {
+				return err
+			}
+		}
+		excess := t.written() - s.acked.Load() - config.BacklogBytes
+		if !evict || excess <= 0 {
+			continue
+		}
+		floors, err := s.oldest(func(size int64) bool {
+			if excess <= 0 {
+				return false
+			}
+			excess -= size
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := s.raise(floors); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut removes a partition's entries below to.
+type cut struct {
+	part      *partition
+	to        uint64
+	cum       int64    // bytes ever written before to
+	delays    bool     // some entries may be in the index of delayed ones
+	dedupKeys [][]byte // index keys that go with the entries
+}
+
+// applyLocked writes the cut into the group. The caller holds committer.mu.
+func (c *cut) applyLocked(g *group) {
+	p, id := c.part, c.part.topic.id
+	eras := p.cutErasLocked(g, p.first.Load(), c.to)
+	p.topic.noteFreedLocked(g, c.cum-p.firstCum.Load(), eras)
+	if c.delays {
+		g.deleteRange(delayKey(id, p.index, 0), delayKey(id, p.index, c.to))
+	}
+	for _, key := range c.dedupKeys {
+		g.delete(key)
+	}
+	p.undelay(c.to)
+	p.topic.storeLocked(p.firstCum.Load() - c.cum)
+	p.firstCum.Store(c.cum)
+	p.first.Store(c.to)
+	head := headValue{first: c.to, cum: c.cum, lastPublish: p.publish}
+	g.set(partitionKey(ofHead, id, p.index), packHead(head))
+	g.pin(p.topic)
+}
+
+type trimPlan struct {
+	cuts []*cut
+	due  int64 // when to look again, 0 for never
+}
+
+func (plan *trimPlan) again(at int64) {
+	if plan.due == 0 || at < plan.due {
+		plan.due = at
+	}
+}
+
+// planTrimLocked decides what retention lets go. The caller holds topic.admin.
+func (t *topic) planTrimLocked(now time.Time) (*trimPlan, error) {
+	config, plan := t.config.Load(), new(trimPlan)
+	parts := *t.parts.Load()
+	floors := t.settledFloors(parts)
+	var settled []int64
+	var total int64
+	for i, p := range parts {
+		cum, err := p.cumBefore(floors[i])
+		if err != nil {
+			return nil, err
+		}
+		settled = append(settled, cum-p.firstCum.Load())
+		total += settled[i]
+	}
+	for i, p := range parts {
+		var excess int64
+		if config.RetainBytes >= 0 && total > config.RetainBytes {
+			// Every partition gives up its share of what is too much.
+			excess = int64(float64(total-config.RetainBytes)*float64(settled[i])/float64(total)) + 1
+		}
+		if err := t.planPartitionLocked(plan, p, floors[i], excess, config, now); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+// settledFloors returns the entry below which every subscription has settled.
+func (t *topic) settledFloors(parts []*partition) []uint64 {
+	floors := make([]uint64, len(parts))
+	for i, p := range parts {
+		floors[i] = p.durable.Load()
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range t.subs {
+		s.mu.Lock()
+		for i, c := range s.cursors {
+			floors[i] = min(floors[i], c.floor)
+		}
+		s.mu.Unlock()
+	}
+	return floors
+}
+
+func (t *topic) planPartitionLocked(plan *trimPlan, p *partition, floor uint64, excess int64, config *engine.TopicConfig, now time.Time) error {
+	first := p.first.Load()
+	to := first
+	var err error
+	switch {
+	case config.RetainAge == 0 || config.RetainBytes == 0:
+		to = floor
+	default:
+		if config.RetainAge > 0 {
+			if to, err = p.firstAt(now.Add(-config.RetainAge).UnixMilli() + 1); err != nil {
+				return err
+			}
+		}
+		if excess > 0 {
+			bySize, err := p.firstBeyond(p.firstCum.Load() + excess)
+			if err != nil {
+				return err
+			}
+			to = max(to, bySize)
+		}
+		to = min(to, floor)
+	}
+	c := &cut{part: p, delays: p.hasDelays.Load()}
+	if config.Deduplicate && to > first {
+		if to, err = t.planDedupLocked(plan, c, first, to, now); err != nil {
+			return err
+		}
+	}
+	if to > first {
+		c.to = to
+		if c.cum, err = p.cumBefore(to); err != nil {
+			return err
+		}
+		plan.cuts = append(plan.cuts, c)
+	}
+	return p.planNext(plan, to, floor, config)
+}
+
+// planNext notes when the partition will have more to trim.
+func (p *partition) planNext(plan *trimPlan, first, floor uint64, config *engine.TopicConfig) error {
+	if first < floor && config.RetainAge > 0 {
+		head, err := p.headNear(first, p.durable.Load())
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		plan.again(head.publish + config.RetainAge.Milliseconds())
+	}
+	if floor < p.durable.Load() && config.TTL > 0 {
+		head, err := p.headNear(floor, p.durable.Load())
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		plan.again(head.publish + config.TTL.Milliseconds())
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, cdb.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// firstBeyond returns the first entry with at least cum bytes before it.
+func (p *partition) firstBeyond(cum int64) (uint64, error) {
+	lo, hi := p.first.Load(), p.durable.Load()
+	var failure error
+	n := sort.Search(int(hi-lo), func(i int) bool {
+		before, err := p.cumBefore(lo + uint64(i))
+		if err != nil {
+			failure = err
+		}
+		return before >= cum
+	})
+	return lo + uint64(n), failure
+}
+
+// dedupRound bounds how many messages of a deduplicating topic are trimmed at
+// once, since each takes its own delete.
+const dedupRound = 10_000
+
+// planDedupLocked holds back messages inside the window in which duplicates
+// must be found, and lists the index keys that go with the others.
+func (t *topic) planDedupLocked(plan *trimPlan, c *cut, first, to uint64, now time.Time) (uint64, error) {
+	window := t.e.opts.DedupWindow
+	old, err := c.part.firstAt(now.Add(-window).UnixMilli() + 1)
+	if err != nil {
+		return first, err
+	}
+	if old < to {
+		if head, err := c.part.head(old); err == nil {
+			plan.again(head.publish + window.Milliseconds())
+		}
+		to = max(old, first)
+	}
+	upTo, err := t.listDedupLocked(c, first, to)
+	if upTo < to {
+		plan.again(now.UnixMilli())
+	}
+	return upTo, err
+}
+
+// listDedupLocked lists the index keys that go with the entries up to to, as far
+// as one round takes them. The caller holds topic.admin.
+func (t *topic) listDedupLocked(c *cut, first, to uint64) (uint64, error) {
+	// Only single messages can be duplicates; of runs nothing is indexed.
+	looked := 0
+	err := c.part.eachValue(first, to, func(key, value []byte) (bool, error) {
+		head, err := verify(key, value)
+		if err != nil || head.run {
+			return true, nil //nolint:nilerr // a damaged one is let go with its place
+		}
+		entry := messageEntry(key)
+		if looked++; looked > dedupRound {
+			to = entry
+			return false, nil
+		}
+		r, err := decode(key, value, c.part.id(entry))
+		if err != nil || r.Dedup.IsZero() {
+			return true, nil //nolint:nilerr // likewise
+		}
+		if id, found, err := t.original(r.Dedup); err == nil && found && id == r.ID {
+			c.dedupKeys = append(c.dedupKeys, dedupKey(t.id, r.Dedup))
+		}
+		return true, nil
+	})
+	if err != nil && !errors.Is(err, engine.ErrCorrupt) {
+		return first, err
+	}
+	return to, nil
+}

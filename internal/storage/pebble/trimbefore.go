@@ -1,0 +1,92 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"freshet/internal/storage/engine"
+)
+
+// Trim implements engine.Runs.
+func (e *Engine) Trim(ctx context.Context, id engine.TopicID, index int32, before uint64) (uint64, error) {
+	if err := e.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer e.leave()
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	defer t.release()
+	p, err := t.partition(index)
+	if err != nil {
+		return 0, err
+	}
+	t.admin.Lock()
+	last, err := t.trimBeforeLocked(ctx, p, before)
+	t.admin.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	if err := last.wait(ctx); err != nil {
+		return 0, err
+	}
+	return p.first.Load(), nil
+}
+
+// trimBeforeLocked moves subscriptions over the entries before one, then removes
+// these, and returns the last group with a part of it. The caller holds
+// topic.admin, so that no subscription is made or moved back meanwhile.
+func (t *topic) trimBeforeLocked(ctx context.Context, p *partition, before uint64) (*group, error) {
+	if end := p.durable.Load(); before > end {
+		return nil, fmt.Errorf("%w: entry %d is behind the end of the partition, which is %d", engine.ErrNoMessage, before, end)
+	}
+	floors := make([]uint64, len(*t.parts.Load()))
+	floors[p.index] = before
+	for _, name := range t.subscriptionNames() {
+		s, err := t.subscription(ctx, name)
+		if errors.Is(err, engine.ErrNoSubscription) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if _, err := s.raise(floors); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		g, err := t.cutBeforeLocked(p, max(before, p.first.Load()))
+		if err != nil || p.first.Load() >= before {
+			return g, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// cutBeforeLocked removes entries before one, as many as one group takes.
+func (t *topic) cutBeforeLocked(p *partition, to uint64) (*group, error) {
+	c := &cut{part: p, to: to, delays: p.hasDelays.Load()}
+	var err error
+	if t.config.Load().Deduplicate {
+		if c.to, err = t.listDedupLocked(c, p.first.Load(), to); err != nil {
+			return nil, err
+		}
+	}
+	if c.cum, err = p.cumBefore(c.to); err != nil {
+		return nil, err
+	}
+	g, err := t.e.commit.lockGroup()
+	if err != nil {
+		return nil, err
+	}
+	defer t.e.commit.unlockAndCommit()
+	if t.deleted.Load() {
+		return nil, engine.ErrNoTopic
+	}
+	c.applyLocked(g)
+	return g, nil
+}

@@ -1,0 +1,222 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// trimmer trims topics when they are due and unloads idle ones. What is due is in
+// the store, one key per topic, so that a topic nobody uses costs nothing until
+// then, and a crash forgets nothing.
+type trimmer struct {
+	e        *Engine
+	mu       sync.Mutex
+	soon     []dueTopic   // due within soonWindow: possibly not in the store yet
+	next     atomic.Int64 // epoch milliseconds when it wakes by itself
+	evictNow atomic.Bool  // too many topics are loaded
+	wakeup   chan struct{}
+	stop     chan struct{}
+	ended    chan struct{}
+}
+
+type dueTopic struct {
+	due int64
+	id  engine.TopicID
+}
+
+const (
+	soonWindow = time.Minute
+	// trimPause is the shortest time between two rounds.
+	trimPause = 20 * time.Millisecond
+	// trimRound bounds how many topics are trimmed before looking up again.
+	trimRound = 1000
+)
+
+func (tr *trimmer) start(e *Engine) {
+	tr.e = e
+	tr.next.Store(math.MaxInt64)
+	tr.wakeup = make(chan struct{}, 1)
+	tr.stop = make(chan struct{})
+	tr.ended = make(chan struct{})
+	go tr.run()
+}
+
+func (tr *trimmer) close() {
+	close(tr.stop)
+	<-tr.ended
+}
+
+// scheduleTrimLocked enters the topic into the due index, unless it is there with
+// an earlier time. The caller holds committer.mu.
+func (t *topic) scheduleTrimLocked(g *group, due int64) {
+	if t.trimDue != 0 && t.trimDue <= due || t.deleted.Load() {
+		return
+	}
+	t.unscheduleTrimLocked(g)
+	t.trimDue = due
+	var body packer
+	body.int(due)
+	g.set(dueKey(due, t.id), nil)
+	g.set(topicKey(ofDue, t.id), body)
+	g.pin(t)
+	tr := &t.e.trimmer
+	if due-time.Now().UnixMilli() > soonWindow.Milliseconds() {
+		return
+	}
+	tr.mu.Lock()
+	tr.soon = append(tr.soon, dueTopic{due, t.id})
+	tr.mu.Unlock()
+	if due < tr.next.Load() {
+		tr.wake()
+	}
+}
+
+func (tr *trimmer) wake() {
+	select {
+	case tr.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// requestEviction asks for idle topics to be unloaded now.
+func (tr *trimmer) requestEviction() {
+	if !tr.evictNow.Swap(true) {
+		tr.wake()
+	}
+}
+
+// unscheduleTrimLocked takes the topic out of the due index. The caller holds
+// committer.mu.
+func (t *topic) unscheduleTrimLocked(g *group) {
+	if t.trimDue != 0 {
+		g.delete(dueKey(t.trimDue, t.id))
+		g.delete(topicKey(ofDue, t.id))
+		t.trimDue = 0
+		g.pin(t)
+	}
+}
+
+// scheduleAfterAppendLocked schedules what an append makes due. The caller holds
+// committer.mu.
+func (t *topic) scheduleAfterAppendLocked(g *group, now int64) {
+	c := t.config.Load()
+	soon := now + t.e.opts.TrimDelay.Milliseconds()
+	if c.TTL > 0 {
+		t.scheduleTrimLocked(g, max(soon, now+c.TTL.Milliseconds()))
+	}
+	if c.BacklogEvict && c.BacklogBytes > 0 && t.stored > c.BacklogBytes {
+		t.scheduleTrimLocked(g, soon)
+	}
+	if c.RetainAge >= 0 {
+		t.scheduleTrimLocked(g, max(soon, now+c.RetainAge.Milliseconds()))
+	}
+	if c.RetainBytes >= 0 && t.stored > c.RetainBytes {
+		t.scheduleTrimLocked(g, soon)
+	}
+}
+
+// scheduleAfterAckLocked schedules what an acknowledgement makes due. The caller
+// holds committer.mu.
+func (t *topic) scheduleAfterAckLocked(g *group, now int64) {
+	c := t.config.Load()
+	if c.RetainAge >= 0 && t.trimDue == 0 || c.RetainAge == 0 || c.RetainBytes >= 0 && t.stored > c.RetainBytes {
+		t.scheduleTrimLocked(g, now+t.e.opts.TrimDelay.Milliseconds())
+	}
+}
+
+func (tr *trimmer) run() {
+	defer close(tr.ended)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	nextEvict := time.Now().Add(tr.e.opts.IdleAfter / 2)
+	for {
+		select {
+		case <-timer.C:
+		case <-tr.wakeup:
+		case <-tr.stop:
+			return
+		}
+		now := time.Now()
+		if full := tr.evictNow.Swap(false); full || !now.Before(nextEvict) {
+			tr.e.topics.evict()
+			nextEvict = now.Add(tr.e.opts.IdleAfter / 2)
+		}
+		tr.next.Store(math.MaxInt64) // what is scheduled from here on wakes us again
+		next := nextEvict
+		if due := tr.round(now); due != 0 && due < next.UnixMilli() {
+			next = time.UnixMilli(due)
+		}
+		// Topics are trimmed together rather than one by one.
+		sleep := max(time.Until(next), trimPause)
+		tr.next.Store(time.Now().Add(sleep).UnixMilli())
+		timer.Reset(sleep)
+	}
+}
+
+// round trims what is due and returns when the next is, 0 for not known.
+func (tr *trimmer) round(now time.Time) int64 {
+	due, next := tr.due(now.UnixMilli())
+	for _, id := range due {
+		select {
+		case <-tr.stop:
+			return 0
+		default:
+		}
+		if err := tr.e.trim(id); err != nil && tr.e.stopCause() == nil {
+			tr.e.log.Error("topic could not be trimmed; it is tried again later", "topic", uint64(id), "error", err)
+		}
+	}
+	if len(due) >= trimRound {
+		return now.UnixMilli()
+	}
+	return next
+}
+
+// due returns the topics whose time has come, and the time of the next one.
+func (tr *trimmer) due(now int64) (ids []engine.TopicID, next int64) {
+	seen := make(map[engine.TopicID]bool)
+	earliest := func(at int64) {
+		if next == 0 || at < next {
+			next = at
+		}
+	}
+	tr.mu.Lock()
+	rest := tr.soon[:0]
+	for _, d := range tr.soon {
+		if d.due > now {
+			rest = append(rest, d)
+			earliest(d.due)
+		} else if !seen[d.id] {
+			seen[d.id] = true
+			ids = append(ids, d.id)
+		}
+	}
+	tr.soon = rest
+	tr.mu.Unlock()
+	prefix := []byte{keyDue}
+	iter, err := tr.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	if err != nil {
+		tr.e.log.Error("topics that are due for trimming could not be listed", "error", err)
+		return ids, next
+	}
+	defer iter.Close()
+	for ok := iter.First(); ok && len(ids) < trimRound; ok = iter.Next() {
+		at := int64(binary.BigEndian.Uint64(iter.Key()[1:]))
+		if at > now {
+			earliest(at)
+			break
+		}
+		if id := engine.TopicID(binary.BigEndian.Uint64(iter.Key()[9:])); !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids, next
+}

@@ -1,0 +1,255 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/storage/engine"
+)
+
+// unloadedUsage is the usage of topics that are not in memory, as it was
+// when they left it: nothing of such a topic can change. Topics that store
+// nothing take no room here. Guarded by topicTable.mu.
+type unloadedUsage struct {
+	wanted    atomic.Bool // somebody asked for usage, so unloading keeps them
+	of        map[engine.TopicID]engine.Usage
+	surveying engine.TopicID // read from the store right now; 0 when it was loaded meanwhile
+}
+
+// forgetLocked is called when a topic is loaded, or created, and returns what was
+// remembered.
+func (u *unloadedUsage) forgetLocked(id engine.TopicID) engine.Usage {
+	known := u.of[id]
+	delete(u.of, id)
+	if u.surveying == id {
+		u.surveying = 0
+	}
+	return known
+}
+
+func (u *unloadedUsage) keepLocked(f engine.Usage) {
+	if f.Stored != 0 || f.Backlog != 0 || f.Subscriptions != 0 {
+		u.of[f.Topic] = f
+	}
+}
+
+// Usage implements engine.Statistics.
+func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	tt := &e.topics
+	e.watchUsage()
+	tt.mu.RLock()
+	loaded := make([]*topic, 0, len(tt.m))
+	for _, t := range tt.m {
+		loaded = append(loaded, t)
+	}
+	tt.mu.RUnlock()
+	seen := make(map[engine.TopicID]struct{}, len(loaded))
+	for _, t := range loaded {
+		if !t.settled() {
+			continue
+		}
+		f, err := t.usage()
+		if err != nil {
+			continue // deleted or unloaded meanwhile, or damaged, which its users are told
+		}
+		seen[t.id] = struct{}{}
+		visit(f)
+	}
+	tt.mu.RLock()
+	unloaded := make([]engine.Usage, 0, len(tt.usage.of))
+	for _, f := range tt.usage.of {
+		unloaded = append(unloaded, f)
+	}
+	tt.mu.RUnlock()
+	for _, f := range unloaded {
+		if _, ok := seen[f.Topic]; !ok { // else it was unloaded meanwhile
+			visit(f)
+		}
+	}
+	return ctx.Err()
+}
+
+// watchUsage has the usage of topics remembered from now on, and looks for what
+// was stored before.
+func (e *Engine) watchUsage() {
+	if !e.topics.usage.wanted.Load() && !e.topics.usage.wanted.Swap(true) {
+		go e.survey()
+	}
+}
+
+// settled says whether the topic is loaded, durable and not deleted.
+func (t *topic) settled() bool {
+	select {
+	case <-t.ready:
+	default:
+		return false
+	}
+	return t.err == nil && !t.deleted.Load() && (t.createdBy == nil || t.createdBy.durable())
+}
+
+// lastUsage returns what is to be remembered of a topic that is unloaded.
+func (tt *topicTable) lastUsage(t *topic) (engine.Usage, error) {
+	if !tt.usage.wanted.Load() || !t.settled() {
+		return engine.Usage{}, nil
+	}
+	return t.usage()
+}
+
+// usage adds up the topic's usage. It does not count as a use of the topic.
+func (t *topic) usage() (engine.Usage, error) {
+	f := engine.Usage{Topic: t.id, Stored: t.storedNow()}
+	t.mu.RLock()
+	subs := make([]*subscription, 0, len(t.subs))
+	for _, s := range t.subs {
+		subs = append(subs, s)
+	}
+	t.mu.RUnlock()
+	for _, s := range subs {
+		if s.createdBy != nil && !s.createdBy.durable() {
+			continue
+		}
+		f.Subscriptions++
+		if err := s.addUsage(&f); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// oldest is the first message of a cursor's backlog and when it was published.
+type oldest struct {
+	entry   uint64
+	publish int64
+}
+
+// addUsage adds a subscription's. Messages are read outside of its lock, and
+// only when a cursor has moved since the last call.
+func (s *subscription) addUsage(f *engine.Usage) error {
+	if err := s.lockLoaded(); err != nil {
+		return err
+	}
+	f.Leased += uint64(s.leased)
+	type place struct {
+		c     *cursor
+		entry uint64
+	}
+	var moved []place
+	for _, c := range s.cursors {
+		n := c.backlog()
+		f.Backlog += n
+		switch {
+		case n == 0:
+		case c.aged.publish != 0 && c.aged.entry == c.floor:
+			f.Age(c.aged.publish)
+		default:
+			moved = append(moved, place{c, c.floor})
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range moved {
+		head, err := p.c.part.head(p.entry)
+		if errors.Is(err, cdb.ErrNotFound) || errors.Is(err, engine.ErrCorrupt) {
+			continue // trimmed meanwhile, or of no known age
+		}
+		if err != nil {
+			return err
+		}
+		f.Age(head.publish)
+		s.mu.Lock()
+		p.c.aged = oldest{p.entry, head.publish}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+const (
+	surveyPage  = 1_000
+	surveyPause = 5 * time.Millisecond // every surveyBurst topics
+	surveyBurst = 50
+)
+
+// survey looks once through the topics that were stored before the engine was
+// opened, slowly and without loading them. Those that somebody loads are counted
+// by that.
+func (e *Engine) survey() {
+	pause := time.NewTicker(surveyPause)
+	defer pause.Stop()
+	ctx := context.Background()
+	for after := engine.TopicID(0); ; {
+		ids, err := e.ListTopics(ctx, after, surveyPage)
+		if err != nil || len(ids) == 0 {
+			return // closed, failed, or at the end
+		}
+		for i, id := range ids {
+			if i%surveyBurst == 0 {
+				select {
+				case <-pause.C:
+				case <-e.closing:
+					return
+				}
+			}
+			if e.surveyTopic(ctx, id) != nil {
+				return
+			}
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+// surveyTopic reads the usage of a topic that is not in memory. It returns an
+// error only when the engine is closed or has failed.
+func (e *Engine) surveyTopic(ctx context.Context, id engine.TopicID) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	tt := &e.topics
+	tt.mu.Lock()
+	_, loaded := tt.m[id]
+	_, known := tt.usage.of[id]
+	if loaded || known {
+		tt.mu.Unlock()
+		return nil
+	}
+	tt.usage.surveying = id
+	tt.mu.Unlock()
+	t := &topic{e: e, id: id} // of our own, which nobody else sees
+	err := t.restore()
+	var f engine.Usage
+	if err == nil && t.parts.Load() != nil {
+		f, err = t.usage()
+	}
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	if err == nil && tt.usage.surveying == id { // else it was loaded meanwhile
+		tt.usage.keepLocked(f)
+		e.totals.add(f.Stored, f.Subscriptions)
+	}
+	tt.usage.surveying = 0
+	return nil // what is damaged is told to those who use it
+}
+
+// Disk implements engine.Statistics.
+func (e *Engine) Disk() engine.Disk {
+	d := engine.Disk{Used: -1, Available: -1}
+	if e.enter(context.Background()) != nil {
+		return d
+	}
+	defer e.leave()
+	d = e.store.room()
+	e.topics.mu.RLock()
+	defer e.topics.mu.RUnlock()
+	d.Loaded = len(e.topics.m)
+	return d
+}
+
+// OnDeadLetter implements engine.Statistics.
+func (e *Engine) OnDeadLetter(count func(engine.TopicID)) { e.deadLetters.count.Store(&count) }

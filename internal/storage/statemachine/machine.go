@@ -1,0 +1,277 @@
+package statemachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/storage/engine"
+)
+
+// State is one version of a state machine. A state that was published is never
+// changed again: Clone is a cheap copy-on-write copy, and Apply changes only
+// the private clone it is called on.
+type State[S any] interface {
+	// Clone returns a copy that may be changed without the original noticing.
+	// Only the machine calls it, never twice at the same time.
+	Clone() S
+	// Apply performs one record. It must be deterministic: every replica
+	// applies the same records in the same order and must end in the same
+	// state. A record of an unknown future version is engine.ErrNewerFormat.
+	Apply(position uint64, record []byte) error
+	// Snapshot writes the whole state in a form that Options.Restore reads.
+	Snapshot(w io.Writer) error
+}
+
+// Options configures a machine. Empty and Restore are required.
+type Options[S any] struct {
+	// Empty makes the state before the first record.
+	Empty func() S
+	// Restore reads what Snapshot wrote.
+	Restore func(io.Reader) (S, error)
+	// SnapshotBytes is how many bytes of records are applied before a snapshot
+	// is taken; when the last snapshot was larger, its size counts instead, so
+	// that snapshots never cost more than the records did. 0 means 16 MiB,
+	// negative means no snapshots.
+	SnapshotBytes int64
+	// AppendTimeout bounds one append to the journal; 0 means 10 s.
+	AppendTimeout time.Duration
+	// Name is the machine's name in logs and errors, for example "registry".
+	Name string
+	// Logger gets background failures; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	defaultSnapshotBytes = 16 << 20
+	defaultAppendTimeout = 10 * time.Second
+	quietStart           = time.Minute // before the records replayed at the start are made a snapshot
+)
+
+// What a machine returns besides the journal's own errors.
+var (
+	// ErrClosed is returned by calls after Close.
+	ErrClosed = errs.New(errs.Unavailable, "state machine is closed")
+	// ErrBroken means that a record could not be applied; the last state that
+	// was published is kept, and no more writes are taken.
+	ErrBroken = errs.New(errs.Unavailable, "state machine cannot apply a record of its journal and takes no more writes; see the server log")
+	// ErrContended means that other writers won the journal again and again.
+	ErrContended = errs.New(errs.Unavailable, "too many writers at the same time; try again shortly")
+)
+
+// Machine is a replica of a state machine.
+type Machine[S State[S]] struct {
+	journal engine.Journal
+	opts    Options[S]
+	log     *slog.Logger
+
+	current atomic.Pointer[published[S]]
+	broken  atomic.Pointer[error]
+
+	// writing is the lock of whoever moves current forward; a channel, so that
+	// a waiting caller can give up with its context.
+	writing chan struct{}
+	updates chan *update[S]
+	barrier barriers
+
+	snapshotSize  atomic.Int64  // size of the last snapshot
+	grown         atomic.Int64  // bytes applied since the last snapshot
+	snapshotDue   chan struct{} // capacity 1
+	delayedGrowth *time.Timer   // counts what was replayed at the start
+
+	ctx    context.Context // the life of the background work, ended by Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// published is a state and the position of the last record in it.
+type published[S any] struct {
+	position uint64
+	state    S
+}
+
+// Open restores the latest snapshot, replays what came after it and starts to
+// follow the journal. A record that cannot be applied is an error that names
+// its position: a replica must not serve half a state.
+func Open[S State[S]](ctx context.Context, journal engine.Journal, opts Options[S]) (*Machine[S], error) {
+	if opts.SnapshotBytes == 0 {
+		opts.SnapshotBytes = defaultSnapshotBytes
+	}
+	if opts.AppendTimeout == 0 {
+		opts.AppendTimeout = defaultAppendTimeout
+	}
+	log := opts.Logger
+	if log == nil {
+		log = slog.Default()
+	}
+	m := &Machine[S]{
+		journal:     journal,
+		opts:        opts,
+		log:         log.With(slog.String("machine", opts.Name)),
+		writing:     make(chan struct{}, 1),
+		updates:     make(chan *update[S], 256),
+		snapshotDue: make(chan struct{}, 1),
+	}
+	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := m.reloadLocked(ctx); err != nil {
+		m.cancel()
+		return nil, fmt.Errorf("opening %s: %w", opts.Name, err)
+	}
+	m.wg.Go(m.commitLoop)
+	m.wg.Go(m.tailLoop)
+	if opts.SnapshotBytes > 0 {
+		m.wg.Go(m.snapshotLoop)
+		// What was replayed now should not be replayed at the next start, but a
+		// server that has just come up has better things to do.
+		replayed := m.grown.Swap(0)
+		m.delayedGrowth = time.AfterFunc(quietStart, func() { m.noteGrowth(replayed) })
+	}
+	return m, nil
+}
+
+// View returns the state as this replica has it now. It never blocks and never
+// fails; another replica may be a moment ahead, see Fresh.
+func (m *Machine[S]) View() S { return m.current.Load().state }
+
+// Position returns the position of the last record in View.
+func (m *Machine[S]) Position() uint64 { return m.current.Load().position }
+
+// Health returns nil, or why this replica takes no more writes.
+func (m *Machine[S]) Health() error {
+	if err := m.broken.Load(); err != nil {
+		return *err
+	}
+	if m.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Close stops the background work. The journal stays open; it is not ours.
+func (m *Machine[S]) Close() error {
+	m.cancel()
+	if m.delayedGrowth != nil {
+		m.delayedGrowth.Stop()
+	}
+	m.wg.Wait()
+	return nil
+}
+
+// lockWriting waits for the right to move the state forward; the caller must
+// unlockWriting.
+func (m *Machine[S]) lockWriting(ctx context.Context) error {
+	select {
+	case m.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.ctx.Done():
+		return ErrClosed
+	}
+}
+
+func (m *Machine[S]) unlockWriting() { <-m.writing }
+
+// reloadLocked makes the state anew from the latest snapshot and the records
+// after it. The caller has locked writing, or is Open.
+func (m *Machine[S]) reloadLocked(ctx context.Context) error {
+	position, r, err := m.journal.LoadSnapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("loading the snapshot: %w", err)
+	}
+	state := m.opts.Empty
+	if r != nil {
+		counted := &countingReader{r: r}
+		restored, err := m.opts.Restore(counted)
+		if err = errors.Join(err, r.Close()); err != nil {
+			return fmt.Errorf("restoring the snapshot at position %d: %w", position, err)
+		}
+		m.snapshotSize.Store(counted.n)
+		state = func() S { return restored }
+	}
+	m.grown.Store(0)
+	m.current.Store(&published[S]{position: position, state: state()})
+	return m.replayLocked(ctx)
+}
+
+// replayLocked applies the records behind the current state and publishes the
+// result. The caller has locked writing, or is Open.
+func (m *Machine[S]) replayLocked(ctx context.Context) error {
+	base := m.current.Load()
+	next := published[S]{position: base.position}
+	var size int64
+	_, err := m.journal.Replay(ctx, base.position, func(position uint64, record []byte) error {
+		if next.position == base.position {
+			next.state = base.state.Clone()
+		}
+		if err := apply(next.state, position, record); err != nil {
+			return &applyError{position: position, cause: err}
+		}
+		next.position = position
+		size += int64(len(record))
+		return nil
+	})
+	// What was applied before a failure is durable and whole, but a clone that
+	// failed half way through a record is not: publish only clean ends.
+	var bad *applyError
+	if errors.As(err, &bad) {
+		m.fail(bad)
+		return err
+	}
+	if next.position > base.position {
+		m.current.Store(&next)
+		m.noteGrowth(size)
+	}
+	if err != nil {
+		return fmt.Errorf("replaying behind position %d: %w", base.position, err)
+	}
+	return nil
+}
+
+// applyError is a record that the state machine refused.
+type applyError struct {
+	position uint64
+	cause    error
+}
+
+func (e *applyError) Error() string {
+	return fmt.Sprintf("record at position %d cannot be applied: %v", e.position, e.cause)
+}
+
+func (e *applyError) Unwrap() error { return e.cause }
+
+// fail stops all further writes of this replica.
+func (m *Machine[S]) fail(cause error) {
+	err := error(errs.Newf(errs.Unavailable, "%w: %w", ErrBroken, cause))
+	if m.broken.CompareAndSwap(nil, &err) {
+		m.log.LogAttrs(m.ctx, slog.LevelError, "state machine cannot apply a record of its journal and takes no more writes", slog.String("error", cause.Error()))
+	}
+}
+
+// apply calls Apply and turns a panic into an error: one bad record must not
+// take the process down.
+func apply[S State[S]](state S, position uint64, record []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return state.Apply(position, record)
+}
+
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

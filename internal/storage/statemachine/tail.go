@@ -1,0 +1,155 @@
+package statemachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"freshet/internal/storage/engine"
+)
+
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 5 * time.Second
+	// ownPause is how long a replica that has just written does not look for what others
+	// append. As long as it goes on writing it hears of that anyway: its append conflicts.
+	ownPause = 10 * time.Millisecond
+)
+
+// tailLoop follows what other replicas append.
+func (m *Machine[S]) tailLoop() {
+	backoff := minBackoff
+	for m.ctx.Err() == nil && m.broken.Load() == nil {
+		err := m.follow()
+		if err == nil {
+			backoff = minBackoff
+			continue
+		}
+		if m.ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
+			return
+		}
+		m.log.LogAttrs(m.ctx, slog.LevelWarn, "records of other replicas could not be read; trying again", slog.String("error", err.Error()))
+		select {
+		case <-time.After(backoff):
+			backoff = min(2*backoff, maxBackoff)
+		case <-m.ctx.Done():
+		}
+	}
+}
+
+func (m *Machine[S]) follow() error {
+	position := m.Position()
+	if err := m.journal.Wait(m.ctx, position); err != nil {
+		return err
+	}
+	if own, err := m.catchUpBehind(position); err != nil || !own {
+		return err
+	}
+	// Being woken by each of many appends costs a writer a fifth of its wake-ups.
+	select {
+	case <-time.After(ownPause):
+	case <-m.ctx.Done():
+	}
+	return nil
+}
+
+// catchUpBehind applies what others appended behind a position. When it was our own append
+// that moved the journal on, which publishes its state by itself, it says so.
+func (m *Machine[S]) catchUpBehind(position uint64) (own bool, err error) {
+	if m.Position() > position {
+		return true, nil
+	}
+	if err := m.lockWriting(m.ctx); err != nil {
+		return false, err
+	}
+	defer m.unlockWriting()
+	if m.Position() > position {
+		return true, nil
+	}
+	return false, m.catchUpLocked(m.ctx)
+}
+
+// catchUpLocked applies what is missing. When the missing records were compacted
+// into a newer snapshot than ours, it starts over from that. The caller has
+// locked writing.
+func (m *Machine[S]) catchUpLocked(ctx context.Context) error {
+	err := m.replayLocked(ctx)
+	if !errors.Is(err, engine.ErrCompacted) {
+		return err
+	}
+	return m.reloadLocked(ctx)
+}
+
+// noteGrowth counts applied bytes and asks for a snapshot when it is time.
+func (m *Machine[S]) noteGrowth(size int64) {
+	if m.opts.SnapshotBytes <= 0 {
+		return
+	}
+	if m.grown.Add(size) >= m.opts.SnapshotBytes {
+		select {
+		case m.snapshotDue <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// snapshotLoop saves snapshots in the background, so that the next start does
+// not replay a long journal.
+func (m *Machine[S]) snapshotLoop() {
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.snapshotDue:
+		}
+		if m.grown.Load() < m.snapshotSize.Load() {
+			continue
+		}
+		if err := m.saveSnapshot(m.ctx); err != nil && m.ctx.Err() == nil {
+			m.log.LogAttrs(m.ctx, slog.LevelWarn, "snapshot could not be saved; it is tried again when the journal has grown", slog.String("error", err.Error()))
+		}
+	}
+}
+
+func (m *Machine[S]) saveSnapshot(ctx context.Context) error {
+	grown := m.grown.Load()
+	at := m.current.Load()
+	saved, r, err := m.journal.LoadSnapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if r != nil {
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	if saved >= at.position {
+		m.grown.Add(-grown) // another replica was ahead
+		return nil
+	}
+	counted := &countingWriter{}
+	err = m.journal.SaveSnapshot(ctx, at.position, func(w io.Writer) error {
+		counted.w = w
+		return at.state.Snapshot(counted)
+	})
+	if err != nil {
+		return fmt.Errorf("at position %d: %w", at.position, err)
+	}
+	m.snapshotSize.Store(counted.n)
+	m.grown.Add(-grown)
+	return nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,76 @@
+package adminapi
+
+import (
+	"net/http"
+
+	"freshet/internal/base/names"
+	"freshet/internal/base/web"
+	"freshet/internal/identity/access"
+	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/pipeline"
+)
+
+// Options configures the surface; Resolver, Authenticator and Authorizer are
+// required.
+type Options struct {
+	pipeline.Options
+	Resolver brokerhttp.Resolver
+	// Accounts tells which roles name somebody; nil: those that do not are not
+	// warned of.
+	Accounts Accounts
+}
+
+// API serves the administration of clusters.
+type API struct {
+	opts   Options
+	router *web.Router[operation]
+	serve  http.Handler
+}
+
+// The roots of the surface. Everything beneath them is ours, including what
+// does not exist.
+const (
+	adminRoot  = "/admin/v2/"
+	streamRoot = "/rest-stream/admin/v1/"
+)
+
+// New makes the surface.
+func New(opts Options) *API {
+	opts.Complete("adminapi")
+	if opts.Resolver == nil {
+		panic("adminapi: a Resolver is required")
+	}
+	domains := []string{string(names.Persistent), string(names.NonPersistent)}
+	a := &API{opts: opts, router: web.NewRouter(routes(), map[string][]string{"domain": domains})}
+	a.serve = http.HandlerFunc(a.dispatch)
+	return a
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
+
+// dispatch sends a request to its handler, and what went wrong to the table of
+// errors. Changes are recorded whether or not they succeeded, and whatever was
+// denied.
+func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
+	r = r.WithContext(access.WithBudget(r.Context())) // lists ask about every item
+	c := &call{Call: brokerhttp.Call{W: w, R: r, Options: &a.opts.Options}, api: a}
+	defer c.Release()
+	var err error
+	status := http.StatusOK
+	if refusal := web.Refused(r); refusal != nil {
+		err = refusal
+	} else {
+		err = c.serve()
+	}
+	if err != nil {
+		status = brokerhttp.StatusOf(err, brokerhttp.AdminCalls)
+	}
+	changes := c.route != nil && r.Method != http.MethodGet
+	if changes || pipeline.Denied(status) {
+		c.Audit(status)
+	}
+	if err != nil {
+		c.Fail(err, status)
+	}
+}

@@ -1,0 +1,140 @@
+package adminapi
+
+import (
+	"context"
+	"errors"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+// placeBody says where a group is to go on: at an offset, at the beginning or end
+// of what is kept, or at the first message of a time.
+type placeBody struct {
+	TopicName   string `json:"topic_name"`
+	PartitionID *int32 `json:"partition_id"` // nil: each
+	Offset      *int64 `json:"offset"`
+	Position    string `json:"position"`
+	Timestamp   *int64 `json:"timestamp"`
+	Metadata    string `json:"metadata"`
+
+	topic *messaging.StreamTopic
+}
+
+// setGroupOffsets is PUT /rest-stream/admin/v1/groups/{group}/offsets.
+func (c *call) setGroupOffsets() error {
+	coordinator, key, err := c.bindGroup()
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Offsets []placeBody `json:"offsets"`
+	}
+	if ok, err := c.Decode(&body, maxAdminBody); err != nil {
+		return err
+	} else if !ok || len(body.Offsets) == 0 {
+		return brokerhttp.BadBody("offsets must name at least one topic")
+	}
+	for i := range body.Offsets {
+		if err := c.findTopic(&body.Offsets[i]); err != nil {
+			return err
+		}
+	}
+	commit := &groups.CommitRequest{Generation: -1, Offsets: make(map[groups.Partition]groups.Offset)}
+	for i := range body.Offsets {
+		if err := body.Offsets[i].addTo(c.R.Context(), commit.Offsets); err != nil {
+			return err
+		}
+	}
+	err = coordinator.Commit(c.R.Context(), key, commit)
+	if errors.Is(err, groups.ErrUnknownMember) {
+		err = groups.ErrNotEmpty
+	}
+	return c.done(err)
+}
+
+// findTopic finds the topic of a place, if the caller may move the group there: as
+// it could a subscription of that name. What reads across tenants is the tenant's
+// business too.
+func (c *call) findTopic(p *placeBody) error {
+	topic, err := names.ParseListName(p.TopicName)
+	if err != nil {
+		return brokerhttp.BadBody("topic_name: %w", err)
+	}
+	move := append(need("subscriptions", "update"), brokerhttp.PermitConsume)
+	if topic.Namespace.Tenant != c.Tenant {
+		if err := c.Authorize(move...); err != nil {
+			return err
+		}
+	}
+	c.Topic, c.Subscription = topic, c.Group
+	defer func() { c.Topic, c.Subscription = names.Topic{}, "" }()
+	if err := c.Authorize(move...); err != nil {
+		return err
+	}
+	if p.topic, err = c.Broker().StreamTopic(c.R.Context(), topic); errors.Is(err, messaging.ErrPartitionName) {
+		err = brokerhttp.BadBody("topic_name must be a topic, and partition_id one of its partitions")
+	}
+	return err
+}
+
+// addTo adds the offsets of a place to a commit.
+func (p *placeBody) addTo(ctx context.Context, offsets map[groups.Partition]groups.Offset) error {
+	given := 0
+	for _, is := range []bool{p.Offset != nil, p.Position != "", p.Timestamp != nil} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return brokerhttp.BadBody("%s: give one of offset, position and timestamp", p.TopicName)
+	}
+	extents, err := p.topic.Extents(ctx)
+	if err != nil {
+		return err
+	}
+	if p.PartitionID != nil && (*p.PartitionID < 0 || int(*p.PartitionID) >= len(extents)) {
+		return errs.Newf(errs.NotFound, "topic %s has no partition %d", p.TopicName, *p.PartitionID)
+	}
+	for i, extent := range extents {
+		index := int32(i) //nolint:gosec // a topic has 1,024 partitions at most
+		if p.PartitionID != nil && *p.PartitionID != index {
+			continue
+		}
+		at, err := p.offset(ctx, index, extent.First, extent.Next)
+		if err != nil {
+			return err
+		}
+		offsets[groups.At(p.topic.ID(), index)] = groups.Offset{Offset: int64(at), LeaderEpoch: -1, Metadata: p.Metadata} //nolint:gosec // entries are far below
+	}
+	return nil
+}
+
+// offset is the place in a partition that keeps the entries from first to before
+// next.
+func (p *placeBody) offset(ctx context.Context, partition int32, first, next uint64) (uint64, error) {
+	switch {
+	case p.Offset != nil:
+		if *p.Offset < 0 || uint64(*p.Offset) < first || uint64(*p.Offset) > next {
+			return 0, brokerhttp.BadBody("%s: offset %d is not between %d and %d, which partition %d has", p.TopicName, *p.Offset, first, next, partition)
+		}
+		return uint64(*p.Offset), nil
+	case p.Timestamp != nil:
+		if *p.Timestamp < 0 {
+			return 0, brokerhttp.BadBody("%s: timestamp must not be negative", p.TopicName)
+		}
+		found, err := p.topic.Find(ctx, partition, *p.Timestamp)
+		if err != nil || !found.OK {
+			return next, err
+		}
+		return found.Entry, nil
+	case p.Position == "earliest":
+		return first, nil
+	case p.Position == "latest":
+		return next, nil
+	}
+	return 0, brokerhttp.BadBody("%s: position must be earliest or latest", p.TopicName)
+}

@@ -1,0 +1,261 @@
+package adminapi
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity/access"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+// Consumer groups of the stream protocol, as administrators see them
+// (docs/spec/stream.md#groups-over-http). They are no subscriptions, but who may
+// see and move subscriptions may do so with them.
+
+var errNoStream = errs.New(errs.NotFound, "cluster does not speak the stream protocol, so it has no consumer groups; add spec.config.protocols.stream to it")
+
+// groupBody is a group in a list; Members and Offsets are of one group alone.
+type groupBody struct {
+	Kind         string        `json:"kind"`
+	Tenant       string        `json:"tenant"`
+	GroupID      string        `json:"group_id"`
+	State        string        `json:"state"`
+	GroupType    string        `json:"group_type"`
+	ProtocolType string        `json:"protocol_type"`
+	Protocol     string        `json:"protocol,omitempty"`
+	Generation   *int32        `json:"generation,omitempty"`
+	Leader       string        `json:"leader,omitempty"`
+	Lag          *uint64       `json:"lag,omitempty"`
+	Members      []memberBody  `json:"members,omitzero"`
+	Offsets      []*offsetBody `json:"offsets,omitzero"`
+}
+
+type memberBody struct {
+	MemberID   string `json:"member_id"`
+	InstanceID string `json:"instance_id,omitempty"`
+	ClientID   string `json:"client_id"`
+	ClientHost string `json:"client_host"`
+	// Assignment is what the member has, of topics that the caller may know; nil
+	// where that cannot be told.
+	Assignment []assignedBody `json:"assignment,omitzero"`
+}
+
+type assignedBody struct {
+	TopicName  string  `json:"topic_name"`
+	Partitions []int32 `json:"partitions"`
+}
+
+type offsetBody struct {
+	TopicName   string `json:"topic_name"`
+	PartitionID int32  `json:"partition_id"`
+	Offset      int64  `json:"offset"`
+	EndOffset   uint64 `json:"end_offset"`
+	Lag         uint64 `json:"lag"`
+	Metadata    string `json:"metadata,omitempty"`
+	CommittedAt int64  `json:"committed_at"`
+}
+
+// groupsOf returns the coordinator, if the cluster has one.
+func (c *call) groupsOf() (*groups.Coordinator, error) {
+	if c.Cluster.Groups == nil {
+		return nil, errNoStream
+	}
+	return c.Cluster.Groups(c.R.Context())
+}
+
+// bindGroup takes the group out of the path, and its tenant out of the query.
+func (c *call) bindGroup() (*groups.Coordinator, groups.Key, error) {
+	coordinator, err := c.groupsOf()
+	if err != nil {
+		return nil, groups.Key{}, err
+	}
+	key := c.groupKey()
+	c.Group, c.Tenant = key.Group, key.Tenant
+	return coordinator, key, nil
+}
+
+// groupKey is the group that the path and the query name.
+func (c *call) groupKey() groups.Key {
+	return groups.Key{Tenant: cmp.Or(c.R.URL.Query().Get("tenant"), names.DefaultTenant), Group: c.param("group")}
+}
+
+// seeingGroups are the permissions of which each lets a caller know a group.
+var seeingGroups = append(need("subscriptions", "describe"), brokerhttp.PermitConsume)
+
+// listGroups is GET /rest-stream/admin/v1/groups.
+func (c *call) listGroups() error {
+	coordinator, err := c.groupsOf()
+	if err != nil {
+		return err
+	}
+	tenants := []string{c.R.URL.Query().Get("tenant")}
+	if tenants[0] == "" {
+		if tenants, err = c.Broker().Tenants(c.R.Context()); err != nil {
+			return err
+		}
+	}
+	data, err := c.allGroups(coordinator, tenants)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, struct {
+		Kind string      `json:"kind"`
+		Data []groupBody `json:"data"`
+	}{"StreamGroupList", data})
+}
+
+// mayGroup asks for a permission on a group, any one of those wanted. Who has it in
+// the group's tenant has it; else it counts on the topics that the group reads, on
+// one of them or on each.
+func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bool, wanted ...access.Permission) error {
+	denied := c.Authorize(wanted...)
+	if denied == nil || errs.KindOf(denied) != errs.Denied {
+		return denied
+	}
+	_, topics, err := c.committed(coordinator, key)
+	if err != nil {
+		return err
+	}
+	defer func() { c.Topic, c.Subscription = names.Topic{}, "" }()
+	for _, topic := range topics {
+		c.Topic, c.Subscription = topic.Name(), key.Group
+		err := c.Authorize(wanted...)
+		if err == nil && !each {
+			return nil
+		}
+		if err != nil && (each || errs.KindOf(err) != errs.Denied) {
+			return err
+		}
+	}
+	if each && len(topics) > 0 {
+		return nil
+	}
+	return denied
+}
+
+// committed returns what a group has committed, and the topics among it that still exist,
+// in the order in which they were created. A topic that cannot be looked up is an error:
+// the caller may have no permission on it.
+func (c *call) committed(
+	coordinator *groups.Coordinator, key groups.Key,
+) (offsets groups.Committed, topics []*messaging.StreamTopic, err error) {
+	offsets, err = coordinator.Committed(key)
+	if err != nil {
+		return offsets, nil, err
+	}
+	for _, id := range offsets.Topics() {
+		topic, err := c.Broker().StreamTopicByID(c.R.Context(), id)
+		if errors.Is(err, messaging.ErrNoTopic) {
+			continue
+		}
+		if err != nil {
+			return offsets, nil, err
+		}
+		topics = append(topics, topic)
+	}
+	return offsets, topics, nil
+}
+
+// getGroup is GET /rest-stream/admin/v1/groups/{group}.
+func (c *call) getGroup() error {
+	coordinator, key, err := c.bindGroup()
+	if err != nil {
+		return err
+	}
+	if err := c.mayGroup(coordinator, key, false, seeingGroups...); err != nil {
+		return err
+	}
+	d, err := coordinator.Describe(key)
+	if err != nil {
+		return err
+	}
+	body := groupBody{
+		Kind: "StreamGroup", Tenant: key.Tenant, GroupID: key.Group, State: d.State, GroupType: d.Type, ProtocolType: d.ProtocolType, Protocol: d.Protocol,
+		Generation: &d.Generation, Leader: d.Leader, Lag: new(uint64), Members: []memberBody{}, Offsets: []*offsetBody{},
+	}
+	c.addMembers(&body, &d)
+	committed, topics, err := c.committed(coordinator, key)
+	if err != nil {
+		return err
+	}
+	for _, topic := range topics {
+		if err := c.addOffsets(&body, committed, topic); err != nil {
+			return err
+		}
+	}
+	return c.JSON(http.StatusOK, body)
+}
+
+// seesTopic says whether the caller may know of a topic that a group reads; others
+// are left out.
+func (c *call) seesTopic(topic names.Topic, group string) bool {
+	beneath := c.beneath(topic.Namespace.Tenant, topic.Namespace, topic)
+	beneath.Subscription = group
+	return beneath.Authorize(slices.Concat(need("topics", "describe", "produce"), seeingGroups)...) == nil
+}
+
+// addOffsets shows what a group committed for a topic that the caller may know of.
+func (c *call) addOffsets(body *groupBody, committed groups.Committed, topic *messaging.StreamTopic) error {
+	if !c.seesTopic(topic.Name(), body.GroupID) {
+		return nil
+	}
+	extents, err := topic.Extents(c.R.Context())
+	if err != nil {
+		return err
+	}
+	for i, extent := range extents {
+		index := int32(i) //nolint:gosec // a topic has 1,024 partitions at most
+		o, ok := committed.Offset(groups.At(topic.ID(), index))
+		if !ok {
+			continue
+		}
+		row := &offsetBody{
+			TopicName: topic.Name().ListName(), PartitionID: index, Offset: o.Offset, EndOffset: extent.Next,
+			Lag: groups.Lag(extent.First, extent.Next, o.Offset), Metadata: o.Metadata, CommittedAt: o.Time,
+		}
+		*body.Lag += row.Lag
+		body.Offsets = append(body.Offsets, row)
+	}
+	return nil
+}
+
+// deleteGroup is DELETE /rest-stream/admin/v1/groups/{group}.
+func (c *call) deleteGroup() error {
+	coordinator, key, err := c.bindGroup()
+	if err != nil {
+		return err
+	}
+	if err := c.mayGroup(coordinator, key, true, need("subscriptions", "delete")...); err != nil {
+		return err
+	}
+	return c.done(coordinator.Delete(c.R.Context(), key))
+}
+
+// addGroups adds the groups of the topic's tenant that read it; none when the cluster has
+// none at all.
+func (c *call) addGroups(body *statsBody, s *messaging.Stats) error {
+	if c.Cluster.Groups == nil {
+		return nil
+	}
+	q := &groups.ReadingQuery{Tenant: c.Topic.Namespace.Tenant, Topic: s.Topic.ID, From: max(s.Topic.Partition, 0)}
+	for i := range s.Partitions {
+		q.Partitions = append(q.Partitions, groups.Bounds{First: s.Partitions[i].First, Next: s.Partitions[i].Next})
+	}
+	if c.Cluster.Reading != nil {
+		list, whole, err := c.Cluster.Reading(c.R.Context(), q)
+		body.Groups, body.GroupsIncomplete = list, !whole
+		return err
+	}
+	coordinator, err := c.groupsOf()
+	if err != nil {
+		return err
+	}
+	body.Groups = coordinator.Reading(q)
+	return nil
+}

@@ -1,0 +1,271 @@
+package adminapi_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"freshet/internal/base/names"
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity/access"
+	"freshet/internal/ops/audit"
+)
+
+const groupsPath = "/rest-stream/admin/v1/groups"
+
+// groupReply is a group as the call shows it.
+type groupReply struct {
+	GroupID, Tenant, State string
+	Lag                    uint64
+	Members                []struct {
+		MemberID   string `json:"member_id"`
+		ClientHost string `json:"client_host"`
+		Assignment []struct {
+			TopicName  string `json:"topic_name"`
+			Partitions []int32
+		}
+	}
+	Offsets []struct {
+		TopicName   string `json:"topic_name"`
+		PartitionID int32  `json:"partition_id"`
+		Offset      int64
+		EndOffset   uint64 `json:"end_offset"`
+		Lag         uint64
+	}
+}
+
+// commit stores the offsets of a group without members, as its consumers would.
+func (w *world) commit(group string, topic names.Topic, offsets ...int64) {
+	w.T.Helper()
+	t, err := w.Broker.StreamTopic(w.T.Context(), topic)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	req := &groups.CommitRequest{Generation: -1, Offsets: map[groups.Partition]groups.Offset{}}
+	for i, o := range offsets {
+		req.Offsets[groups.At(t.ID(), int32(i))] = groups.Offset{Offset: o}
+	}
+	if err := w.Groups().Commit(w.T.Context(), groups.Key{Tenant: topic.Namespace.Tenant, Group: group}, req); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// join makes a group stable with one member, and returns what it leaves by.
+func (w *world) join(group string) (leave func()) {
+	w.T.Helper()
+	key := groups.Key{Tenant: "public", Group: group}
+	joined, err := w.Groups().Join(w.T.Context(), key, &groups.JoinRequest{
+		ClientID: "c", ClientHost: "/127.0.0.1", Session: time.Minute, Rebalance: time.Minute, Type: "consumer", Protocols: []groups.Protocol{{Name: "range"}},
+	})
+	if err == nil {
+		_, err = w.Groups().Sync(w.T.Context(), key, &groups.SyncRequest{
+			MemberID: joined.MemberID, Generation: joined.Generation, Assignments: map[string][]byte{joined.MemberID: []byte(assignment)},
+		})
+	}
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return func() {
+		if _, err := w.Groups().Leave(key, []groups.Leaver{{MemberID: joined.MemberID}}); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+}
+
+// assignment is both partitions of orders, as a Kafka consumer would have it.
+const assignment = "\x00\x01\x00\x00\x00\x01\x00\x06orders\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x00\xff\xff\xff\xff"
+
+func orders() names.Topic { return names.Topic{Namespace: names.PublicDefault, Local: "orders"} }
+
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("orders", 2)
+	w.Groups()
+	for i := range 5 {
+		w.Call("POST", topic+"-partition-0/message", fmt.Sprint(i), "X-Msg-Event-Time", fmt.Sprint(1000+i)).Want(201)
+	}
+	w.Call("POST", topic+"-partition-1/message", "x").Want(201)
+	w.Call("GET", groupsPath, "").Want(200).Is(`{"kind":"StreamGroupList","data":[]}`)
+	w.Call("GET", groupsPath+"/billing", "").Want(404)
+	w.commit("billing", orders(), 2, 1)
+	leave := w.join("billing")
+
+	w.Call("GET", groupsPath, "").Want(200).Is(
+		`{"kind":"StreamGroupList","data":[{"kind":"StreamGroup","tenant":"public","group_id":"billing","state":"Stable","group_type":"classic","protocol_type":"consumer"}]}`)
+	w.Call("GET", groupsPath+"?tenant=none", "").Want(200).Is(`{"kind":"StreamGroupList","data":[]}`)
+	w.Call("GET", groupsPath+"/billing?tenant=none", "").Want(404)
+	var got groupReply
+	w.Call("GET", groupsPath+"/billing", "").Want(200).Into(&got)
+	if got.State != "Stable" || got.Lag != 3 || len(got.Members) != 1 || got.Members[0].ClientHost != "/127.0.0.1" || len(got.Offsets) != 2 {
+		t.Fatalf("got %+v, want a stable group with one member that is three behind", got)
+	}
+	if a := fmt.Sprint(got.Members[0].Assignment); a != "[{orders [0 1]}]" {
+		t.Errorf("assignment: got %s, want both partitions of orders", a)
+	}
+	if o := got.Offsets[0]; o.TopicName != "orders" || o.PartitionID != 0 || o.Offset != 2 || o.EndOffset != 5 || o.Lag != 3 {
+		t.Errorf("first offset: got %+v, want 2 of 5 in partition 0 of orders", o)
+	}
+
+	var stats struct {
+		Subscriptions map[string]any
+		Groups        map[string]struct {
+			State   string
+			Members int
+			Lag     uint64
+		}
+	}
+	w.Call("GET", "/admin/v2/persistent/public/default/orders/partitioned-stats", "").Want(200).Into(&stats)
+	if g := stats.Groups["billing"]; g.State != "Stable" || g.Members != 1 || g.Lag != 3 || len(stats.Subscriptions) != 1 {
+		t.Errorf("statistics: got %+v, want the group under its own key and one subscription", stats)
+	}
+	stats.Groups = nil
+	w.Call("GET", "/admin/v2/persistent/public/default/orders-partition-1/stats", "").Want(200).Into(&stats)
+	if g := stats.Groups["billing"]; g.Lag != 0 || len(stats.Groups) != 1 {
+		t.Errorf("statistics of partition 1: got %+v, want the group with nothing behind", stats.Groups)
+	}
+
+	move := `{"offsets":[{"topic_name":"orders","position":"earliest"}]}`
+	w.Call("PUT", groupsPath+"/billing/offsets", move).Want(409)
+	w.Call("DELETE", groupsPath+"/billing", "").Want(409)
+	leave()
+	w.Call("PUT", groupsPath+"/billing/offsets", move).Want(204)
+	w.wantLag("billing", 6)
+	w.Call("PUT", groupsPath+"/billing/offsets", `{"offsets":[{"topic_name":"orders","partition_id":0,"timestamp":1003},{"topic_name":"orders","partition_id":1,"offset":1}]}`).Want(204)
+	w.wantLag("billing", 2)
+	w.Call("PUT", groupsPath+"/billing/offsets", `{"offsets":[{"topic_name":"persistent://public/default/orders","position":"latest"}]}`).Want(204)
+	w.wantLag("billing", 0)
+	w.Call("PUT", groupsPath+"/fresh%2Fgroup/offsets", move).Want(204)
+	w.wantLag("fresh%2Fgroup", 6)
+	w.Call("DELETE", groupsPath+"/billing", "").Want(204)
+	w.Call("DELETE", groupsPath+"/billing", "").Want(404)
+}
+
+func (w *world) wantLag(group string, want uint64) {
+	w.T.Helper()
+	var got groupReply
+	if w.Call("GET", groupsPath+"/"+group, "").Want(200).Into(&got); got.Lag != want {
+		w.T.Errorf("lag of %s: got %d, want %d", group, got.Lag, want)
+	}
+}
+
+func TestGroupOffsetsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	w.Ready("orders", 2)
+	w.Groups()
+	for body, status := range map[string]int{
+		``: 400, `{}`: 400, `[]`: 400, `{"offsets":[]}`: 400,
+		`{"offsets":[{"position":"latest"}]}`:                                             400,
+		`{"offsets":[{"topic_name":"orders"}]}`:                                           400,
+		`{"offsets":[{"topic_name":"orders","offset":0,"position":"latest"}]}`:            400,
+		`{"offsets":[{"topic_name":"orders","position":"middle"}]}`:                       400,
+		`{"offsets":[{"topic_name":"orders","offset":1}]}`:                                400,
+		`{"offsets":[{"topic_name":"orders","offset":-1}]}`:                               400,
+		`{"offsets":[{"topic_name":"orders","timestamp":-1}]}`:                            400,
+		`{"offsets":[{"topic_name":"orders","partition_id":2,"position":"latest"}]}`:      404,
+		`{"offsets":[{"topic_name":"orders-partition-0","position":"latest"}]}`:           400,
+		`{"offsets":[{"topic_name":"none","position":"latest"}]}`:                         404,
+		`{"offsets":[{"topic_name":"orders","offset":0},{"topic_name":"no","offset":0}]}`: 404,
+	} {
+		if r := w.Call("PUT", groupsPath+"/g/offsets", body); r.Status != status {
+			t.Errorf("%s: got status %d %s, want %d", body, r.Status, r.Body, status)
+		}
+	}
+	long := fmt.Sprintf("%0250d", 1)
+	w.Call("PUT", groupsPath+"/"+long+"/offsets", `{"offsets":[{"topic_name":"orders","position":"latest"}]}`).Want(400)
+	w.Call("GET", groupsPath, "").Want(200).Is(`{"kind":"StreamGroupList","data":[]}`)
+}
+
+// TestGroupPermissions: those of subscriptions, in the tenant or on the topics that
+// a group reads.
+func TestGroupPermissions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	w.Ready("orders", 0)
+	w.Ready("secrets", 0)
+	secrets := names.Topic{Namespace: names.PublicDefault, Local: "secrets"}
+	w.commit("billing", orders(), 0)
+	w.commit("both", orders(), 0)
+	w.commit("both", secrets, 0)
+	w.commit("spies", secrets, 0)
+	onOrders := access.Restriction{Tenant: "public", Namespace: "default", TopicDomain: "persistent", Topic: "orders"}
+	w.Bind("reader", "topic-consumer", onOrders)
+	w.Bind("owner", "topic-owner", onOrders)
+	w.Bind("named", "topic-consumer", access.Restriction{Tenant: "public", Subscription: "billing"})
+	reader, owner, named, nobody := w.as(w.Account("reader")), w.as(w.Account("owner")), w.as(w.Account("named")), w.as(w.Account("nobody"))
+
+	listed := func(w *world) (ids string) {
+		var list struct {
+			Data []struct {
+				GroupID string `json:"group_id"`
+			}
+		}
+		w.Call("GET", groupsPath, "").Want(200).Into(&list)
+		for _, g := range list.Data {
+			ids += g.GroupID + " "
+		}
+		return ids
+	}
+	for who, tc := range map[string]struct {
+		w    *world
+		want string
+	}{"reader": {reader, "billing both "}, "named": {named, "billing "}, "nobody": {nobody, ""}, "administrator": {w, "billing both spies "}} {
+		if got := listed(tc.w); got != tc.want {
+			t.Errorf("%s sees %q, want %q", who, got, tc.want)
+		}
+	}
+	var got groupReply
+	reader.Call("GET", groupsPath+"/both", "").Want(200).Into(&got)
+	if len(got.Offsets) != 1 || got.Offsets[0].TopicName != "orders" {
+		t.Errorf("reader of orders sees offsets %+v, want those of orders only", got.Offsets)
+	}
+	reader.Call("GET", groupsPath+"/spies", "").Want(403)
+	reader.Call("GET", groupsPath+"/none", "").Want(403)
+	nobody.Call("GET", groupsPath+"/billing", "").Want(403)
+	w.as("").Call("GET", groupsPath, "").Want(401)
+
+	body := func(topic string) string {
+		return fmt.Sprintf(`{"offsets":[{"topic_name":%q,"position":"latest"}]}`, topic)
+	}
+	reader.Call("PUT", groupsPath+"/billing/offsets", body("orders")).Want(204)
+	reader.Call("PUT", groupsPath+"/billing/offsets", body("secrets")).Want(403)
+	reader.Call("PUT", groupsPath+"/billing/offsets", body("none")).Want(403)
+	reader.Call("PUT", groupsPath+"/g/offsets?tenant=other", body("orders")).Want(403)
+	named.Call("PUT", groupsPath+"/both/offsets", body("orders")).Want(403)
+	nobody.Call("PUT", groupsPath+"/billing/offsets", body("orders")).Want(403)
+	reader.Call("DELETE", groupsPath+"/billing", "").Want(403)
+	owner.Call("DELETE", groupsPath+"/both", "").Want(403) // it also reads what is not the owner's
+	owner.Call("DELETE", groupsPath+"/none", "").Want(403)
+	owner.Call("DELETE", groupsPath+"/billing", "").Want(204)
+	if last := w.Log.Last(); last.Decision != audit.Allowed || last.Verb != "delete" || last.Resource != "subscriptions" {
+		t.Errorf("audit record of a deletion: got %+v, want an allowed delete of subscriptions", last)
+	}
+	w.Call("DELETE", groupsPath+"/both", "").Want(204)
+}
+
+// TestTenantAdministratorsRuleGroups: those that the cluster itself knows.
+func TestTenantAdministratorsRuleGroups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	w.Ready("orders", 0)
+	w.commit("billing", orders(), 0)
+	chief := w.as(w.Account("chief"))
+	chief.Call("GET", groupsPath+"/billing", "").Want(403)
+	w.Call("POST", "/admin/v2/tenants/public", fmt.Sprintf(`{"adminRoles":[%q],"allowedClusters":["standalone"]}`, w.Principal("chief"))).Want(204)
+	chief.Call("GET", groupsPath+"/billing", "").Want(200)
+	chief.Call("DELETE", groupsPath+"/billing", "").Want(204)
+}
+
+// TestClusterWithoutGroups: it says so instead of an empty list.
+func TestClusterWithoutGroups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	w.Ready("orders", 0)
+	w.Call("GET", groupsPath, "").Want(404)
+	w.Call("GET", groupsPath+"/billing", "").Want(404)
+	w.Call("DELETE", groupsPath+"/billing", "").Want(404)
+	w.Call("PUT", groupsPath+"/billing/offsets", `{}`).Want(404)
+	w.Call("GET", "/admin/v2/persistent/public/default/orders/stats", "").Want(200)
+}

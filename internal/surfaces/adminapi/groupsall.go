@@ -1,0 +1,177 @@
+package adminapi
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/groups"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+// A member of a group lists the consumer groups that it coordinates. For all of them
+// the other coordinators are asked the same, by the caller's own request: what they
+// show is what the caller may see there. Each says which journals of groups it has
+// listed, so that a list is whole or refused, also while groups move.
+
+// headerJournals says which journals an answer to another member has.
+const headerJournals = "Freshet-Journals"
+
+const (
+	maxGroupList = 64 << 20 // bytes of one member's list
+	wholeWithin  = 5 * time.Second
+	wholeAgain   = 100 * time.Millisecond
+)
+
+var errListTooLong = errors.New("list of consumer groups is too long")
+
+// allGroups lists the consumer groups of tenants that the caller may see, on all
+// members.
+func (c *call) allGroups(coordinator *groups.Coordinator, tenants []string) ([]groupBody, error) {
+	late := time.Now().Add(wholeWithin)
+	for {
+		list, journals, err := c.groupsHere(coordinator, tenants)
+		if err != nil || c.Cluster.Coordinators == nil {
+			return list, err
+		}
+		senders, sentOn, err := c.Cluster.Coordinators(c.R)
+		if err != nil {
+			return nil, err
+		}
+		if sentOn {
+			c.W.Header().Set(headerJournals, joinNumbers(journals))
+			return list, nil
+		}
+		var missing error
+		for _, send := range senders {
+			more, theirs, err := c.groupsAt(send)
+			missing = errors.Join(missing, err)
+			list, journals = append(list, more...), append(journals, theirs...)
+		}
+		slices.Sort(journals)
+		if len(slices.Compact(journals)) == groups.JournalCount {
+			return sortGroups(list), nil
+		}
+		if missing == nil {
+			missing = groups.ErrNotCoordinator // a member that has just begun to coordinate some
+		}
+		if time.Now().After(late) {
+			return nil, errs.Newf(errs.Unavailable, "the list of consumer groups would not be whole, because members that coordinate some do not answer or have just begun to; try again: %w", missing)
+		}
+		select {
+		case <-time.After(wholeAgain):
+		case <-c.R.Context().Done():
+			return nil, c.R.Context().Err()
+		}
+	}
+}
+
+// groupsHere lists the groups that this member coordinates, and the journals that it
+// had all the time.
+func (c *call) groupsHere(coordinator *groups.Coordinator, tenants []string) (list []groupBody, journals []int, err error) {
+	before := coordinator.Journals()
+	list = []groupBody{}
+	for _, c.Tenant = range tenants {
+		c.Group = ""
+		all, err := c.see("subscriptions")
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, g := range coordinator.List(c.Tenant) {
+			c.Group = g.Key.Group
+			if all.all || c.mayGroup(coordinator, g.Key, false, seeingGroups...) == nil {
+				list = append(list, groupBody{
+					Kind: "StreamGroup", Tenant: g.Key.Tenant, GroupID: g.Key.Group, State: g.State, GroupType: g.Type, ProtocolType: g.ProtocolType,
+				})
+			}
+		}
+	}
+	after := coordinator.Journals()
+	return list, slices.DeleteFunc(before, func(i int) bool { return !slices.Contains(after, i) }), nil
+}
+
+// groupsAt asks another member.
+func (c *call) groupsAt(send brokerhttp.Sender) (list []groupBody, journals []int, err error) {
+	var answer kept
+	if err := send(&answer, c.R); err != nil {
+		return nil, nil, err
+	}
+	if answer.status != http.StatusOK || answer.full {
+		return nil, nil, fmt.Errorf("member answers %d", answer.status)
+	}
+	var body struct {
+		Data []groupBody `json:"data"`
+	}
+	if err := json.Unmarshal(answer.body.Bytes(), &body); err != nil {
+		return nil, nil, fmt.Errorf("answer of a member cannot be read: %w", err)
+	}
+	return body.Data, splitNumbers(answer.Header().Get(headerJournals)), nil
+}
+
+func joinNumbers(numbers []int) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ",")
+}
+
+func splitNumbers(text string) (numbers []int) {
+	for part := range strings.SplitSeq(text, ",") {
+		if n, err := strconv.Atoi(part); err == nil && n >= 0 && n < groups.JournalCount {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+// kept is an answer that is not for the caller.
+type kept struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	full   bool // it was longer
+}
+
+// Header implements http.ResponseWriter.
+func (k *kept) Header() http.Header {
+	if k.header == nil {
+		k.header = http.Header{}
+	}
+	return k.header
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (k *kept) WriteHeader(status int) {
+	if status >= http.StatusOK && k.status == 0 {
+		k.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (k *kept) Write(b []byte) (int, error) {
+	k.WriteHeader(http.StatusOK)
+	if k.body.Len()+len(b) > maxGroupList {
+		k.full = true
+		return 0, errListTooLong
+	}
+	return k.body.Write(b)
+}
+
+// sortGroups brings the lists of several members into one order, each group once: one
+// may have moved while they were asked.
+func sortGroups(list []groupBody) []groupBody {
+	order := func(a, b groupBody) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.GroupID, b.GroupID))
+	}
+	slices.SortStableFunc(list, order)
+	return slices.CompactFunc(list, func(a, b groupBody) bool { return order(a, b) == 0 })
+}

@@ -1,0 +1,218 @@
+package adminapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+func (c *call) listNamespaces() error {
+	seen, err := c.see("namespaces")
+	if err != nil {
+		return err
+	}
+	all, err := c.Broker().Namespaces(c.R.Context(), c.Tenant)
+	if err != nil && !seen.all {
+		err = seen.why // who may see nothing is not told what exists
+	}
+	if err != nil {
+		return err
+	}
+	list := []string{}
+	for _, ns := range all {
+		if seen.allows(c.beneath(c.Tenant, ns, names.Topic{}), need("namespaces", "describe")...) {
+			list = append(list, ns.String())
+		}
+	}
+	if err := seen.none(len(list)); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, list)
+}
+
+func (c *call) getNamespace() error {
+	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, c.renderPolicies(p))
+}
+
+func (c *call) createNamespace() error {
+	var body policiesBody
+	if _, err := c.Decode(&body, maxAdminBody); err != nil {
+		return err
+	}
+	p, err := body.policies()
+	if err != nil {
+		return err
+	}
+	for _, granted := range p.Permissions {
+		if err := c.mayGrantActions(nil, granted, "messaging.namespaces.manage"); err != nil {
+			return c.Refused(err)
+		}
+	}
+	return c.doneGranting(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p), slices.Sorted(maps.Keys(p.Permissions))...)
+}
+
+func (c *call) deleteNamespace() error {
+	return c.done(c.Broker().DeleteNamespace(c.R.Context(), c.Namespace, c.flag("force")))
+}
+
+func (c *call) namespacePermissions() error {
+	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, renderPermissions(p.Permissions))
+}
+
+func renderPermissions(lists ...map[string][]messaging.Action) map[string][]messaging.Action {
+	out := map[string][]messaging.Action{}
+	for _, permissions := range lists {
+		for role, granted := range permissions {
+			for _, a := range granted {
+				if !slices.Contains(out[role], a) {
+					out[role] = append(out[role], a)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// grantBody reads the actions that a role is to have.
+func (c *call) grantBody() ([]messaging.Action, error) {
+	var granted []messaging.Action
+	ok, err := c.Decode(&granted, maxSmallBody)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, brokerhttp.BadBody("it must be an array of actions, such as [\"produce\", \"consume\"]")
+	}
+	slices.Sort(granted)
+	return slices.Compact(granted), nil
+}
+
+func (c *call) grantNamespace() error {
+	granted, err := c.grantBody()
+	if err != nil {
+		return err
+	}
+	return c.doneGranting(c.updateNamespace(func(p *messaging.Policies) error { return c.grant(p, granted) }), c.param("role"))
+}
+
+func (c *call) revokeNamespace() error {
+	return c.done(c.updateNamespace(func(p *messaging.Policies) error {
+		p.Revoke(c.param("role"))
+		return nil
+	}))
+}
+
+func (c *call) updateNamespace(change func(*messaging.Policies) error) error {
+	return c.Broker().UpdateNamespace(c.R.Context(), c.Namespace, change)
+}
+
+func (c *call) namespaceProperties() error {
+	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, orEmpty(p.Properties))
+}
+
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+// propertiesBody reads a map of properties.
+func (c *call) propertiesBody() (map[string]string, error) {
+	var properties map[string]string
+	if ok, err := c.Decode(&properties, maxAdminBody); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, brokerhttp.BadBody("it must be an object of strings")
+	}
+	return properties, nil
+}
+
+func (c *call) setNamespaceProperties() error {
+	properties, err := c.propertiesBody()
+	if err != nil {
+		return err
+	}
+	return c.done(c.updateNamespace(func(p *messaging.Policies) error {
+		if p.Properties == nil {
+			p.Properties = make(map[string]string, len(properties))
+		}
+		maps.Copy(p.Properties, properties)
+		return nil
+	}))
+}
+
+func (c *call) clearNamespaceProperties() error {
+	return c.done(c.updateNamespace(func(p *messaging.Policies) error {
+		p.Properties = nil
+		return nil
+	}))
+}
+
+// listTopics lists the full names of topics, partitions one by one.
+func (c *call) listTopics() error {
+	return c.list(func(t messaging.Topic, list []string) []string {
+		if t.Partitions == 0 {
+			return append(list, t.Name.String())
+		}
+		for i := range t.Partitions {
+			list = append(list, t.Name.WithPartition(i).String())
+		}
+		return list
+	})
+}
+
+// listPartitioned lists the full names of topics with partitions.
+func (c *call) listPartitioned() error {
+	return c.list(func(t messaging.Topic, list []string) []string {
+		if t.Partitions == 0 {
+			return list
+		}
+		return append(list, t.Name.String())
+	})
+}
+
+func (c *call) list(add func(messaging.Topic, []string) []string) error {
+	seen, err := c.see("topics")
+	if err != nil {
+		return err
+	}
+	list, shown := []string{}, 0
+	err = c.Broker().Topics(c.R.Context(), &c.Namespace, func(t messaging.Topic) bool {
+		if seen.allows(c.beneath(c.Tenant, c.Namespace, t.Name), need("topics", "describe", "produce", "consume")...) {
+			list = add(t, list)
+			shown++
+		}
+		return true
+	})
+	if err != nil {
+		if !seen.all && errs.KindOf(err) == errs.NotFound {
+			return seen.why
+		}
+		return err
+	}
+	if err := seen.none(shown); err != nil {
+		return err
+	}
+	if names.Domain(c.param("domain")) == names.NonPersistent {
+		list = []string{} // the namespace is there, and has none of these
+	}
+	return c.JSON(http.StatusOK, list)
+}

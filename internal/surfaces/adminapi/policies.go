@@ -1,0 +1,352 @@
+package adminapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+// policy is one leaf of a namespace's or topic's policies.
+type policy struct {
+	namespace string // its leaf under a namespace, "" when there is none
+	topic     string // its leaf under a topic
+	// get returns what is set, nil when nothing is.
+	get func(*messaging.Policies) any
+	// standard is what is in force when nothing is set.
+	standard func(*call) any
+	// set reads a value; nil clears it.
+	set func(p *messaging.Policies, value json.RawMessage) error
+	// query names a parameter that may stand for the body.
+	query string
+}
+
+// value makes the set of a policy that is a plain pointer.
+func value[T any](field func(*messaging.Policies) **T) func(*messaging.Policies, json.RawMessage) error {
+	return func(p *messaging.Policies, raw json.RawMessage) error {
+		if raw == nil {
+			*field(p) = nil
+			return nil
+		}
+		v := new(T)
+		if err := json.Unmarshal(raw, v); err != nil {
+			return brokerhttp.BadJSON(err)
+		}
+		*field(p) = v
+		return nil
+	}
+}
+
+func shown[T any](field func(*messaging.Policies) **T) func(*messaging.Policies) any {
+	return func(p *messaging.Policies) any {
+		if v := *field(p); v != nil {
+			return *v
+		}
+		return nil
+	}
+}
+
+func constant(v any) func(*call) any { return func(*call) any { return v } }
+
+// standard is what the broker does when nothing is set.
+func standard(get func(*messaging.Policies) any) func(*call) any {
+	return constant(get(messaging.DefaultPolicies()))
+}
+
+func ttlField(p *messaging.Policies) **int64     { return &p.TTLSeconds }
+func dedupField(p *messaging.Policies) **bool    { return &p.Deduplicate }
+func unackedField(p *messaging.Policies) **int   { return &p.MaxUnacked }
+func sizeField(p *messaging.Policies) **int      { return &p.MaxMessageBytes }
+func validateField(p *messaging.Policies) **bool { return &p.ValidatePayload }
+func parseField(p *messaging.Policies) **bool    { return &p.ParsePayload }
+func versionField(p *messaging.Policies) **bool  { return &p.NameSchemaVersion }
+func updatesField(p *messaging.Policies) **bool  { return &p.AllowSchemaUpdates }
+func maxTopicsField(p *messaging.Policies) **int { return &p.MaxTopics }
+func clustersOf(p *messaging.Policies) []string  { return p.Clusters }
+func (c *call) unackedLimit() any                { return c.Broker().Limits().MaxUnacked }
+func (c *call) messageLimit() any                { return c.Broker().Limits().MessageBytes }
+func (c *call) ownCluster() any                  { return c.clusterNames()[:1] }
+
+// policies is every leaf.
+var policies = []policy{
+	{"retention", "retention", getRetention, standard(getRetention), setRetention, ""},
+	{"messageTTL", "messageTTL", shown(ttlField), standard(shown(ttlField)), value(ttlField), "messageTTL"},
+	{"deduplication", "deduplicationEnabled", shown(dedupField), standard(shown(dedupField)), value(dedupField), ""},
+	{"backlogQuota", "backlogQuota", getQuota, constant(map[string]any{}), setQuota, ""},
+	{"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", shown(unackedField), (*call).unackedLimit, value(unackedField), ""},
+	{"", "maxMessageSize", shown(sizeField), (*call).messageLimit, value(sizeField), ""},
+	{"delayedDelivery", "delayedDelivery", getDelay, standard(getDelay), setDelay, ""},
+	{"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", getStrategy, standard(getStrategy), setStrategy, ""},
+	{"schemaValidationEnforced", "schemaValidationEnforced", shown(validateField), standard(shown(validateField)), value(validateField), ""},
+	{"schemaSyntaxEnforced", "schemaSyntaxEnforced", shown(parseField), standard(shown(parseField)), value(parseField), ""},
+	{"schemaVersionEnforced", "schemaVersionEnforced", shown(versionField), standard(shown(versionField)), value(versionField), ""},
+	{"isAllowAutoUpdateSchema", "", shown(updatesField), standard(shown(updatesField)), value(updatesField), ""},
+	{"autoTopicCreation", "", getAuto, standard(getAuto), setAuto, ""},
+	{"maxTopicsPerNamespace", "", shown(maxTopicsField), standard(shown(maxTopicsField)), value(maxTopicsField), ""},
+	{"replication", "", getClusters, (*call).ownCluster, setClusters, ""},
+}
+
+// policyRoutes has GET, POST or PUT, and DELETE for every leaf.
+func policyRoutes() []route {
+	var routes []route
+	for i := range policies {
+		p := &policies[i]
+		for _, level := range []struct{ path, leaf, resource string }{
+			{namespacePath, p.namespace, "namespaces"},
+			{topicPath, p.topic, "topics"},
+		} {
+			if level.leaf == "" {
+				continue
+			}
+			pattern := level.path + "/" + level.leaf
+			change := func(c *call) error { return c.setPolicy(p) }
+			routes = append(routes,
+				get(pattern, need(level.resource, "describe"), func(c *call) error { return c.getPolicy(p) }),
+				post(pattern, need(level.resource, "update"), change),
+				put(pattern, need(level.resource, "update"), change),
+				remove(pattern, need(level.resource, "update"), func(c *call) error { return c.clearPolicy(p) }),
+			)
+		}
+	}
+	return append(routes, get(namespacePath+"/backlogQuotaMap", need("namespaces", "describe"),
+		func(c *call) error { return c.getPolicy(quotaPolicy()) }))
+}
+
+func quotaPolicy() *policy {
+	for i := range policies {
+		if policies[i].namespace == "backlogQuota" {
+			return &policies[i]
+		}
+	}
+	panic("adminapi: the backlog quota is missing from the table of policies")
+}
+
+// getPolicy shows a policy. Of a namespace it is what is in force; of a topic
+// what is set there, unless applied=true asks for what is in force.
+func (c *call) getPolicy(p *policy) error {
+	if c.Topic.Local != "" {
+		t, err := c.Broker().Topic(c.R.Context(), c.Topic)
+		if err != nil {
+			return err
+		}
+		if v := p.get(t.Policies); v != nil || !c.flag("applied") {
+			return c.JSON(http.StatusOK, v)
+		}
+	}
+	ns, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
+	if err != nil {
+		return err
+	}
+	v := p.get(ns)
+	if v == nil {
+		v = p.standard(c)
+	}
+	return c.JSON(http.StatusOK, v)
+}
+
+func (c *call) setPolicy(p *policy) error {
+	var raw json.RawMessage
+	ok, err := c.Decode(&raw, maxAdminBody)
+	if err != nil {
+		return err
+	}
+	if !ok && p.query != "" {
+		if text := c.R.URL.Query().Get(p.query); text != "" {
+			raw, ok = json.RawMessage(text), true
+		}
+	}
+	if !ok {
+		return brokerhttp.BadBody("it must hold the new value")
+	}
+	if kind := c.R.URL.Query().Get("backlogQuotaType"); kind != "" && kind != quotaBySize {
+		return errs.Newf(errs.Invalid, "%w: backlog quota %q is not supported, only %s", messaging.ErrPolicy, kind, quotaBySize)
+	}
+	return c.changePolicy(func(policies *messaging.Policies) error { return p.set(policies, raw) })
+}
+
+func (c *call) clearPolicy(p *policy) error {
+	return c.changePolicy(func(policies *messaging.Policies) error { return p.set(policies, nil) })
+}
+
+func (c *call) changePolicy(change func(*messaging.Policies) error) error {
+	if c.Topic.Local != "" {
+		return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, change))
+	}
+	return c.done(c.updateNamespace(change))
+}
+
+// retentionBody is Pulsar's RetentionPolicies.
+type retentionBody struct {
+	Minutes   int64 `json:"retentionTimeInMinutes"`
+	Megabytes int64 `json:"retentionSizeInMB"`
+}
+
+func getRetention(p *messaging.Policies) any {
+	if p.Retention == nil {
+		return nil
+	}
+	return retentionBody{p.Retention.Minutes, p.Retention.Megabytes}
+}
+
+func setRetention(p *messaging.Policies, raw json.RawMessage) error {
+	var body *retentionBody
+	if err := unmarshal(raw, &body); err != nil {
+		return err
+	}
+	if p.Retention = nil; body != nil {
+		p.Retention = &messaging.Retention{Minutes: body.Minutes, Megabytes: body.Megabytes}
+	}
+	return nil
+}
+
+// unmarshal reads a value; nil leaves v as it is.
+func unmarshal(raw json.RawMessage, v any) error {
+	if raw == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return brokerhttp.BadJSON(err)
+	}
+	return nil
+}
+
+const quotaBySize = "destination_storage"
+
+// quotaBody is Pulsar's BacklogQuota. limit is the old name of limitSize.
+type quotaBody struct {
+	Limit     *int64                `json:"limit,omitempty"`
+	LimitSize *int64                `json:"limitSize,omitempty"`
+	LimitTime *int64                `json:"limitTime,omitempty"`
+	Policy    messaging.QuotaAction `json:"policy"`
+}
+
+func getQuota(p *messaging.Policies) any {
+	if p.BacklogQuota == nil {
+		return nil
+	}
+	size, never := p.BacklogQuota.Bytes, int64(-1)
+	return map[string]quotaBody{
+		quotaBySize: {Limit: &size, LimitSize: &size, LimitTime: &never, Policy: p.BacklogQuota.Action},
+	}
+}
+
+func setQuota(p *messaging.Policies, raw json.RawMessage) error {
+	var body *quotaBody
+	if err := unmarshal(raw, &body); err != nil {
+		return err
+	}
+	if p.BacklogQuota = nil; body == nil {
+		return nil
+	}
+	size := body.LimitSize
+	if size == nil {
+		size = body.Limit
+	}
+	if size == nil {
+		return brokerhttp.BadBody("limitSize is missing")
+	}
+	p.BacklogQuota = &messaging.BacklogQuota{Bytes: *size, Action: body.Policy}
+	return nil
+}
+
+const delayTick = 1000
+
+// delayBody is Pulsar's DelayedDeliveryPolicies.
+type delayBody struct {
+	Active   bool  `json:"active"`
+	TickTime int64 `json:"tickTime"`
+}
+
+func getDelay(p *messaging.Policies) any {
+	if p.DelayedDelivery == nil {
+		return nil
+	}
+	return delayBody{*p.DelayedDelivery, delayTick}
+}
+
+func setDelay(p *messaging.Policies, raw json.RawMessage) error {
+	var body *delayBody
+	if err := unmarshal(raw, &body); err != nil {
+		return err
+	}
+	if p.DelayedDelivery = nil; body != nil {
+		p.DelayedDelivery = &body.Active
+	}
+	return nil
+}
+
+func getStrategy(p *messaging.Policies) any {
+	if p.Compatibility == "" || p.Compatibility == messaging.StrategyUndefined {
+		return nil
+	}
+	return p.Compatibility
+}
+
+func setStrategy(p *messaging.Policies, raw json.RawMessage) error {
+	p.Compatibility = ""
+	return unmarshal(raw, &p.Compatibility)
+}
+
+const (
+	topicPlain       = "non-partitioned"
+	topicPartitioned = "partitioned"
+)
+
+// autoBody is Pulsar's AutoTopicCreationOverride.
+type autoBody struct {
+	Allow      bool   `json:"allowAutoTopicCreation"`
+	Type       string `json:"topicType,omitempty"`
+	Partitions int32  `json:"defaultNumPartitions,omitempty"`
+}
+
+func getAuto(p *messaging.Policies) any {
+	a := p.AutoTopicCreation
+	switch {
+	case a == nil:
+		return nil
+	case a.Partitions > 0:
+		return autoBody{a.Allow, topicPartitioned, a.Partitions}
+	}
+	return autoBody{Allow: a.Allow, Type: topicPlain}
+}
+
+func setAuto(p *messaging.Policies, raw json.RawMessage) error {
+	var body *autoBody
+	if err := unmarshal(raw, &body); err != nil {
+		return err
+	}
+	if p.AutoTopicCreation = nil; body == nil {
+		return nil
+	}
+	auto := &messaging.AutoCreation{Allow: body.Allow}
+	switch strings.ToLower(body.Type) {
+	case "", topicPlain:
+		if body.Partitions > 0 && body.Type != "" {
+			return errs.Newf(errs.Invalid, "%w: a topic that is not partitioned has no partitions", messaging.ErrPolicy)
+		}
+	case topicPartitioned:
+		if auto.Partitions = body.Partitions; auto.Partitions <= 0 {
+			return errs.Newf(errs.Invalid, "%w: defaultNumPartitions must be more than 0", messaging.ErrPolicy)
+		}
+	default:
+		return errs.Newf(errs.Invalid, "%w: topicType %s is unknown; use partitioned or non-partitioned", messaging.ErrPolicy, strconv.Quote(body.Type))
+	}
+	p.AutoTopicCreation = auto
+	return nil
+}
+
+func getClusters(p *messaging.Policies) any {
+	if list := clustersOf(p); len(list) > 0 {
+		return list
+	}
+	return nil
+}
+
+func setClusters(p *messaging.Policies, raw json.RawMessage) error {
+	p.Clusters = nil
+	return unmarshal(raw, &p.Clusters)
+}

@@ -1,0 +1,95 @@
+package adminapi
+
+import (
+	"net/http"
+	"strings"
+
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+// streamTopics is GET /rest-stream/admin/v1/topics: what the caller may see of
+// the cluster's topics, or of one namespace's.
+func (c *call) streamTopics() error {
+	ns, err := c.namespaceFilter()
+	if err != nil {
+		return err
+	}
+	if ns != nil {
+		c.Namespace, c.Tenant = *ns, ns.Tenant
+	}
+	seen, err := c.see("topics")
+	if err != nil {
+		return err
+	}
+	list := struct {
+		Kind string        `json:"kind"`
+		Data []streamTopic `json:"data"`
+	}{"StreamTopicList", []streamTopic{}}
+	err = c.Broker().Topics(c.R.Context(), ns, func(t messaging.Topic) bool {
+		if seen.allows(c.beneath(t.Name.Namespace.Tenant, t.Name.Namespace, t.Name), need("topics", "describe", "produce", "consume")...) {
+			list.Data = append(list.Data, renderStreamTopic(t.Name, t.Partitions))
+		}
+		return true
+	})
+	// A filter that fits nothing finds nothing.
+	if err != nil && (ns == nil || brokerhttp.StatusOf(err, brokerhttp.AdminCalls) != http.StatusNotFound) {
+		return err
+	}
+	return c.JSON(http.StatusOK, list)
+}
+
+// namespaceFilter reads tenant/namespace, tenant.namespace, or the namespace of
+// the tenant public.
+func (c *call) namespaceFilter() (*names.Namespace, error) {
+	text := c.R.URL.Query().Get("namespace")
+	if text == "" {
+		return nil, nil
+	}
+	tenant, name, ok := strings.Cut(text, "/")
+	if !ok {
+		tenant, name, ok = strings.Cut(text, ".")
+	}
+	if !ok {
+		tenant, name = names.DefaultTenant, text
+	}
+	ns, err := names.NewNamespace(tenant, name)
+	if err != nil {
+		return nil, brokerhttp.BadQuery("namespace: %w", err)
+	}
+	return &ns, nil
+}
+
+// createStreamTopic is POST /rest-stream/admin/v1/topics.
+func (c *call) createStreamTopic() error {
+	var body struct {
+		TopicName       string            `json:"topic_name"`
+		PartitionsCount *int32            `json:"partitions_count"`
+		Properties      map[string]string `json:"properties"`
+	}
+	if ok, err := c.Decode(&body, maxAdminBody); err != nil {
+		return err
+	} else if !ok || body.TopicName == "" {
+		return brokerhttp.BadBody("topic_name is missing")
+	}
+	topic, err := names.ParseListName(body.TopicName)
+	if err != nil {
+		return brokerhttp.WithStatus(http.StatusBadRequest, brokerhttp.NameError(err))
+	}
+	c.Topic, c.Namespace, c.Tenant = topic, topic.Namespace, topic.Namespace.Tenant
+	if err := c.Authorize(need("topics", "create")...); err != nil {
+		return err
+	}
+	partitions := int32(0)
+	if body.PartitionsCount != nil {
+		if partitions = *body.PartitionsCount; partitions < 1 {
+			return brokerhttp.BadBody("partitions_count must be at least 1")
+		}
+	}
+	err = c.Broker().CreateTopic(c.R.Context(), topic, partitions, body.Properties)
+	if err != nil {
+		return brokerhttp.WithStatusIf(err, messaging.ErrPartitionCount, http.StatusBadRequest)
+	}
+	return c.JSON(http.StatusOK, renderStreamTopic(topic, partitions))
+}

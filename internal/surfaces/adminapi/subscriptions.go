@@ -1,0 +1,306 @@
+package adminapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"freshet/internal/base/names"
+	"freshet/internal/base/web"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+// positionBody is the body of calls that place a subscription: none, "latest",
+// "earliest", or Pulsar's ResetCursorData. The last three fields are an
+// extension.
+type positionBody struct {
+	LedgerID       *int64            `json:"ledgerId"`
+	EntryID        *int64            `json:"entryId"`
+	PartitionIndex *int32            `json:"partitionIndex"`
+	IsExcluded     bool              `json:"isExcluded"`
+	Excluded       bool              `json:"excluded"`
+	Properties     map[string]string `json:"properties"`
+
+	Position         string            `json:"position"`
+	AckTimeoutMillis *int64            `json:"ackTimeoutMillis"`
+	DeadLetterPolicy *deadLetterPolicy `json:"deadLetterPolicy"`
+}
+
+// deadLetterPolicy has the names of Pulsar's clients.
+type deadLetterPolicy struct {
+	MaxRedeliverCount *uint32 `json:"maxRedeliverCount"`
+	DeadLetterTopic   string  `json:"deadLetterTopic"`
+}
+
+// position reads such a body. exclusive bodies may ask to begin behind the id.
+func (c *call) position(exclusive bool) (messaging.Position, map[string]string, error) {
+	latest := messaging.Position{Kind: messaging.Latest}
+	b, err := c.Body(maxAdminBody)
+	if err != nil {
+		return latest, nil, err
+	}
+	b = bytes.TrimSpace(b)
+	switch {
+	case len(b) == 0 || string(b) == "null":
+		return latest, nil, nil
+	case b[0] != '{':
+		var word string
+		if err := json.Unmarshal(b, &word); err != nil {
+			word = string(b)
+		}
+		p, err := wordPosition(word)
+		return p, nil, err
+	}
+	var body positionBody
+	if _, err := brokerhttp.DecodeJSON(b, &body); err != nil {
+		return latest, nil, err
+	}
+	p, err := body.position(exclusive)
+	if err != nil {
+		return p, nil, err
+	}
+	return p, body.properties(), nil
+}
+
+func wordPosition(word string) (messaging.Position, error) {
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "", "latest":
+		return messaging.Position{Kind: messaging.Latest}, nil
+	case "earliest":
+		return messaging.Position{Kind: messaging.Earliest}, nil
+	}
+	if id, err := brokerhttp.ParseID([]byte(word)); err == nil {
+		return messaging.Position{Kind: messaging.AtID, ID: id}, nil
+	}
+	return messaging.Position{}, brokerhttp.BadBody("position must be latest, earliest or a message id")
+}
+
+func (b *positionBody) position(exclusive bool) (messaging.Position, error) {
+	if b.LedgerID == nil && b.EntryID == nil {
+		return wordPosition(b.Position)
+	}
+	if b.LedgerID == nil || b.EntryID == nil {
+		return messaging.Position{}, brokerhttp.BadBody("ledgerId and entryId must be given together")
+	}
+	id := names.MessageID{Ledger: *b.LedgerID, Entry: *b.EntryID, Partition: -1}
+	if b.PartitionIndex != nil {
+		id.Partition = *b.PartitionIndex
+	}
+	// Quirk: the exclusion is not looked at when a subscription is created.
+	if exclusive && (b.IsExcluded || b.Excluded) {
+		return messaging.Position{Kind: messaging.AfterID, ID: id}, nil
+	}
+	return messaging.Position{Kind: messaging.AtID, ID: id}, nil
+}
+
+// properties adds what the extension's fields say to the properties, where the
+// broker looks for it.
+func (b *positionBody) properties() map[string]string {
+	out := maps.Clone(b.Properties)
+	if out == nil {
+		out = make(map[string]string)
+	}
+	if b.AckTimeoutMillis != nil {
+		out[messaging.PropertyAckTimeout] = strconv.FormatInt(*b.AckTimeoutMillis, 10)
+	}
+	if d := b.DeadLetterPolicy; d != nil {
+		if d.MaxRedeliverCount != nil {
+			out[messaging.PropertyMaxRedeliver] = strconv.FormatUint(uint64(*d.MaxRedeliverCount), 10)
+		}
+		if d.DeadLetterTopic != "" {
+			out[messaging.PropertyDeadLetterTopic] = d.DeadLetterTopic
+		}
+	}
+	return out
+}
+
+func (c *call) subscribe() error {
+	at, properties, err := c.position(false)
+	if err != nil {
+		return err
+	}
+	if err := c.mayAutoCreate(); err != nil {
+		return err
+	}
+	if err := c.mayDeadLetter(properties); err != nil {
+		return err
+	}
+	return c.done(c.Broker().Subscribe(c.R.Context(), c.Topic, c.Subscription, at, properties))
+}
+
+// mayAutoCreate asks whether the caller may create the topic that the call would
+// otherwise create on the way (docs/spec/messages.md#m5).
+func (c *call) mayAutoCreate() error {
+	exists, err := c.Broker().HasTopic(c.R.Context(), c.Topic)
+	if err != nil || exists {
+		return err
+	}
+	subscription := c.Subscription
+	c.Subscription = "" // it is about the topic
+	if err := c.Authorize(need("topics", "create")...); err != nil {
+		return fmt.Errorf("topic %s does not exist, and creating it by this call: %w", c.Topic, err)
+	}
+	c.Subscription = subscription
+	return nil
+}
+
+// mayDeadLetter asks whether the caller may send the subscription's dead letters
+// where these properties say: produce there, and create the topic when there is
+// none. Named or by default makes no difference, since either way the broker
+// writes there for the caller (docs/spec/messages.md#dead-letters).
+func (c *call) mayDeadLetter(properties map[string]string) error {
+	to, err := c.Broker().DeadLetters(c.R.Context(), c.Topic, c.Subscription, properties)
+	if err != nil || to == nil {
+		return err
+	}
+	topic, subscription := c.Topic, c.Subscription
+	c.Topic, c.Subscription = to.Topic, "" // what the audit record is about when it is refused
+	err = c.Authorize(brokerhttp.PermitProduce)
+	if err == nil && !to.Exists {
+		err = c.Authorize(need("topics", "create")...)
+	}
+	if err != nil {
+		return fmt.Errorf("choosing %s as dead-letter topic: %w", to.Topic, err)
+	}
+	c.Topic, c.Subscription = topic, subscription
+	return nil
+}
+
+func (c *call) unsubscribe() error {
+	return c.done(c.Broker().Unsubscribe(c.R.Context(), c.Topic, c.Subscription, c.flag("force")))
+}
+
+func (c *call) listSubscriptions() error {
+	list, err := c.Broker().Subscriptions(c.R.Context(), c.Topic)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, list)
+}
+
+func (c *call) reset(at messaging.Position) error {
+	return c.done(c.Broker().Reset(c.R.Context(), c.Topic, c.Subscription, at))
+}
+
+func (c *call) resetToID() error {
+	at, _, err := c.position(true)
+	if err != nil {
+		return err
+	}
+	return c.reset(at)
+}
+
+func (c *call) resetToTime() error {
+	at, err := c.number("timestamp")
+	if err != nil {
+		return err
+	}
+	return c.reset(messaging.Position{Kind: messaging.AtTime, Time: time.UnixMilli(at)})
+}
+
+func (c *call) skipAll() error { return c.reset(messaging.Position{Kind: messaging.Latest}) }
+
+func (c *call) skip() error {
+	n, err := c.number("count")
+	if err != nil {
+		return err
+	}
+	return c.reset(messaging.Position{Kind: messaging.Skip, N: uint64(n)})
+}
+
+// before is the time that many seconds ago.
+func (c *call) before() (messaging.Position, error) {
+	seconds, err := c.number("seconds")
+	if err != nil {
+		return messaging.Position{}, err
+	}
+	seconds = min(seconds, math.MaxInt64/int64(time.Second))
+	return messaging.Position{
+		Kind: messaging.ExpiredBefore, Time: time.Now().Add(-time.Duration(seconds) * time.Second),
+	}, nil
+}
+
+func (c *call) expire() error {
+	at, err := c.before()
+	if err != nil {
+		return err
+	}
+	return c.reset(at)
+}
+
+func (c *call) expireAll() error {
+	at, err := c.before()
+	if err != nil {
+		return err
+	}
+	list, err := c.Broker().Subscriptions(c.R.Context(), c.Topic)
+	if err != nil {
+		return err
+	}
+	for _, name := range list {
+		if err := c.Broker().Reset(c.R.Context(), c.Topic, name, at); err != nil {
+			return err
+		}
+	}
+	return c.done(nil)
+}
+
+func (c *call) subscriptionProperties() error {
+	p, err := c.Broker().SubscriptionProperties(c.R.Context(), c.Topic, c.Subscription)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, orEmpty(p))
+}
+
+func (c *call) setSubscriptionProperties() error {
+	properties, err := c.propertiesBody()
+	if err != nil {
+		return err
+	}
+	if err := c.mayDeadLetter(properties); err != nil {
+		return err
+	}
+	return c.done(c.Broker().SetSubscriptionProperties(c.R.Context(), c.Topic, c.Subscription, properties))
+}
+
+func (c *call) peek() error {
+	n, err := c.number("position")
+	if err != nil {
+		return err
+	}
+	m, err := c.Broker().Peek(c.R.Context(), c.Topic, c.Subscription, int(min(n, math.MaxInt32)))
+	if err != nil {
+		return err
+	}
+	return c.pulsarMessage(&m)
+}
+
+// pulsarHeaders are those of what a message has beside its payload.
+var pulsarHeaders = brokerhttp.HeadersWith("X-Pulsar-")
+
+// pulsarMessage answers with a message as Pulsar's admin API shows one.
+func (c *call) pulsarMessage(m *messaging.Received) error {
+	h := c.W.Header()
+	set := func(name, value string) { h["X-Pulsar-"+name] = []string{value} }
+	set("Message-ID", strconv.FormatInt(m.ID.Ledger, 10)+":"+strconv.FormatInt(m.ID.Entry, 10))
+	set("Publish-Time", time.UnixMilli(m.PublishTime).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+	set("Sequence-Id", strconv.FormatUint(m.Sequence, 10))
+	if m.EventTime != 0 {
+		set("Event-Time", time.UnixMilli(m.EventTime).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+	}
+	if m.Producer != "" {
+		set("Producer-Name", m.Producer)
+	}
+	pulsarHeaders.Write(h, m)
+	c.Began = true
+	web.WriteBody(c.W, http.StatusOK, "application/octet-stream", m.Payload)
+	return nil
+}

@@ -1,0 +1,162 @@
+// Package auditapi lets those who may read the audit trail: the last records of
+// an organization, newest first, with filters.
+//
+// It owns the wire and nothing else. Records are made by the other surfaces and
+// kept by audit; who is calling comes from identity, what they may read from
+// access. Each replica answers with the records that it wrote itself.
+package auditapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"freshet/api/openapi"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/web"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+	"freshet/internal/ops/audit"
+	"freshet/internal/surfaces/pipeline"
+)
+
+// Root is where the surface is mounted; everything beneath it is its own.
+const Root = "/audit"
+
+const (
+	recordsPath  = Root + "/v1alpha1/records"
+	documentPath = Root + "/v1alpha1/openapi.yaml"
+
+	surfaceName = "audit" // in records and metrics
+)
+
+// Trail is where the records are; audit.Log is one.
+type Trail interface {
+	Tail(ctx context.Context, q audit.Query) ([]audit.Record, error)
+}
+
+// Options configures the surface; Authenticator and Authorizer are required.
+type Options struct {
+	pipeline.Options
+	// Audiences are the names under which tokens are accepted: those of the
+	// resource API.
+	Audiences []string
+	// Trail is nil when the configuration has switched it off; then there is
+	// nothing to read.
+	Trail Trail
+}
+
+// API serves the audit trail.
+type API struct {
+	opts   Options
+	router *web.Router[web.HandlerFunc]
+	serve  http.Handler
+}
+
+// New makes the surface.
+func New(opts Options) *API {
+	opts.Complete("auditapi")
+	a := &API{opts: opts}
+	a.router = web.NewRouter([]web.Route[web.HandlerFunc]{
+		{Method: http.MethodGet, Pattern: recordsPath, Value: a.records},
+		{Method: http.MethodGet, Pattern: documentPath, Value: document},
+	}, nil)
+	a.serve = web.Handle(a.handle, writeError)
+	return a
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
+
+var (
+	errNoPath   = errs.New(errs.NotFound, "there is nothing at this path")
+	errMethod   = errs.New(errs.Invalid, "the method is not allowed on this path; use GET")
+	errSwitched = errs.New(errs.NotFound, "this server keeps no audit trail: it is switched off in its configuration")
+)
+
+func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
+	if refusal := web.Refused(r); refusal != nil {
+		return refusal
+	}
+	var path web.Path
+	path.Parse(r.URL)
+	route := a.router.Find(web.MethodOf(r), &path)
+	if route == nil {
+		if a.router.Allowed(&path) != "" {
+			w.Header().Set("Allow", "GET, HEAD")
+			return errMethod
+		}
+		return errNoPath
+	}
+	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
+	return route.Value(w, r)
+}
+
+// document is open to everybody, as it holds no secret.
+func document(w http.ResponseWriter, _ *http.Request) error {
+	web.WriteBody(w, http.StatusOK, "application/yaml", openapi.Document("audit"))
+	return nil
+}
+
+func (a *API) records(w http.ResponseWriter, r *http.Request) error {
+	query, err := a.admit(r)
+	if err != nil {
+		return err
+	}
+	if a.opts.Trail == nil {
+		return errSwitched
+	}
+	records, err := a.opts.Trail.Tail(r.Context(), query)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, "application/json", newPage(records, query.Limit))
+}
+
+// admit finds out who is asking, for what, and whether they may know.
+func (a *API) admit(r *http.Request) (audit.Query, error) {
+	token, _ := web.BearerToken(r)
+	caller, err := a.opts.Authenticate(r, token, a.opts.Audiences...)
+	if err != nil {
+		return audit.Query{}, a.denied(r, nil, "", err)
+	}
+	query, err := parseQuery(r.URL.RawQuery)
+	if err != nil {
+		return audit.Query{}, err
+	}
+	if query.Organization == "" && !caller.System {
+		query.Organization = caller.Organization
+	}
+	_, err = a.opts.Authorizer.Authorize(r.Context(), caller, access.ReadAudit, access.Scope{Organization: query.Organization})
+	if err != nil {
+		return audit.Query{}, a.denied(r, caller, query.Organization, err)
+	}
+	return query, nil
+}
+
+// denied records that somebody asked who may not.
+func (a *API) denied(r *http.Request, caller *identity.Principal, organization string, err error) error {
+	if status := statusOf(err); pipeline.Denied(status) {
+		asked := pipeline.Asked{Permission: access.ReadAudit, Scope: access.Scope{Organization: organization}}
+		a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, asked, status))
+	}
+	return err
+}
+
+// page is one answer.
+type page struct {
+	Records []audit.Record `json:"records"`
+	// Until continues with older records, when there may be more.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+func newPage(records []audit.Record, limit int) page {
+	p := page{Records: records}
+	if records == nil {
+		p.Records = []audit.Record{}
+	}
+	if n := len(records); n > 0 && n >= limit {
+		p.Until = &records[n-1].Time
+	}
+	return p
+}

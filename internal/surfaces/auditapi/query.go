@@ -1,0 +1,77 @@
+package auditapi
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/ops/audit"
+)
+
+var errQuery = errs.New(errs.Invalid, "the query is not valid")
+
+// parseQuery reads the filters. A parameter that is unknown, or given twice, is
+// refused: whoever misspells a filter must not take the answer for filtered.
+func parseQuery(raw string) (audit.Query, error) {
+	q := audit.Query{Limit: audit.DefaultLimit}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return q, errs.Newf(errs.Invalid, "%w: %w", errQuery, err)
+	}
+	for name, given := range values {
+		if len(given) != 1 {
+			return q, errs.Newf(errs.Invalid, "%w: %s is given %d times", errQuery, name, len(given))
+		}
+		if err := set(&q, name, given[0]); err != nil {
+			return q, err
+		}
+	}
+	return q, nil
+}
+
+func set(q *audit.Query, name, value string) error {
+	var err error
+	switch name {
+	case "organization":
+		q.Organization = value
+	case "principal":
+		q.Principal = value
+	case "surface":
+		q.Surface = value
+	case "verb":
+		q.Verb = value
+	case "resource":
+		q.Resource = value
+	case "requestId":
+		q.RequestID = value
+	case "decision":
+		q.Decision = audit.Decision(value)
+		if value != "" && q.Decision != audit.Allowed && q.Decision != audit.Denied {
+			return errs.Newf(errs.Invalid, "%w: decision must be %s or %s", errQuery, audit.Allowed, audit.Denied)
+		}
+	case "since":
+		q.Since, err = instant(name, value)
+	case "until":
+		q.Until, err = instant(name, value)
+	case "limit":
+		q.Limit, err = strconv.Atoi(value)
+		if err != nil || q.Limit < 1 || q.Limit > audit.MaxLimit {
+			return errs.Newf(errs.Invalid, "%w: limit must be a number from 1 to %d", errQuery, audit.MaxLimit)
+		}
+	default:
+		return errs.Newf(errs.Invalid, "%w: unknown parameter %s", errQuery, strconv.Quote(name))
+	}
+	return err
+}
+
+func instant(name, value string) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return time.Time{}, errs.Newf(errs.Invalid, "%w: %s must be a time such as 2026-01-02T15:04:05Z", errQuery, name)
+	}
+	return t, nil
+}

@@ -1,0 +1,321 @@
+// Package brokertest lets tests of messageapi and adminapi talk to both
+// surfaces over a real broker, engine and identity system. Every reply is held
+// against the OpenAPI document. It is imported by tests only.
+package brokertest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"freshet/internal/base/web"
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+	"freshet/internal/identity/identitytest"
+	"freshet/internal/ops/audit"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble/pebbletest"
+	"freshet/internal/surfaces/adminapi"
+	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/messageapi"
+	"freshet/internal/surfaces/pipeline"
+)
+
+// Where the tests live: whose cluster it is, and where its messages are.
+const (
+	Organization = "acme"
+	Instance     = "main"
+	Root         = "/admin/rest/topics/v1/"
+)
+
+// Quiet is a log that nobody reads.
+var Quiet = slog.New(slog.DiscardHandler)
+
+// World is both surfaces over real parts.
+type World struct {
+	T        testing.TB
+	Identity *identitytest.World
+	Policy   *access.Policy
+	Broker   *messaging.Broker
+	API      http.Handler // both surfaces, without the server around them
+	Server   *httptest.Server
+	Log      *AuditLog
+	Token    string // of whoever calls
+	Checked  bool   // hold every reply against the OpenAPI document
+
+	engine engine.Engine
+	groups *atomic.Pointer[groups.Coordinator]
+}
+
+// AuditLog remembers records.
+type AuditLog struct {
+	mu      sync.Mutex
+	Records []audit.Record
+}
+
+// Record implements pipeline.Auditor.
+func (l *AuditLog) Record(r audit.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Records = append(l.Records, r)
+}
+
+// Last returns the newest record.
+func (l *AuditLog) Last() audit.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.Records) == 0 {
+		return audit.Record{}
+	}
+	return l.Records[len(l.Records)-1]
+}
+
+// New makes a world with a token of the organization's administrator; edits
+// change how the surfaces are set up.
+func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *World {
+	t.Helper()
+	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = eng.Close() })
+	opts.Logger = Quiet
+	broker, err := messaging.Open(t.Context(), eng, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	w := &World{
+		T: t, Identity: identitytest.New(t), Policy: access.NewPolicy(), Broker: broker, Log: &AuditLog{}, Checked: true,
+		engine: eng, groups: new(atomic.Pointer[groups.Coordinator]),
+	}
+	messages := messageapi.Options{Resolver: resolver(broker, w.groups.Load), Options: pipeline.Options{
+		Authenticator: w.Identity.Verifier, Authorizer: w.Policy, Auditor: w.Log,
+	}}
+	for _, edit := range edits {
+		edit(&messages)
+	}
+	w.API = both(messageapi.New(messages), adminapi.New(adminapi.Options{Options: messages.Options, Resolver: messages.Resolver, Accounts: w.Identity.Directory}))
+	w.Server = httptest.NewServer(web.Middleware(w.API, Quiet, nil))
+	t.Cleanup(w.Server.Close)
+	w.Token = w.Account("boss", func(a *identity.Account) { a.Admin = true })
+	return w
+}
+
+// Groups returns the coordinator of the cluster, which speaks the stream protocol
+// from the first call on.
+func (w *World) Groups() *groups.Coordinator {
+	w.T.Helper()
+	if opened := w.groups.Load(); opened != nil {
+		return opened
+	}
+	coordinator, err := groups.Open(w.T.Context(), w.engine, groups.Options{InitialDelay: time.Millisecond, Logger: Quiet})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	w.T.Cleanup(func() { _ = coordinator.Close() })
+	w.groups.Store(coordinator)
+	return coordinator
+}
+
+// Resolver finds the same cluster for every request.
+func Resolver(broker *messaging.Broker) brokerhttp.Resolver {
+	return resolver(broker, func() *groups.Coordinator { return nil })
+}
+
+func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) brokerhttp.Resolver {
+	cluster := brokerhttp.Cluster{
+		Broker:    broker,
+		Scope:     access.Scope{Organization: Organization, Instance: Instance, Cluster: "prod"},
+		Audiences: []string{identity.InstanceAudience(Organization, Instance)},
+	}
+	return pipeline.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) {
+		found := cluster
+		if opened := coordinator(); opened != nil {
+			found.Groups = func(context.Context) (*groups.Coordinator, error) { return opened, nil }
+		}
+		return found, nil
+	})
+}
+
+// both puts the surfaces side by side, as server does.
+func both(messages, admin http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/admin/rest/") {
+			messages.ServeHTTP(w, r)
+			return
+		}
+		admin.ServeHTTP(w, r)
+	})
+}
+
+// Account makes a service account and returns a token of it.
+func (w *World) Account(name string, edit ...func(*identity.Account)) string {
+	w.T.Helper()
+	a, _ := w.Identity.Account(Organization, name, edit...)
+	return w.Identity.Token(a, identity.InstanceAudience(Organization, Instance))
+}
+
+// Principal is how the cluster's permissions name an account.
+func (w *World) Principal(name string) string {
+	return w.Identity.Issuer.PrincipalName(Organization, name)
+}
+
+// As calls with another token.
+func (w *World) As(token string) *World {
+	other := *w
+	other.Token = token
+	return &other
+}
+
+// Reply is a response that was read.
+type Reply struct {
+	T      testing.TB
+	What   string
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Call makes a request. Headers come in pairs.
+func (w *World) Call(method, path, body string, headers ...string) *Reply {
+	w.T.Helper()
+	req, err := http.NewRequestWithContext(w.T.Context(), method, w.Server.URL+path, strings.NewReader(body))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	if w.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+w.Token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header[headers[i]] = append(req.Header[headers[i]], headers[i+1])
+	}
+	res, err := w.Server.Client().Do(req)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	if w.Checked {
+		validate(w.T, req, body, res, b)
+	}
+	return &Reply{T: w.T, What: method + " " + path, Status: res.StatusCode, Header: res.Header, Body: string(b)}
+}
+
+// Want demands a status; errors must have a reason.
+func (r *Reply) Want(status int) *Reply {
+	r.T.Helper()
+	if r.Status != status {
+		r.T.Fatalf("%s: status %d, want %d; body %s", r.What, r.Status, status, r.Body)
+	}
+	if status >= 400 {
+		var e struct{ Reason string }
+		if err := json.Unmarshal([]byte(r.Body), &e); err != nil || e.Reason == "" {
+			r.T.Errorf("%s: %d without a reason: %s", r.What, status, r.Body)
+		}
+		if r.Header.Get("Content-Type") != "application/json" {
+			r.T.Errorf("%s: error of content type %s", r.What, r.Header.Get("Content-Type"))
+		}
+	}
+	if status == http.StatusUnauthorized && !strings.HasPrefix(r.Header.Get("WWW-Authenticate"), "Bearer") {
+		r.T.Errorf("%s: 401 without a challenge", r.What)
+	}
+	return r
+}
+
+// Is demands a body.
+func (r *Reply) Is(body string) *Reply {
+	r.T.Helper()
+	if r.Body != body {
+		r.T.Errorf("%s: body %s, want %s", r.What, r.Body, body)
+	}
+	return r
+}
+
+// Says demands headers, in pairs; "" means that there is none.
+func (r *Reply) Says(headers ...string) *Reply {
+	r.T.Helper()
+	for i := 0; i < len(headers); i += 2 {
+		if got := r.Header.Get(headers[i]); got != headers[i+1] {
+			r.T.Errorf("%s: header %s is %q, want %q", r.What, headers[i], got, headers[i+1])
+		}
+	}
+	return r
+}
+
+// Into decodes the body.
+func (r *Reply) Into(v any) *Reply {
+	r.T.Helper()
+	in := json.NewDecoder(bytes.NewReader([]byte(r.Body)))
+	if err := in.Decode(v); err != nil {
+		r.T.Fatalf("%s: %v in %s", r.What, err, r.Body)
+	}
+	return r
+}
+
+// ID is the message id of the reply.
+func (r *Reply) ID() string { return r.Header.Get("X-Msg-Message-Id") }
+
+// Ready makes a topic with a subscription s at its start, and returns the path
+// of its messages.
+func (w *World) Ready(topic string, partitions int) string {
+	w.T.Helper()
+	path := "/admin/v2/persistent/public/default/" + topic
+	if partitions > 0 {
+		w.Call("PUT", path+"/partitions", fmt.Sprint(partitions)).Want(204)
+	} else {
+		w.Call("PUT", path, "").Want(204)
+	}
+	w.Call("PUT", path+"/subscription/s", `"earliest"`).Want(204)
+	return Root + "public/default/" + topic
+}
+
+// Bind gives an account a role.
+func (w *World) Bind(account, role string, on access.Restriction) {
+	w.T.Helper()
+	on.Organization = Organization
+	err := w.Policy.SetBinding(access.Binding{
+		Organization: Organization, Name: account + "-" + role, Role: role, RoleKind: "ClusterRole",
+		Subjects:    []access.Subject{{Kind: access.SubjectServiceAccount, Name: account}},
+		Restriction: &on,
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Attempt sends a request straight to the surfaces. Nothing that a caller can
+// send may be a fault of ours.
+func (w *World) Attempt(method string, u *url.URL, header http.Header, body []byte) *httptest.ResponseRecorder {
+	w.T.Helper()
+	req := &http.Request{
+		Method: method, URL: u, Header: header, Host: "x", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+	header.Set("Authorization", "Bearer "+w.Token)
+	res := httptest.NewRecorder()
+	w.API.ServeHTTP(res, req.WithContext(w.T.Context()))
+	if res.Code == http.StatusInternalServerError || res.Code < 200 {
+		w.T.Fatalf("%s %s: status %d: %s", method, u, res.Code, res.Body)
+	}
+	if res.Code >= 400 && !strings.HasPrefix(res.Body.String(), `{"reason":"`) {
+		w.T.Fatalf("%s %s: status %d without a reason: %s", method, u, res.Code, res.Body)
+	}
+	return res
+}

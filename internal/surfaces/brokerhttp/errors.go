@@ -1,0 +1,237 @@
+package brokerhttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/web"
+	"freshet/internal/base/workpool"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity/access"
+	"freshet/internal/storage/engine"
+	"freshet/internal/surfaces/pipeline"
+)
+
+// Column says whose status an error leaves with: message calls know one status
+// for all that is wrong with the caller (docs/spec/messages.md#m11).
+type Column uint8
+
+// The columns of the table.
+const (
+	MessageCalls Column = iota
+	AdminCalls
+)
+
+// wire is how an error leaves: as a status of message calls and one of
+// administrative calls.
+type wire struct {
+	err     error
+	message int
+	admin   int
+}
+
+// wires is the one table from errors to statuses, with a column for each of the
+// two surfaces. Earlier rows win, so an error that wraps two of them is found
+// under the first.
+var wires = []wire{
+	{messaging.ErrNoTenant, 404, 404},
+	{messaging.ErrTenantExists, 409, 409},
+	{messaging.ErrTenantBusy, 409, 409},
+	{messaging.ErrNoNamespace, 404, 404},
+	{messaging.ErrNamespaceExists, 409, 409},
+	{messaging.ErrNamespaceBusy, 409, 409},
+	{messaging.ErrNoTopic, 404, 404},
+	{messaging.ErrTopicExists, 409, 409},
+	{messaging.ErrTopicBusy, 412, 412},
+	{messaging.ErrWrongKind, 409, 409},
+	{messaging.ErrPartitioned, 405, 405},
+	{messaging.ErrPartitionName, 404, 409},
+	{messaging.ErrNoAutoCreation, 404, 412},
+	{messaging.ErrTopicLimit, 412, 412},
+	{messaging.ErrPartitionCount, 400, 422},
+	{messaging.ErrNoSubscription, 404, 404},
+	{messaging.ErrSubscriptionExists, 409, 409},
+	{messaging.ErrSubscriptionBusy, 412, 412},
+	{messaging.ErrNoPosition, 412, 412},
+	{messaging.ErrNoSchema, 404, 404},
+	{messaging.ErrIncompatibleSchema, 409, 409},
+	{messaging.ErrInvalidSchema, 422, 422},
+	{messaging.ErrSchemaUpdate, 401, 403},
+	{messaging.ErrPayload, 400, 400},
+	{messaging.ErrSchemaPrefix, 400, 400},
+	{messaging.ErrName, 400, 412},
+	{messaging.ErrPolicy, 400, 412},
+	{messaging.ErrMessage, 400, 400},
+	{messaging.ErrMessageID, 400, 400},
+	{messaging.ErrForeignID, 404, 404},
+	{messaging.ErrNoMessage, 404, 404},
+	{messaging.ErrLeaseEnded, 409, 409},
+	{messaging.ErrTooLarge, 413, 413},
+	{messaging.ErrBatch, 413, 413},
+	{messaging.ErrTooMany, 503, 503},
+	{messaging.ErrNoDelay, 400, 400},
+	{messaging.ErrClosing, 503, 503},
+	{messaging.ErrNoRegistry, 503, 503},
+	{messaging.ErrTooMuchData, 413, 413},
+	{messaging.ErrDamagedMessage, 503, 503},
+
+	{engine.ErrNoPartition, 404, 404},
+	{engine.ErrInvalid, 400, 400},
+	{engine.ErrTerminated, 409, 409},
+	{engine.ErrBacklogFull, 503, 503},
+	{engine.ErrDiskFull, 503, 503},
+	{engine.ErrBusy, 503, 503},
+	{engine.ErrConflict, 503, 503},
+	{engine.ErrFailed, 503, 503},
+	{engine.ErrClosed, 503, 503},
+	{engine.ErrCompacted, 500, 500},
+	{engine.ErrCorrupt, 503, 503},
+	{engine.ErrNewerFormat, 503, 503},
+	{engine.ErrNotOpen, 503, 503},
+	{engine.ErrNotOwner, 503, 503},
+	{engine.ErrNoOwner, 503, 503},
+	{engine.ErrLogLost, 503, 503},
+
+	{access.ErrDenied, 401, 403},
+	{access.ErrNoPrincipal, 401, 401},
+	{web.ErrBodyTooLarge, 413, 413},
+	{workpool.ErrTooCostly, 400, 422},
+	{workpool.ErrBusy, 503, 503},
+	{web.ErrBodyTimeout, 408, 408},
+	{web.ErrBusy, 503, 503},
+	{context.DeadlineExceeded, 503, 503},
+	{context.Canceled, 503, 503},
+
+	{web.ErrPathEncoding, 400, 400},
+	{ErrNoRoute, 404, 404},
+	{ErrMethod, 405, 405},
+	{errNonPersistent, 400, 400},
+}
+
+// kinds is the table for errors without a row of their own.
+var kinds = map[errs.Kind]wire{
+	errs.Internal:        {message: 500, admin: 500},
+	errs.Invalid:         {message: 400, admin: 400},
+	errs.Unauthenticated: {message: 401, admin: 401},
+	errs.Denied:          {message: 401, admin: 403},
+	errs.NotFound:        {message: 404, admin: 404},
+	errs.Conflict:        {message: 409, admin: 409},
+	errs.Precondition:    {message: 412, admin: 412},
+	errs.TooLarge:        {message: 413, admin: 413},
+	errs.Unavailable:     {message: 503, admin: 503},
+	errs.Exhausted:       {message: 403, admin: 403},
+	errs.Throttled:       {message: 429, admin: 429},
+}
+
+// What a surface answers to a path or a method that it does not have.
+var (
+	ErrNoRoute = errs.New(errs.NotFound, "there is nothing at this path")
+	ErrMethod  = errs.New(errs.Invalid, "the method is not allowed on this path; the header Allow lists those that are")
+)
+
+// statusError is an error whose status depends on the call and not only on
+// what went wrong.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+// WithStatus gives an error a status of its own; nil stays nil.
+func WithStatus(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &statusError{status: code, err: err}
+}
+
+// WithStatusIf does so when the error is a certain one.
+func WithStatusIf(err, target error, code int) error {
+	if errors.Is(err, target) {
+		return WithStatus(code, err)
+	}
+	return err
+}
+
+// StatusOf looks an error up.
+func StatusOf(err error, column Column) int {
+	var own *statusError
+	if errors.As(err, &own) {
+		return own.status
+	}
+	var refusal *web.Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Status
+	}
+	pick := func(w wire) int {
+		if column == MessageCalls {
+			return w.message
+		}
+		return w.admin
+	}
+	for _, w := range wires {
+		if errors.Is(err, w.err) {
+			return pick(w)
+		}
+	}
+	return pick(kinds[errs.KindOf(err)])
+}
+
+// Fail answers with an error, unless the response has begun.
+func (c *Call) Fail(err error, code int) {
+	rec := web.RecordOf(c.R.Context())
+	rec.Fail(err)
+	if c.Began {
+		return
+	}
+	reason := PublicReason(err, code)
+	if code == http.StatusInternalServerError && rec.RequestID != "" {
+		reason += ", request id " + rec.RequestID
+	}
+	h := c.W.Header()
+	switch code {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", pipeline.Challenge(Surface, err))
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", pipeline.RetryAfter(err))
+	case http.StatusUnsupportedMediaType:
+		h.Set("Accept-Encoding", codings) // RFC 9110 §15.5.16
+	case http.StatusMethodNotAllowed:
+		if c.Allow != "" {
+			h.Set("Allow", c.Allow)
+		}
+	}
+	web.Discard(c.R)
+	body := append([]byte(`{"reason":`), Quote(reason)...)
+	web.WriteBody(c.W, code, contentJSON, append(body, '}'))
+}
+
+// Refuse answers a request that the surface cannot serve yet.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	(&Call{W: w, R: r}).Fail(err, StatusOf(err, MessageCalls))
+}
+
+// PublicReason is an error's text, unless it is a fault of ours. Of damage a
+// caller hears that there is some, and not in which file.
+func PublicReason(err error, code int) string {
+	if code == http.StatusInternalServerError {
+		return "internal error"
+	}
+	if told := engine.PublicError(err); told != nil {
+		return told.Error()
+	}
+	return err.Error()
+}
+
+// Quote writes a JSON string without escaping <, > and &.
+func Quote(s string) []byte {
+	b, err := web.MarshalJSON(s)
+	if err != nil {
+		return []byte(`""`)
+	}
+	return b
+}

@@ -1,0 +1,58 @@
+package brokerhttp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/messaging/messagingtest"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+	"freshet/internal/storage/engine"
+)
+
+// TestEverySentinelIsMapped asserts that no error of the domain leaves as a
+// fault of ours unless it is one.
+func TestEverySentinelIsMapped(t *testing.T) {
+	t.Parallel()
+	faults := []error{engine.ErrCompacted}
+	all := append(messagingtest.Sentinels(),
+		identity.ErrNoToken, identity.ErrInvalidToken, identity.ErrTokenExpired, identity.ErrTokenTooEarly, identity.ErrWrongAudience,
+		identity.ErrAccountGone, identity.ErrKeyUnknown, identity.ErrKeyRevoked, identity.ErrKeyNotAccepted, identity.ErrKeysUnavailable, access.ErrDenied, access.ErrNoPrincipal)
+	for _, err := range all {
+		for _, s := range []Column{MessageCalls, AdminCalls} {
+			wrapped := fmt.Errorf("doing something: %w", err)
+			got := StatusOf(wrapped, s)
+			isFault := false
+			for _, f := range faults {
+				isFault = isFault || errors.Is(err, f)
+			}
+			if (got == http.StatusInternalServerError) != isFault {
+				t.Errorf("%v leaves with status %d, want a fault: %v", err, got, isFault)
+			}
+			if got < 400 || got > 599 {
+				t.Errorf("%v leaves with status %d, want one of an error", err, got)
+			}
+		}
+	}
+	for k := range errs.KindCount {
+		if w, ok := kinds[k]; !ok || w.message == 0 || w.admin == 0 {
+			t.Errorf("kind %v is not mapped", k)
+		}
+	}
+	if got := StatusOf(errors.New("surprise"), MessageCalls); got != http.StatusInternalServerError {
+		t.Errorf("an unknown error leaves with status %d, want 500", got)
+	}
+}
+
+func TestDenialDependsOnTheColumn(t *testing.T) {
+	t.Parallel()
+	if got := StatusOf(access.ErrDenied, MessageCalls); got != http.StatusUnauthorized {
+		t.Errorf("message calls answer %d, want 401", got)
+	}
+	if got := StatusOf(access.ErrDenied, AdminCalls); got != http.StatusForbidden {
+		t.Errorf("administrative calls answer %d, want 403", got)
+	}
+}

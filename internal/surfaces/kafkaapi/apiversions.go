@@ -1,0 +1,59 @@
+package kafkaapi
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// software is what a client may say it is.
+var software = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
+
+func takeAPIVersions(_ context.Context, c *call) answer {
+	request, _ := c.request.(*kmsg.ApiVersionsRequest)
+	response, _ := request.ResponseKind().(*kmsg.ApiVersionsResponse)
+	if c.version >= 3 && (!software.MatchString(request.ClientSoftwareName) || !software.MatchString(request.ClientSoftwareVersion)) {
+		response.ErrorCode = codeInvalidRequest
+	} else {
+		if c.version >= 3 {
+			c.conn.client.Store(&Client{cut(request.ClientSoftwareName, 64), cut(request.ClientSoftwareVersion, 64)})
+		}
+		response.ApiKeys = c.conn.server.versions()
+		if c.version >= 3 {
+			setFeatures(response)
+		}
+	}
+	return now(func(context.Context) (encodable, error) { return response, nil })
+}
+
+// setFeatures says that the consumer protocol of groups is there, which cannot be
+// turned off.
+func setFeatures(response *kmsg.ApiVersionsResponse) {
+	const name, level = "group.version", 1
+	response.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{{Name: name, MinVersion: level, MaxVersion: level}}
+	response.FinalizedFeatures = []kmsg.ApiVersionsResponseFinalizedFeature{{Name: name, MinVersionLevel: level, MaxVersionLevel: level}}
+	response.FinalizedFeaturesEpoch = 0
+}
+
+func cut(s string, n int) string { return s[:min(len(s), n)] }
+
+// versions lists everything that is served.
+func (s *Server) versions() []kmsg.ApiVersionsResponseApiKey {
+	var list []kmsg.ApiVersionsResponseApiKey
+	for _, key := range slices.Sorted(maps.Keys(s.apis)) {
+		list = append(list, kmsg.ApiVersionsResponseApiKey{ApiKey: key, MinVersion: s.apis[key].min, MaxVersion: s.apis[key].max})
+	}
+	return list
+}
+
+// newerVersion answers a client that asks for a version of this API above ours,
+// in the form that every client can read.
+func newerVersion(own api) kmsg.Response {
+	return &kmsg.ApiVersionsResponse{
+		Version: 0, ErrorCode: codeVersion,
+		ApiKeys: []kmsg.ApiVersionsResponseApiKey{{ApiKey: keyAPIVersions, MinVersion: own.min, MaxVersion: own.max}},
+	}
+}

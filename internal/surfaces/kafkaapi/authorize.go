@@ -1,0 +1,156 @@
+package kafkaapi
+
+import (
+	"context"
+	"errors"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity/access"
+)
+
+// What a caller was denied.
+var (
+	errTopicDenied   = errors.New("not allowed on this topic")
+	errGroupDenied   = errors.New("not allowed on this consumer group")
+	errClusterDenied = errors.New("not allowed on this cluster")
+)
+
+// The permissions that are asked for (docs/spec/stream.md#permissions).
+const (
+	permitProduce  = access.Permission("messaging.topics.produce")
+	permitConsume  = access.Permission("messaging.topics.consume")
+	permitDescribe = access.Permission("messaging.topics.describe")
+	permitCreate   = access.Permission("messaging.topics.create")
+	permitUpdate   = access.Permission("messaging.topics.update")
+	permitDelete   = access.Permission("messaging.topics.delete")
+
+	permitSubscriptions      = access.Permission("messaging.subscriptions.describe")
+	permitDeleteSubscription = access.Permission("messaging.subscriptions.delete")
+
+	permitListBindings    = access.Permission("cloud.rolebindings.list")
+	permitDescribeCluster = access.Permission("cloud.messagingclusters.describe")
+)
+
+// describing are the permissions of which each lets a caller know a topic.
+var describing = []access.Permission{permitDescribe, permitProduce, permitConsume}
+
+// role is how the cluster's own permissions call the caller.
+func (s *session) role() string {
+	if s.who.ServiceAccount != "" {
+		return messaging.RoleOf(s.who.ServiceAccount, s.who.Organization)
+	}
+	return s.who.Name
+}
+
+// insider says whether the cluster's own permissions are for the caller.
+func (s *session) insider() bool {
+	scope := &s.cluster.Scope
+	return s.who.Organization == scope.Organization && (s.who.Instance == "" || s.who.Instance == scope.Instance)
+}
+
+// mayTopic asks for permissions on a topic; any one will do.
+func (c *call) mayTopic(ctx context.Context, topic names.Topic, wanted ...access.Permission) error {
+	ok, err := c.decide(decision{topic: topic}, wanted, func(p access.Permission) (bool, error) {
+		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, p, c.topicScope(topic))
+		if err == nil || errs.KindOf(err) != errs.Denied {
+			return err == nil, err
+		}
+		return c.session.insider() && c.session.cluster.Broker.Granted(c.session.role(), p, topic), nil
+	})
+	if ok || err != nil {
+		return err
+	}
+	c.denied(wanted[0], c.topicScope(topic))
+	return errTopicDenied
+}
+
+func (c *call) topicScope(topic names.Topic) access.Scope {
+	scope := c.session.cluster.Scope
+	scope.Tenant, scope.Namespace = topic.Namespace.Tenant, topic.Namespace.Name
+	scope.TopicDomain, scope.Topic = string(names.Persistent), topic.Local
+	return scope
+}
+
+// mayGroup asks for a permission on something of the tenant that a group with
+// this name could read.
+func (c *call) mayGroup(group string, wanted ...access.Permission) error {
+	scope := c.session.cluster.Scope
+	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
+	ok, _ := c.decide(decision{tenant: scope.Tenant, group: group}, wanted, func(p access.Permission) (bool, error) {
+		if filter := c.conn.server.opts.Filter(c.session.who, p, scope); !filter.None() {
+			return true, nil
+		}
+		return c.session.insider() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, scope.Tenant), nil
+	})
+	if ok {
+		return nil
+	}
+	c.denied(wanted[0], scope)
+	return errGroupDenied
+}
+
+// mayDropGroup asks whether the caller may delete a group, or what it has committed
+// of topics: who may delete subscriptions in the tenant may, and who may do so on
+// each of the topics. Permissions on something of the tenant are not enough here.
+func (c *call) mayDropGroup(ctx context.Context, group string, topics []names.Topic) error {
+	may := func(scope access.Scope, topic names.Topic) (bool, error) {
+		scope.Subscription = group
+		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, permitDeleteSubscription, scope)
+		if err == nil || errs.KindOf(err) != errs.Denied {
+			return err == nil, err
+		}
+		return c.session.insider() && c.session.cluster.Broker.Granted(c.session.role(), permitDeleteSubscription, topic), nil
+	}
+	tenant := c.session.cluster.Scope
+	tenant.Tenant = c.session.namespace.Tenant
+	ok, err := may(tenant, names.Topic{Namespace: names.Namespace{Tenant: tenant.Tenant}})
+	if ok || err != nil {
+		return err
+	}
+	for _, topic := range topics {
+		if ok, err = may(c.topicScope(topic), topic); !ok {
+			break
+		}
+	}
+	if ok || err != nil {
+		return err
+	}
+	tenant.Subscription = group
+	c.denied(permitDeleteSubscription, tenant)
+	return errGroupDenied
+}
+
+// committed returns the topics that a group has committed offsets of and that exist. A
+// topic that cannot be looked up is an error: the caller may have no permission on it.
+func (c *call) committed(ctx context.Context, group string) (topics []names.Topic, err error) {
+	committed, err := c.coordinator().Committed(c.group(group))
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range committed.Topics() {
+		topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, id)
+		if errors.Is(err, messaging.ErrNoTopic) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		topics = append(topics, topic.Name())
+	}
+	return topics, nil
+}
+
+// mayCluster asks for a permission on something of the cluster.
+func (c *call) mayCluster(p access.Permission) error {
+	scope := c.session.cluster.Scope
+	if filter := c.conn.server.opts.Filter(c.session.who, p, scope); !filter.None() {
+		return nil
+	}
+	if c.session.insider() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, "") {
+		return nil
+	}
+	c.denied(p, scope)
+	return errClusterDenied
+}

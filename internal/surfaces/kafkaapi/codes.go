@@ -1,0 +1,260 @@
+package kafkaapi
+
+import (
+	"errors"
+	"fmt"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/broker/records"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/statemachine"
+)
+
+// code is an error code of the protocol.
+type code = int16
+
+// The codes that are used.
+const (
+	codeUnknown           code = -1
+	codeOK                code = 0
+	codeOffsetOutOfRange  code = 1
+	codeCorruptMessage    code = 2
+	codeUnknownTopic      code = 3
+	codeNoLeader          code = 5
+	codeNotLeader         code = 6
+	codeTimedOut          code = 7
+	codeMessageTooLarge   code = 10
+	codeOffsetMetadata    code = 12
+	codeNotAvailable      code = 15
+	codeNotCoordinator    code = 16
+	codeInvalidTopic      code = 17
+	codeNotEnoughReplicas code = 19
+	codeInvalidAcks       code = 21
+	codeIllegalGeneration code = 22
+	codeProtocol          code = 23
+	codeInvalidGroup      code = 24
+	codeUnknownMember     code = 25
+	codeSessionTimeout    code = 26
+	codeRebalancing       code = 27
+	codeTopicDenied       code = 29
+	codeGroupDenied       code = 30
+	codeClusterDenied     code = 31
+	codeTimestamp         code = 32
+	codeMechanism         code = 33
+	codeSASLState         code = 34
+	codeVersion           code = 35
+	codeTopicExists       code = 36
+	codePartitions        code = 37
+	codeConfig            code = 40
+	codeInvalidRequest    code = 42
+	codePolicy            code = 44
+	codeSequence          code = 45
+	codeProducerEpoch     code = 47
+	codeTransactionState  code = 48
+	codeTransactionDenied code = 53
+	codeStorage           code = 56
+	codeAuthentication    code = 58
+	codeNotEmpty          code = 68
+	codeNoGroup           code = 69
+	codeSessionID         code = 70
+	codeSessionEpoch      code = 71
+	codeFencedEpoch       code = 74
+	codeUnknownEpoch      code = 75
+	codeCompression       code = 76
+	codeMemberID          code = 79
+	codeGroupFull         code = 81
+	codeFencedInstance    code = 82
+	codeSubscribed        code = 86
+	codeInvalidRecord     code = 87
+	codeUnknownTopicID    code = 100
+	codeSessionTopicID    code = 106
+	codeFencedMemberEpoch code = 110
+	codeUnreleased        code = 111
+	codeAssignor          code = 112
+	codeStaleMemberEpoch  code = 113
+	codeRecordState       code = 121
+	codePattern           code = 128
+)
+
+// table says which code an error of the layers below has
+// (docs/spec/stream.md#errors). The first that fits counts.
+var table = []struct {
+	err  error
+	code code
+}{
+	{engine.ErrNoPartition, codeUnknownTopic},
+	{messaging.ErrNoTopic, codeUnknownTopic},
+	{messaging.ErrNoTenant, codeUnknownTopic},
+	{messaging.ErrNoNamespace, codeUnknownTopic},
+	{messaging.ErrName, codeInvalidTopic},
+	{messaging.ErrPartitionName, codeInvalidTopic},
+	{messaging.ErrTopicExists, codeTopicExists},
+	{messaging.ErrPartitionCount, codePartitions},
+	{messaging.ErrWrongKind, codePartitions},
+	{messaging.ErrConfig, codeConfig},
+	{messaging.ErrPolicy, codeConfig},
+	{messaging.ErrTopicLimit, codePolicy},
+	{messaging.ErrNoAutoCreation, codeUnknownTopic},
+	{engine.ErrTerminated, codePolicy},
+	{engine.ErrBacklogFull, codeNotEnoughReplicas},
+	{engine.ErrBusy, codeNotEnoughReplicas},
+	{engine.ErrDiskFull, codeStorage},
+	{engine.ErrFailed, codeStorage},
+	{engine.ErrClosed, codeNotLeader},
+	{engine.ErrNotOwner, codeNotLeader},
+	{engine.ErrNoOwner, codeNoLeader},
+	{messaging.ErrClosing, codeNotLeader},
+	{engine.ErrCorrupt, codeCorruptMessage},
+	{messaging.ErrTransaction, codeTransactionState},
+	{messaging.ErrProducerEpoch, codeProducerEpoch},
+	{messaging.ErrSequence, codeSequence},
+	{messaging.ErrPayload, codeInvalidRecord},
+	{messaging.ErrSchemaPrefix, codeInvalidRecord},
+	{messaging.ErrMessage, codeInvalidRecord},
+	{messaging.ErrTooLarge, codeMessageTooLarge},
+	{messaging.ErrBatch, codeMessageTooLarge},
+	{messaging.ErrNoDelay, codeInvalidRecord},
+	{messaging.ErrDamagedMessage, codeCorruptMessage},
+	{messaging.ErrNoMessage, codeOffsetOutOfRange},
+	{messaging.ErrNoPosition, codeOffsetOutOfRange},
+	{messaging.ErrForeignID, codeInvalidRequest},
+	{messaging.ErrMessageID, codeInvalidRequest},
+	{messaging.ErrPartitioned, codeInvalidRequest},
+	{messaging.ErrTenantExists, codeInvalidRequest},
+	{messaging.ErrNamespaceExists, codeInvalidRequest},
+	{messaging.ErrTenantBusy, codePolicy},
+	{messaging.ErrNamespaceBusy, codePolicy},
+	{messaging.ErrTopicBusy, codePolicy},
+	{messaging.ErrTooMuchData, codePolicy},
+	{messaging.ErrNoRegistry, codePolicy},
+	{messaging.ErrTooMany, codeNotEnoughReplicas},
+	{messaging.ErrNoSchema, codeInvalidRecord},
+	{messaging.ErrInvalidSchema, codeInvalidRecord},
+	{messaging.ErrIncompatibleSchema, codeInvalidRecord},
+	{messaging.ErrSchemaUpdate, codeTopicDenied},
+	{messaging.ErrNoSubscription, codeNoGroup},
+	{messaging.ErrSubscriptionExists, codeInvalidRequest},
+	{messaging.ErrSubscriptionBusy, codeNotEmpty},
+	{messaging.ErrLeaseEnded, codeRecordState},
+	{engine.ErrInvalid, codeInvalidRequest},
+	{engine.ErrConflict, codeNotAvailable},
+	{engine.ErrNewerFormat, codeStorage},
+	{engine.ErrLogLost, codeStorage},
+	{engine.ErrNotOpen, codeStorage},
+	{statemachine.ErrClosed, codeNotAvailable},
+	{statemachine.ErrBroken, codeStorage},
+	{statemachine.ErrContended, codeNotAvailable},
+	{records.ErrCorrupt, codeCorruptMessage},
+	{records.ErrTooLarge, codeMessageTooLarge},
+	{records.ErrCodec, codeCompression},
+	{records.ErrTimestamp, codeTimestamp},
+	{records.ErrInvalid, codeInvalidRecord},
+	{groups.ErrRequest, codeInvalidRequest},
+	{groups.ErrGroupID, codeInvalidGroup},
+	{groups.ErrSessionTimeout, codeSessionTimeout},
+	{groups.ErrUnknownMember, codeUnknownMember},
+	{groups.ErrGeneration, codeIllegalGeneration},
+	{groups.ErrProtocol, codeProtocol},
+	{groups.ErrRebalancing, codeRebalancing},
+	{groups.ErrFenced, codeFencedInstance},
+	{groups.ErrMemberID, codeMemberID},
+	{groups.ErrGroupFull, codeGroupFull},
+	{groups.ErrTooManyGroups, codePolicy},
+	{groups.ErrTooLarge, codeInvalidRequest},
+	{groups.ErrOffsetMetadata, codeOffsetMetadata},
+	{groups.ErrTooManyOffsets, codeInvalidRequest},
+	{groups.ErrNotEmpty, codeNotEmpty},
+	{groups.ErrNoGroup, codeNoGroup},
+	{groups.ErrNotCoordinator, codeNotCoordinator},
+	{groups.ErrClosed, codeNotCoordinator},
+	{groups.ErrNotConsumers, codeNoGroup},
+	{groups.ErrFencedEpoch, codeFencedMemberEpoch},
+	{groups.ErrStaleEpoch, codeStaleMemberEpoch},
+	{groups.ErrUnreleased, codeUnreleased},
+	{groups.ErrAssignor, codeAssignor},
+	{groups.ErrPattern, codePattern},
+	{groups.ErrCommitVersion, codeVersion},
+	{groups.ErrTooManyPartitions, codeInvalidRequest},
+	{errTopicDenied, codeTopicDenied},
+	{errGroupDenied, codeGroupDenied},
+	{errClusterDenied, codeClusterDenied},
+	{errTopicID, codeUnknownTopicID},
+	{errInvalid, codeInvalidRequest},
+	{errSessionID, codeSessionID},
+	{errSessionEpoch, codeSessionEpoch},
+	{errSessionTopic, codeSessionTopicID},
+	{errReadOnly, codePolicy},
+	{errCompacted, codePolicy},
+	{errSubscribed, codeSubscribed},
+}
+
+// errInvalid is a request that contradicts itself.
+var errInvalid = errors.New("request is not valid")
+
+// What one request may ask for (docs/spec/stream.md#limits).
+const (
+	maxTopics     = 10_000
+	maxPartitions = 100_000
+)
+
+// partitionsIn adds up the partitions of a request's topics.
+func partitionsIn[T any](topics []T, of func(*T) int) (n int) {
+	for i := range topics {
+		n += of(&topics[i])
+	}
+	return n
+}
+
+// within says whether a request asks for no more than it may.
+func within(topics, partitions int) error {
+	if topics > maxTopics || partitions > maxPartitions {
+		return fmt.Errorf("%w: at most %d topics and %d partitions can be asked for at once", errInvalid, maxTopics, maxPartitions)
+	}
+	return nil
+}
+
+// codeOf returns the code of an error, and whether the table knows it.
+func codeOf(err error) (code, bool) {
+	if err == nil {
+		return codeOK, true
+	}
+	for _, row := range table {
+		if errors.Is(err, row.err) {
+			return row.code, true
+		}
+	}
+	switch errs.KindOf(err) {
+	case errs.Exhausted:
+		return codePolicy, true
+	case errs.TooLarge:
+		return codeMessageTooLarge, true
+	case errs.Unavailable:
+		return codeNotAvailable, true
+	}
+	return codeUnknown, false
+}
+
+// fail returns the code of an error and the text that a client may see.
+func (c *call) fail(err error) (code, *string) {
+	found, known := codeOf(err)
+	if public := engine.PublicError(err); public != nil {
+		c.conn.server.opts.Logger.Error("stream request met data that cannot be used", "api", c.name(), "error", err.Error())
+		return found, text(public.Error())
+	}
+	if known {
+		return found, text(err.Error())
+	}
+	c.conn.server.opts.Logger.Error("stream request failed", "api", c.name(), "error", err.Error())
+	return codeUnknown, text("internal error; the server's log has the cause")
+}
+
+// codeOf is fail without the text.
+func (c *call) codeOf(err error) code {
+	if err == nil {
+		return codeOK
+	}
+	found, _ := c.fail(err)
+	return found
+}

@@ -1,0 +1,86 @@
+package kafkaapi
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+
+	"freshet/internal/broker/messaging/messagingtest"
+	"freshet/internal/storage/engine"
+)
+
+// declared returns the names in a file that match.
+func declared(t *testing.T, path string, match func(ast.Node) string) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if name := match(n); name != "" {
+			found[name] = true
+		}
+		return true
+	})
+	return found
+}
+
+// TestEverySentinelHasACode: an error that a layer below declares and the table
+// does not know would leave as an internal error.
+func TestEverySentinelHasACode(t *testing.T) {
+	t.Parallel()
+	inTable := declared(t, "codes.go", func(n ast.Node) string {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if pkg, ok := s.X.(*ast.Ident); ok {
+				return pkg.Name + "." + s.Sel.Name
+			}
+		}
+		return ""
+	})
+	faults := map[string]bool{"engine.ErrCompacted": true} // nobody but a journal's reader meets it
+	for pkg, path := range map[string]string{
+		"messaging": "../../broker/messaging/errors.go", "engine": "../../storage/engine/errors.go", "groups": "../../broker/groups/errors.go",
+		"records": "../../broker/records/doc.go", "statemachine": "../../storage/statemachine/machine.go",
+	} {
+		sentinels := declared(t, path, func(n ast.Node) string {
+			if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Err") {
+				return v.Names[0].Name
+			}
+			return ""
+		})
+		if len(sentinels) == 0 {
+			t.Errorf("%s: got no errors, want some", path)
+		}
+		for name := range sentinels {
+			own := pkg + "." + name
+			if !inTable[own] && !inTable["messaging."+name] && !faults[own] {
+				t.Errorf("%s has no row in the table of codes", own)
+			}
+		}
+	}
+}
+
+// TestCodesOfSentinels: the table's rows are found through wrapping, and none of
+// them is the code for what is not known.
+func TestCodesOfSentinels(t *testing.T) {
+	t.Parallel()
+	for _, err := range messagingtest.Sentinels() {
+		found, known := codeOf(fmt.Errorf("doing something: %w", err))
+		if fault := errors.Is(err, engine.ErrCompacted); !fault && (!known || found == codeUnknown || found == codeOK) {
+			t.Errorf("%v: got code %d, known %v; want a code of its own", err, found, known)
+		}
+	}
+	for _, row := range table {
+		if found, known := codeOf(fmt.Errorf("doing something: %w", row.err)); !known || found != row.code {
+			t.Errorf("%v: got code %d, want %d", row.err, found, row.code)
+		}
+	}
+	if found, known := codeOf(errors.New("surprise")); known || found != codeUnknown {
+		t.Errorf("an unknown error: got code %d, known %v; want %d, not known", found, known, codeUnknown)
+	}
+}

@@ -1,0 +1,166 @@
+package kafkaapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/storage/engine"
+)
+
+func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.ConsumerGroupHeartbeatRequest, response *kmsg.ConsumerGroupHeartbeatResponse) error {
+	err := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.ConsumerGroupHeartbeatRequestTopic) int { return len(t.Partitions) }))
+	if err == nil {
+		err = c.mayGroup(request.Group, permitConsume)
+	}
+	if err == nil {
+		err = c.maySubscribe(ctx, request.SubscribedTopicNames)
+	}
+	var heartbeat *groups.ConsumerRequest
+	if err == nil {
+		heartbeat, err = c.consumerRequest(ctx, request)
+	}
+	if err == nil {
+		var result groups.ConsumerResult
+		result, err = c.coordinator().ConsumerHeartbeat(ctx, c.group(request.Group), heartbeat)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		response.MemberID, response.MemberEpoch = text(result.MemberID), result.Epoch
+		response.HeartbeatIntervalMillis = int32(result.Interval.Milliseconds()) //nolint:gosec // seconds
+		if result.Told {
+			response.Assignment = c.assignment(result.Assignment)
+		}
+	}
+	if err != nil {
+		response.ErrorCode, response.ErrorMessage = c.fail(err)
+		response.MemberID, response.MemberEpoch = nil, 0
+	}
+	return nil
+}
+
+// maySubscribe asks whether the caller may know all topics that it names.
+func (c *call) maySubscribe(ctx context.Context, said []string) error {
+	if len(said) > maxTopics {
+		return fmt.Errorf("%w: %d topics are named, at most %d are allowed", errInvalid, len(said), maxTopics)
+	}
+	for _, name := range said {
+		topic, err := c.topicName(ctx, name)
+		if err != nil {
+			if errors.Is(err, messaging.ErrName) {
+				continue // there is no such topic
+			}
+			return err
+		}
+		if err := c.mayTopic(ctx, topic, describing...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) consumerRequest(ctx context.Context, request *kmsg.ConsumerGroupHeartbeatRequest) (*groups.ConsumerRequest, error) {
+	for name, value := range map[string]*string{"instance id": request.InstanceID, "rack": request.RackID} {
+		if value != nil && *value == "" {
+			return nil, fmt.Errorf("%w: the %s is empty; leave it out", errInvalid, name)
+		}
+	}
+	heartbeat := &groups.ConsumerRequest{
+		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Epoch: request.MemberEpoch,
+		ClientID: c.client, ClientHost: "/" + c.conn.address, Rack: deref(request.RackID),
+		Rebalance: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
+		Names:     request.SubscribedTopicNames, Pattern: request.SubscribedTopicRegex, Assignor: deref(request.ServerAssignor),
+		Topics: &callTopics{ctx: ctx, call: c},
+	}
+	if c.version == 0 && heartbeat.MemberID == "" && heartbeat.Epoch == 0 {
+		heartbeat.MemberID = rand.Text() // from version 1 on clients choose it
+	}
+	if request.Topics != nil {
+		heartbeat.Owned = []groups.Partition{}
+	}
+	for i := range request.Topics {
+		number, ok := c.session.cluster.topicNumber(request.Topics[i].TopicID)
+		if !ok {
+			continue // it was never assigned
+		}
+		for _, p := range request.Topics[i].Partitions {
+			heartbeat.Owned = append(heartbeat.Owned, groups.Partition{Topic: engine.TopicID(number), Partition: p})
+		}
+	}
+	return heartbeat, nil
+}
+
+func (c *call) assignment(parts []groups.Partition) *kmsg.ConsumerGroupHeartbeatResponseAssignment {
+	assignment := &kmsg.ConsumerGroupHeartbeatResponseAssignment{Topics: []kmsg.ConsumerGroupHeartbeatResponseAssignmentTopic{}}
+	for i, p := range parts {
+		if i == 0 || p.Topic != parts[i-1].Topic {
+			row := kmsg.NewConsumerGroupHeartbeatResponseAssignmentTopic()
+			row.TopicID = c.session.cluster.topicID(uint64(p.Topic))
+			assignment.Topics = append(assignment.Topics, row)
+		}
+		row := &assignment.Topics[len(assignment.Topics)-1]
+		row.Partitions = append(row.Partitions, p.Partition)
+	}
+	return assignment
+}
+
+// callTopics is the topics that a caller may know, for the coordinator.
+type callTopics struct {
+	ctx  context.Context //nolint:containedctx // of the call that it serves
+	call *call
+}
+
+// Revision implements groups.Topics.
+func (t *callTopics) Revision() uint64 { return t.call.session.cluster.Broker.TopicsRevision() }
+
+// Partitions implements groups.Topics.
+func (t *callTopics) Partitions(topic engine.TopicID) int32 {
+	return t.call.session.cluster.Broker.PartitionsOf(topic)
+}
+
+// Resolve implements groups.Topics. A pattern is for the names that a list of all
+// topics has.
+func (t *callTopics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.TopicID, error) {
+	c := t.call
+	var found []engine.TopicID
+	for _, said := range names {
+		name, err := c.topicName(t.ctx, said)
+		if errors.Is(err, messaging.ErrName) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !c.sees(t.ctx, name) {
+			continue
+		}
+		topic, err := c.session.cluster.Broker.StreamTopic(t.ctx, name)
+		if code, _ := codeOf(err); code == codeUnknownTopic || code == codeInvalidTopic {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, engine.TopicID(topic.ID()))
+	}
+	if pattern == nil {
+		return found, nil
+	}
+	listed, err := c.listed(t.ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, topic := range listed {
+		if pattern.MatchString(c.printed(topic.Name())) {
+			found = append(found, engine.TopicID(topic.ID()))
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,97 @@
+package kafkaapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/broker/messaging"
+	"freshet/internal/storage/engine"
+)
+
+// errCompacted is the answer to a deletion that would take what compaction keeps.
+var errCompacted = errors.New("topic is compacted, so its records are not deleted by offset; add delete to its cleanup.policy first")
+
+// maxDeletion is how long one request may take.
+const maxDeletion = time.Minute
+
+// toTheEnd is the offset that stands for the end of a partition.
+const toTheEnd = -1
+
+// deleteRecords moves the beginning of partitions forward.
+func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequest, response *kmsg.DeleteRecordsResponse) error {
+	partitions := 0
+	for i := range request.Topics {
+		partitions += len(request.Topics[i].Partitions)
+	}
+	limit := within(len(request.Topics), partitions)
+	timeout := time.Duration(request.TimeoutMillis) * time.Millisecond
+	if timeout <= 0 || timeout > maxDeletion {
+		timeout = maxDeletion
+	}
+	deadline, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for i := range request.Topics {
+		asked := &request.Topics[i]
+		row := kmsg.NewDeleteRecordsResponseTopic()
+		row.Topic = asked.Topic
+		var topic *messaging.StreamTopic
+		err := limit
+		if err == nil {
+			topic, err = c.topic(ctx, asked.Topic, permitDelete)
+		}
+		if err == nil && topic.Compacted() {
+			err = errCompacted
+		}
+		var changed error
+		for j := range asked.Partitions {
+			part := kmsg.NewDeleteRecordsResponseTopicPartition()
+			part.Partition, part.LowWatermark = asked.Partitions[j].Partition, -1
+			failure := err
+			if failure == nil {
+				part.LowWatermark, failure = deleteBefore(deadline, topic, part.Partition, asked.Partitions[j].Offset)
+				changed = errors.Join(changed, failure)
+			}
+			part.ErrorCode = c.deleteCode(ctx, failure)
+			row.Partitions = append(row.Partitions, part)
+		}
+		if err == nil {
+			c.record(permitDelete, topic.Name().String(), changed)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+	return ctx.Err()
+}
+
+// deleteBefore deletes a partition's records before an offset and returns the
+// first that is left.
+func deleteBefore(ctx context.Context, topic *messaging.StreamTopic, partition int32, offset int64) (int64, error) {
+	if partition < 0 || partition >= topic.Partitions() {
+		return -1, engine.ErrNoPartition
+	}
+	if offset < toTheEnd {
+		return -1, errOffset
+	}
+	before := uint64(offset) //nolint:gosec // not negative where it is used
+	if offset == toTheEnd {
+		extent, err := topic.Read(ctx, partition, 0, nil)
+		if err != nil {
+			return -1, err
+		}
+		before = extent.Next
+	}
+	first, err := topic.Trim(ctx, partition, before)
+	if err != nil {
+		return -1, err
+	}
+	return int64(first), nil //nolint:gosec // entries are far below
+}
+
+func (c *call) deleteCode(ctx context.Context, err error) code {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return codeTimedOut
+	}
+	return c.fetchCode(err)
+}

@@ -1,0 +1,487 @@
+package kafkaapi_test
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/broker/messaging"
+	"freshet/internal/broker/records"
+)
+
+// TestFetchModel sends random Fetch requests and holds every answer against a model of
+// what is stored. Every record carries its topic, partition, offset and a checksum.
+// Several conversations run side by side, because answers share pooled buffers.
+func TestFetchModel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seed := rand.Uint64()
+	for i := range 4 {
+		t.Run(fmt.Sprint("conversation ", i), func(t *testing.T) {
+			t.Parallel()
+			t.Logf("seed %d", seed)
+			own := &world{T: t, cluster: w.cluster, server: w.server, address: w.address, token: w.token}
+			m := &fetchModel{wire: own.wire(w.token), random: rand.New(rand.NewPCG(seed, uint64(i)))}
+			m.create(fmt.Sprintf("model-%d-", i))
+			for m.step = range 400 {
+				m.change()
+				m.fetch()
+				if t.Failed() {
+					t.Fatalf("in request %d", m.step)
+				}
+			}
+			t.Logf("%d records, %d batches of more than one part, %d errors, %d requests of sessions", m.records, m.large, m.errors, m.inSession)
+			if m.records == 0 || m.large == 0 || m.errors == 0 || m.inSession == 0 {
+				t.Error("the requests left out a case that the test is about")
+			}
+		})
+	}
+}
+
+// fetchModel is one client, what it has stored, and the fetch session that it has.
+type fetchModel struct {
+	*wire
+	random *rand.Rand
+	step   int
+	stored map[fetchKey]*storedPartition
+	keys   []fetchKey // of what can be asked for, in a fixed order
+	ids    map[string][16]byte
+
+	// The session: its id, the next epoch, the version that its requests have, and what the
+	// server remembers. Zero without one.
+	session, epoch int32
+	version        int16
+	remembered     map[fetchKey]askedPartition
+
+	records, large, errors, inSession int
+}
+
+// Of requests that get an error.
+const wrongEpoch = 100
+
+var unknownID = [16]byte{1}
+
+type fetchKey struct {
+	topic     string
+	partition int32
+}
+
+// storedPartition is what a partition has. Batches lie one behind the other.
+type storedPartition struct {
+	start, end int64
+	batches    []storedBatch
+}
+
+type storedBatch struct {
+	first, end int64
+	size       int // 0 for a message that came without a batch
+}
+
+// askedPartition is what a request asks of a partition.
+type askedPartition struct {
+	offset      int64
+	maxBytes    int32
+	leaderEpoch int32
+
+	// What the answers of the session have said; known is false before the first.
+	known      bool
+	end, start int64
+}
+
+// create makes topics of one to five partitions.
+func (m *fetchModel) create(prefix string) {
+	m.Helper()
+	m.stored, m.ids = make(map[fetchKey]*storedPartition), make(map[string][16]byte)
+	for i := range int32(5) {
+		topic := fmt.Sprint(prefix, i)
+		m.partitioned(topic, i+1)
+		for partition := range i + 1 {
+			key := fetchKey{topic, partition}
+			m.stored[key] = &storedPartition{}
+			m.keys = append(m.keys, key)
+		}
+		m.keys = append(m.keys, fetchKey{topic, i + 1}) // it does not exist
+		topicID := kmsg.NewPtrMetadataRequest()
+		topicID.Version, topicID.Topics = 12, []kmsg.MetadataRequestTopic{{Topic: &topic}}
+		m.ids[topic] = ask[*kmsg.MetadataResponse](m.wire, topicID).Topics[0].TopicID
+	}
+	m.keys = append(m.keys, fetchKey{prefix + "unknown", 0})
+	m.ids[prefix+"unknown"] = unknownID
+}
+
+// change stores some more, and removes old records now and then.
+func (m *fetchModel) change() {
+	m.Helper()
+	for range m.random.IntN(3) {
+		key := m.keys[m.random.IntN(len(m.keys))]
+		p := m.stored[key]
+		switch {
+		case p == nil:
+		case m.random.IntN(20) == 0:
+			m.trim(key, p)
+		case key.topic == m.keys[0].topic && m.random.IntN(2) == 0: // it has one partition
+			m.storeMessage(key, p)
+		default:
+			m.storeBatch(key, p)
+		}
+	}
+}
+
+// content is the value of a record.
+func (m *fetchModel) content(key fetchKey, offset int64, size int) []byte {
+	value := fmt.Appendf(nil, "%s/%d/%d/%d/", key.topic, key.partition, offset, m.random.Uint64())
+	for len(value) < size {
+		value = append(value, byte(m.random.Uint32()))
+	}
+	return fmt.Appendf(value, "%08x", crc32.ChecksumIEEE(value))
+}
+
+func (m *fetchModel) storeBatch(key fetchKey, p *storedPartition) {
+	m.Helper()
+	count := 1 + m.random.IntN(5)
+	size := []int{10, 1000, 20 << 10, 60 << 10, 100 << 10}[m.random.IntN(5)]
+	builder := records.NewBuilder(nil, 0)
+	for i := range count {
+		value := m.content(key, p.end+int64(i), size/2+m.random.IntN(size))
+		builder.Add(&records.Record{Delta: int32(i), Time: 1, Value: value})
+	}
+	batch := builder.Finish()
+	request := kmsg.NewPtrProduceRequest()
+	request.Version, request.Acks = 9, -1
+	request.Topics = []kmsg.ProduceRequestTopic{{
+		Topic: key.topic, Partitions: []kmsg.ProduceRequestTopicPartition{{Partition: key.partition, Records: batch}},
+	}}
+	answer := ask[*kmsg.ProduceResponse](m.wire, request).Topics[0].Partitions[0]
+	if answer.ErrorCode != 0 || answer.BaseOffset != p.end {
+		m.Fatalf("produce to %v: got code %d, offset %d; want offset %d", key, answer.ErrorCode, answer.BaseOffset, p.end)
+	}
+	p.batches = append(p.batches, storedBatch{p.end, p.end + int64(count), len(batch)})
+	p.end += int64(count)
+}
+
+func (m *fetchModel) storeMessage(key fetchKey, p *storedPartition) {
+	m.Helper()
+	_, err := m.cluster.Broker.Produce(m.Context(), publicTopic(key.topic), &messaging.Message{
+		Payload: m.content(key, p.end, m.random.IntN(30<<10)), SchemaVersion: messaging.NoSchema,
+	})
+	m.ok(err)
+	p.batches = append(p.batches, storedBatch{first: p.end, end: p.end + 1})
+	p.end++
+}
+
+func (m *fetchModel) trim(key fetchKey, p *storedPartition) {
+	m.Helper()
+	offset := p.start + m.random.Int64N(p.end-p.start+1)
+	request := kmsg.NewPtrDeleteRecordsRequest()
+	request.TimeoutMillis = 10_000
+	request.Topics = []kmsg.DeleteRecordsRequestTopic{{
+		Topic: key.topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: key.partition, Offset: offset}},
+	}}
+	answer := ask[*kmsg.DeleteRecordsResponse](m.wire, request).Topics[0].Partitions[0]
+	if answer.ErrorCode != 0 || answer.LowWatermark != offset {
+		m.Fatalf("delete records of %v: got code %d, offset %d; want offset %d", key, answer.ErrorCode, answer.LowWatermark, offset)
+	}
+	p.start = offset
+}
+
+// ask makes up what a request wants of a partition.
+func (m *fetchModel) ask(key fetchKey) askedPartition {
+	asked := askedPartition{maxBytes: int32([]int{0, 1, 5000, 100 << 10, 1 << 20, 1 << 20}[m.random.IntN(6)]), leaderEpoch: -1}
+	if p := m.stored[key]; p != nil {
+		asked.offset = p.start + m.random.Int64N(p.end-p.start+1)
+		switch m.random.IntN(25) {
+		case 0:
+			asked.offset = p.end + 1
+		case 1:
+			asked.offset = p.start - 1
+		case 2:
+			asked.leaderEpoch = wrongEpoch
+		}
+	}
+	return asked
+}
+
+// fetch makes a request, of a session or alone, and checks its answer.
+func (m *fetchModel) fetch() {
+	m.Helper()
+	request := kmsg.NewPtrFetchRequest()
+	request.MaxBytes = int32([]int{0, 1, 70 << 10, 200 << 10, 1 << 20, 4 << 20}[m.random.IntN(6)])
+	request.MinBytes, request.MaxWaitMillis = int32(m.random.IntN(2)), int32(m.random.IntN(2))
+	wanted := make(map[fetchKey]askedPartition)
+	going := m.session != 0 && m.random.IntN(8) > 0
+	if going {
+		m.goOn(request, wanted)
+	} else {
+		m.begin(request, wanted)
+	}
+	if request.Version >= 13 {
+		m.byID(request)
+	}
+	m.most = 64 << 20
+	answer := ask[*kmsg.FetchResponse](m.wire, request)
+	if answer.ErrorCode != 0 {
+		m.Fatalf("got code %d, want an answer", answer.ErrorCode)
+	}
+	if request.Version >= 13 {
+		m.byName(answer)
+	}
+	m.check(request, wanted, answer, going)
+	m.remember(request, wanted, answer)
+}
+
+// begin makes a request that says everything. It wants a session or none.
+func (m *fetchModel) begin(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition) {
+	request.Version = int16(4 + m.random.IntN(14))
+	request.SessionID, request.SessionEpoch = 0, -1
+	if m.random.IntN(3) > 0 {
+		request.SessionEpoch = 0
+	}
+	for range 1 + m.random.IntN(2*len(m.keys)) { // some of them several times
+		m.add(request, wanted, m.keys[m.random.IntN(len(m.keys))])
+	}
+}
+
+// goOn makes a request that says what is different in the session.
+func (m *fetchModel) goOn(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition) {
+	request.Version, request.SessionID, request.SessionEpoch = m.version, m.session, m.epoch
+	m.inSession++
+	for _, key := range m.keys {
+		asked, ok := m.remembered[key]
+		if ok && m.random.IntN(10) == 0 {
+			forgotten := kmsg.NewFetchRequestForgottenTopic()
+			forgotten.Topic, forgotten.TopicID, forgotten.Partitions = key.topic, m.ids[key.topic], []int32{key.partition}
+			request.ForgottenTopics = append(request.ForgottenTopics, forgotten)
+			delete(m.remembered, key)
+		} else if ok {
+			wanted[key] = asked
+		}
+	}
+	for _, i := range m.random.Perm(len(m.keys))[:m.random.IntN(6)] {
+		m.add(request, wanted, m.keys[i])
+	}
+	if len(wanted) == 0 { // it would end the session
+		m.add(request, wanted, m.keys[0])
+	}
+}
+
+// add names a partition at the end of a request, in a row of its own or in the last one.
+func (m *fetchModel) add(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, key fetchKey) {
+	asked := m.ask(key)
+	before := wanted[key]
+	asked.known, asked.end, asked.start = before.known, before.end, before.start
+	wanted[key] = asked
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = key.partition, asked.offset, asked.maxBytes, asked.leaderEpoch
+	if n := len(request.Topics); n > 0 && request.Topics[n-1].Topic == key.topic && m.random.IntN(2) > 0 {
+		request.Topics[n-1].Partitions = append(request.Topics[n-1].Partitions, p)
+		return
+	}
+	row := kmsg.NewFetchRequestTopic()
+	row.Topic, row.Partitions = key.topic, []kmsg.FetchRequestTopicPartition{p}
+	request.Topics = append(request.Topics, row)
+}
+
+// byID names the topics of a request as version 13 does.
+func (m *fetchModel) byID(request *kmsg.FetchRequest) {
+	for i := range request.Topics {
+		request.Topics[i].TopicID = m.ids[request.Topics[i].Topic]
+	}
+}
+
+// byName gives the topics of an answer of version 13 their names.
+func (m *fetchModel) byName(answer *kmsg.FetchResponse) {
+	m.Helper()
+	for i := range answer.Topics {
+		for name, id := range m.ids {
+			if id == answer.Topics[i].TopicID {
+				answer.Topics[i].Topic = name
+			}
+		}
+		if answer.Topics[i].Topic == "" {
+			m.Errorf("got topic id %x, which was not asked for", answer.Topics[i].TopicID)
+		}
+	}
+}
+
+// check holds an answer against the model.
+func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, answer *kmsg.FetchResponse, onlyNews bool) {
+	m.Helper()
+	got := make(map[fetchKey]*kmsg.FetchResponseTopicPartition)
+	rows := make(map[string]bool)
+	total, filled, first := 0, 0, 0
+	for i := range answer.Topics {
+		row := &answer.Topics[i]
+		if rows[row.Topic] {
+			m.Errorf("topic %s has two rows", row.Topic)
+		}
+		rows[row.Topic] = true
+		for j := range row.Partitions {
+			p := &row.Partitions[j]
+			key := fetchKey{row.Topic, p.Partition}
+			asked, ok := wanted[key]
+			if got[key] != nil || !ok {
+				m.Errorf("%v: got it twice, or it was not asked for", key)
+				continue
+			}
+			got[key] = p
+			total += len(p.RecordBatches)
+			if len(p.RecordBatches) > 0 {
+				filled++
+			}
+			first = max(first, m.checkPartition(key, asked, p, request.Version))
+		}
+	}
+	if limit := int(request.MaxBytes); limit > 0 && total > limit && filled > 1 && total-limit > first {
+		m.Errorf("got %d bytes in %d partitions, want at most %d and a first batch", total, filled, limit)
+	}
+	for key, asked := range wanted {
+		m.checkAbsent(request, key, asked, got[key], total, onlyNews)
+	}
+}
+
+// checkPartition looks at one partition of an answer, and returns the size of its first
+// batch.
+func (m *fetchModel) checkPartition(key fetchKey, asked askedPartition, got *kmsg.FetchResponseTopicPartition, version int16) (first int) {
+	m.Helper()
+	p := m.stored[key]
+	if want := m.code(key, asked, version); got.ErrorCode != want {
+		m.Errorf("%v from %d: got code %d, want %d", key, asked.offset, got.ErrorCode, want)
+	}
+	if got.ErrorCode != 0 {
+		m.errors++
+		if len(got.RecordBatches) > 0 {
+			m.Errorf("%v: got records with code %d, want none", key, got.ErrorCode)
+		}
+		return 0
+	}
+	if got.HighWatermark != p.end || got.LastStableOffset != p.end || version >= 5 && got.LogStartOffset != p.start {
+		m.Errorf("%v: got offsets %d to %d, want %d to %d", key, got.LogStartOffset, got.HighWatermark, p.start, p.end)
+	}
+	if len(got.RecordBatches) > 64<<10 {
+		m.large++
+	}
+	next := asked.offset
+	for rest := got.RecordBatches; len(rest) > 0; {
+		head, err := records.ReadHead(rest)
+		if err != nil {
+			m.Errorf("%v: batch behind offset %d cannot be read: %v", key, next, err)
+			return first
+		}
+		size := head.Size
+		if size > len(rest) {
+			m.Errorf("%v: batch behind offset %d has %d bytes, %d are there", key, next, size, len(rest))
+			return first
+		}
+		if first == 0 {
+			first = size
+		}
+		next = m.checkBatch(key, next, rest[:size], &head)
+		rest = rest[size:]
+	}
+	return first
+}
+
+// checkBatch looks at the records of a batch, the first of which is at or before an offset,
+// and returns the offset behind them.
+func (m *fetchModel) checkBatch(key fetchKey, from int64, batch []byte, head *records.Head) int64 {
+	m.Helper()
+	if end := head.BaseOffset + int64(head.LastDelta); head.BaseOffset > from || end < from {
+		m.Errorf("%v: got offsets %d to %d, want %d next", key, head.BaseOffset, end, from)
+	}
+	err := records.Walk(batch, func(_ int32, r *records.Record) error {
+		m.records++
+		offset := head.BaseOffset + int64(r.Delta)
+		if want := fmt.Appendf(nil, "%s/%d/%d/", key.topic, key.partition, offset); !bytes.HasPrefix(r.Value, want) {
+			return fmt.Errorf("foreign record: got %.60q, want %q", r.Value, want)
+		}
+		body := r.Value[:max(len(r.Value)-8, 0)]
+		if want := fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)); string(r.Value[len(body):]) != want {
+			return fmt.Errorf("record at offset %d is damaged", offset)
+		}
+		return nil
+	})
+	if err != nil {
+		m.Errorf("%v: %v", key, err)
+	}
+	return head.BaseOffset + int64(head.LastDelta) + 1
+}
+
+// code is the error that a partition has to have.
+func (m *fetchModel) code(key fetchKey, asked askedPartition, version int16) int16 {
+	p := m.stored[key]
+	switch {
+	case p == nil && version >= 13 && m.ids[key.topic] == unknownID:
+		return 100
+	case p == nil:
+		return 3
+	case version >= 9 && asked.leaderEpoch == wrongEpoch:
+		return 75
+	case asked.offset < p.start || asked.offset > p.end:
+		return 1
+	}
+	return 0
+}
+
+// checkAbsent looks at a partition whose records are not in the answer: it has none to give,
+// there was no room for the next batch, or the client knows all.
+func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, asked askedPartition, got *kmsg.FetchResponseTopicPartition, total int, onlyNews bool) {
+	m.Helper()
+	p := m.stored[key]
+	failed := p == nil || m.code(key, asked, request.Version) != 0
+	if got == nil {
+		if !onlyNews || failed || !asked.known || asked.end != p.end || asked.start != p.start {
+			m.Errorf("%v: the answer does not have it, want it", key)
+		}
+		if failed {
+			return
+		}
+	}
+	if failed || got != nil && len(got.RecordBatches) > 0 || asked.offset == p.end {
+		return
+	}
+	i := slices.IndexFunc(p.batches, func(b storedBatch) bool { return b.end > asked.offset })
+	room := int(request.MaxBytes) - total
+	if request.MaxBytes <= 0 {
+		room = 55<<20 - total
+	}
+	switch size := p.batches[i].size; {
+	case total == 0:
+		m.Errorf("%v from %d to %d: the answer has no record at all", key, asked.offset, p.end)
+	case size > 0 && size <= min(room, int(asked.maxBytes)):
+		m.Errorf("%v: got no records, want a batch of %d bytes in %d, at most %d a partition", key, size, room, asked.maxBytes)
+	}
+}
+
+// remember keeps what the server remembers of the session.
+func (m *fetchModel) remember(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, answer *kmsg.FetchResponse) {
+	m.Helper()
+	switch {
+	case request.Version < 7 || request.SessionEpoch == -1:
+		if answer.SessionID != 0 {
+			m.Errorf("got session %d, want none", answer.SessionID)
+		}
+		return // an older session of the connection goes on
+	case request.SessionEpoch == 0:
+		if answer.SessionID == 0 {
+			m.Error("got no session, want one")
+		}
+		m.session, m.epoch, m.version = answer.SessionID, 1, request.Version
+	default:
+		m.epoch++
+	}
+	m.remembered = wanted
+	for i := range answer.Topics {
+		for j := range answer.Topics[i].Partitions {
+			p := &answer.Topics[i].Partitions[j]
+			key := fetchKey{answer.Topics[i].Topic, p.Partition}
+			asked := wanted[key]
+			asked.known, asked.end, asked.start = p.ErrorCode == 0, p.HighWatermark, p.LogStartOffset
+			wanted[key] = asked
+		}
+	}
+}

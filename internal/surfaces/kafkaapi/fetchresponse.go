@@ -1,0 +1,183 @@
+package kafkaapi
+
+import (
+	"github.com/twmb/franz-go/pkg/kbin"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// fetchResponse is the response of Fetch.
+//
+// The codec's type holds the batches of a partition in one slice, which would copy them
+// twice more. Here each partition owns its batches, and encoding the partition puts them
+// into the frame: nothing looks up which batches belong to which partition, and nothing
+// depends on the order in which partitions were read.
+type fetchResponse struct {
+	version        int16
+	throttleMillis int32
+	errorCode      code
+	sessionID      int32
+	topics         []fetchResponseTopic
+	rows           map[topicKey]int           // where topics are in topics
+	brokers        []kmsg.FetchResponseBroker // the leaders that partitions name
+}
+
+type fetchResponseTopic struct {
+	topicKey
+	partitions []fetchResponsePartition
+}
+
+// fetchResponsePartition is one partition of a response. Fields that are not here have
+// one value in all responses: without transactions the last stable offset is the high
+// watermark, and consumers read from leaders only.
+type fetchResponsePartition struct {
+	index         int32
+	errorCode     code
+	highWatermark int64
+	logStart      int64
+	leader        kmsg.FetchResponseTopicPartitionCurrentLeader // another member that leads the partition
+	batches       rope
+}
+
+func newFetchResponsePartition(index int32) fetchResponsePartition {
+	return fetchResponsePartition{
+		index: index, highWatermark: -1, logStart: -1,
+		leader: kmsg.NewFetchResponseTopicPartitionCurrentLeader(),
+	}
+}
+
+// add puts a partition into the row of its topic, and begins the row where there is none.
+func (r *fetchResponse) add(topic topicKey, part *fetchResponsePartition) {
+	row, ok := r.rows[topic]
+	if !ok {
+		if r.rows == nil {
+			r.rows = make(map[topicKey]int)
+		}
+		row = len(r.topics)
+		r.rows[topic] = row
+		r.topics = append(r.topics, fetchResponseTopic{topicKey: topic})
+	}
+	r.topics[row].partitions = append(r.topics[row].partitions, *part)
+}
+
+// reset removes the topics and frees their batches.
+func (r *fetchResponse) reset() {
+	for i := range r.topics {
+		for j := range r.topics[i].partitions {
+			r.topics[i].partitions[j].batches.free()
+		}
+	}
+	r.topics, r.rows, r.brokers = nil, nil, nil
+}
+
+// SetThrottle implements kmsg.SetThrottleResponse.
+func (r *fetchResponse) SetThrottle(millis int32) { r.throttleMillis = millis }
+
+// AppendTo appends the response in one piece.
+func (r *fetchResponse) AppendTo(dst []byte) []byte {
+	w := frameWriter{tail: dst}
+	r.writeTo(&w)
+	whole, _ := w.parts()
+	if len(whole) == 1 {
+		return whole[0]
+	}
+	var all []byte
+	for _, part := range whole {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// writeTo encodes the response, versions 4 to 17.
+func (r *fetchResponse) writeTo(w *frameWriter) {
+	flexible := r.version >= 12
+	w.tail = kbin.AppendInt32(w.tail, r.throttleMillis)
+	if r.version >= 7 {
+		w.tail = kbin.AppendInt16(w.tail, r.errorCode)
+		w.tail = kbin.AppendInt32(w.tail, r.sessionID)
+	}
+	w.arrayLen(flexible, len(r.topics))
+	for i := range r.topics {
+		topic := &r.topics[i]
+		switch {
+		case r.version >= 13:
+			w.tail = kbin.AppendUuid(w.tail, topic.id)
+		case flexible:
+			w.tail = kbin.AppendCompactString(w.tail, topic.topic)
+		default:
+			w.tail = kbin.AppendString(w.tail, topic.topic)
+		}
+		w.arrayLen(flexible, len(topic.partitions))
+		for j := range topic.partitions {
+			topic.partitions[j].writeTo(w, r.version)
+		}
+		if flexible {
+			w.tail = append(w.tail, 0) // tags
+		}
+	}
+	if flexible {
+		r.writeTags(w)
+	}
+}
+
+func (p *fetchResponsePartition) writeTo(w *frameWriter, version int16) {
+	flexible := version >= 12
+	w.tail = kbin.AppendInt32(w.tail, p.index)
+	w.tail = kbin.AppendInt16(w.tail, p.errorCode)
+	w.tail = kbin.AppendInt64(w.tail, p.highWatermark)
+	w.tail = kbin.AppendInt64(w.tail, p.highWatermark) // the last stable offset
+	if version >= 5 {
+		w.tail = kbin.AppendInt64(w.tail, p.logStart)
+	}
+	if flexible { // no list of aborted transactions
+		w.tail = kbin.AppendCompactNullableArrayLen(w.tail, 0, true)
+	} else {
+		w.tail = kbin.AppendNullableArrayLen(w.tail, 0, true)
+	}
+	if version >= 11 {
+		w.tail = kbin.AppendInt32(w.tail, -1) // no preferred read replica
+	}
+	if flexible {
+		w.tail = kbin.AppendUvarint(w.tail, uint32(p.batches.size)+1) //nolint:gosec // bounded far below
+	} else {
+		w.tail = kbin.AppendInt32(w.tail, int32(p.batches.size)) //nolint:gosec // as above
+	}
+	w.rope(&p.batches)
+	if flexible {
+		p.writeTags(w)
+	}
+}
+
+// Tags of a partition and of a response.
+const (
+	tagCurrentLeader = 1
+	tagBrokers       = 0 // from version 16 on
+)
+
+func (p *fetchResponsePartition) writeTags(w *frameWriter) {
+	if p.leader.LeaderID == -1 && p.leader.LeaderEpoch == -1 {
+		w.tail = append(w.tail, 0)
+		return
+	}
+	var leader []byte
+	leader = kbin.AppendInt32(leader, p.leader.LeaderID)
+	leader = kbin.AppendInt32(leader, p.leader.LeaderEpoch)
+	leader = append(leader, 0)
+	w.tag(tagCurrentLeader, leader)
+}
+
+func (r *fetchResponse) writeTags(w *frameWriter) {
+	if len(r.brokers) == 0 || r.version < 16 {
+		w.tail = append(w.tail, 0)
+		return
+	}
+	brokers := kbin.AppendCompactArrayLen(nil, len(r.brokers))
+	for i := range r.brokers {
+		b := &r.brokers[i]
+		brokers = kbin.AppendInt32(brokers, b.NodeID)
+		brokers = kbin.AppendCompactString(brokers, b.Host)
+		brokers = kbin.AppendInt32(brokers, b.Port)
+		brokers = kbin.AppendCompactNullableString(brokers, b.Rack)
+		brokers = append(brokers, 0)
+	}
+	w.tag(tagBrokers, brokers)
+}

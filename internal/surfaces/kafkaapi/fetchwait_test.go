@@ -1,0 +1,151 @@
+package kafkaapi_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/broker/messaging"
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble/pebbletest"
+)
+
+// TestFetchWaitsForEnough: less than a client wants at least is sent when its time
+// is over, and not before; enough is sent as soon as it is there.
+func TestFetchWaitsForEnough(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.partitioned("slow", 2)
+	w.send("slow", 0, "little")
+	ask := func(least int32, patience time.Duration) (bytes int, took time.Duration) {
+		request := fetchFrom(0, -1, map[string][]int64{"slow": {0, 0}})
+		request.MinBytes, request.MaxWaitMillis = least, int32(patience.Milliseconds())
+		began := time.Now()
+		response := ask[*kmsg.FetchResponse](w.wire(w.token), request)
+		for _, p := range response.Topics[0].Partitions {
+			bytes += len(p.RecordBatches)
+		}
+		return bytes, time.Since(began)
+	}
+	if bytes, took := ask(1, time.Minute); bytes == 0 || took > 20*time.Second {
+		t.Errorf("one byte: got %d after %s, want them at once", bytes, took)
+	}
+	for _, partition := range []int32{0, 1} { // with a partition that is empty, and without
+		if bytes, took := ask(100_000, 300*time.Millisecond); bytes == 0 || took < 300*time.Millisecond {
+			t.Errorf("more than there is: got %d after %s, want what there is after 300 ms", bytes, took)
+		}
+		w.send("slow", partition, "little")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if bytes, took := ask(5_000, time.Minute); bytes < 5_000 || took > 30*time.Second {
+			t.Errorf("what comes meanwhile: got %d after %s, want 5000 as soon as they are there", bytes, took)
+		}
+	}()
+	for range 10 {
+		w.send("slow", 0, strings.Repeat("x", 600))
+	}
+	<-done
+}
+
+// countingEngine counts reads of partitions.
+type countingEngine struct {
+	engine.Engine
+	reads atomic.Int64
+}
+
+func (e *countingEngine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
+	e.reads.Add(1)
+	return e.Engine.ReadRuns(ctx, id, partition, from, visit)
+}
+
+// TestFetchReadsMuchRarely: a client that waits for more than there is has what is
+// large read anew at a bounded rate, however often something comes.
+func TestFetchReadsMuchRarely(t *testing.T) {
+	t.Parallel()
+	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counting := &countingEngine{Engine: eng}
+	w := worldOn(t, counting)
+	w.partitioned("much", 1)
+	producer := w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	for range 18 {
+		w.ok(producer.ProduceSync(t.Context(), &kgo.Record{Topic: "much", Value: make([]byte, 900_000)}).FirstErr())
+	}
+	over := make(chan struct{})
+	dripping := make(chan struct{})
+	go func() {
+		defer close(dripping)
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				_ = producer.ProduceSync(t.Context(), &kgo.Record{Topic: "much", Value: []byte("drop")})
+			}
+		}
+	}()
+	request := fetchFrom(0, -1, map[string][]int64{"much": {0}})
+	request.MinBytes, request.MaxBytes, request.MaxWaitMillis = 50<<20, 55<<20, 1000
+	request.Topics[0].Partitions[0].PartitionMaxBytes = 55 << 20
+	reader := &wire{world: w, token: w.token, most: 64 << 20}
+	reader.open()
+	before := counting.reads.Load()
+	ask[*kmsg.FetchResponse](reader, request)
+	reads := counting.reads.Load() - before
+	close(over)
+	<-dripping
+	if reads > 7 { // 16 MiB each: one at once, four in a second
+		t.Errorf("a fetch of 16 MiB that waits a second for 50 read them %d times, want at most 7", reads)
+	}
+}
+
+// TestAnswersKeepTheirOrder sends requests in one go, of which some are answered at
+// once and some wait.
+func TestAnswersKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.partitioned("order", 1)
+	r := w.wire(w.token)
+	beat := kmsg.NewPtrHeartbeatRequest()
+	beat.Version, beat.Group = 3, "nobody"
+	slow := fetchFrom(0, -1, map[string][]int64{"order": {0}})
+	slow.MinBytes, slow.MaxWaitMillis = 1, 200
+	all := kmsg.NewPtrMetadataRequest()
+	all.Version = 9
+	var frames []byte
+	want := []int32{}
+	for i, request := range []kmsg.Request{beat, slow, beat, beat, all, beat, slow, beat} {
+		frames = append(frames, kmsg.NewRequestFormatter(kmsg.FormatterClientID("order")).AppendRequest(nil, request, int32(100+i))...)
+		want = append(want, int32(100+i))
+	}
+	if _, err := r.conn.Write(frames); err != nil {
+		t.Fatal(err)
+	}
+	got := []int32{}
+	for range want {
+		var head [4]byte
+		if _, err := io.ReadFull(r.in, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head[:]))
+		if _, err := io.ReadFull(r.in, body); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, int32(binary.BigEndian.Uint32(body)))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("numbers of the answers: got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,351 @@
+package kafkaapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/base/names"
+	"freshet/internal/broker/groups"
+)
+
+// key is the name of a group of the caller's tenant.
+func (c *call) group(name string) groups.Key {
+	return groups.Key{Tenant: c.session.namespace.Tenant, Group: name}
+}
+
+func (c *call) coordinator() *groups.Coordinator { return c.session.cluster.Groups }
+
+// What a coordinator is looked for.
+const (
+	coordinatesGroup       = 0
+	coordinatesTransaction = 1
+)
+
+func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRequest, response *kmsg.FindCoordinatorResponse) error {
+	keys := request.CoordinatorKeys
+	if c.version < 4 {
+		keys = []string{request.CoordinatorKey}
+	}
+	limit := within(len(keys), 0)
+	for _, key := range keys {
+		row := kmsg.NewFindCoordinatorResponseCoordinator()
+		row.Key, row.NodeID, row.Port = key, -1, -1
+		switch request.CoordinatorType {
+		case coordinatesGroup:
+			err := limit
+			if err == nil {
+				err = c.mayGroup(key, permitConsume, permitSubscriptions)
+			}
+			if err != nil {
+				row.ErrorCode, row.ErrorMessage = c.fail(err)
+				break
+			}
+			if !c.coordinatorOf(key, &row) {
+				row.ErrorCode, row.ErrorMessage = codeNotAvailable, text("group has no coordinator at the moment; try again shortly")
+			}
+		case coordinatesTransaction:
+			// A code that clients try again after would have them ask for ever.
+			row.ErrorCode, row.ErrorMessage = codeTransactionDenied, text("transactions are not available on this cluster")
+		default:
+			row.ErrorCode, row.ErrorMessage = codeInvalidRequest, text("this kind of coordinator is not for clients")
+		}
+		response.Coordinators = append(response.Coordinators, row)
+	}
+	if c.version < 4 {
+		row := response.Coordinators[0]
+		response.ErrorCode, response.ErrorMessage = row.ErrorCode, row.ErrorMessage
+		response.NodeID, response.Host, response.Port = row.NodeID, row.Host, row.Port
+		response.Coordinators = nil
+	}
+	return nil
+}
+
+func joinGroup(ctx context.Context, c *call, request *kmsg.JoinGroupRequest, response *kmsg.JoinGroupResponse) error {
+	response.Generation, response.MemberID = -1, request.MemberID
+	err := c.mayGroup(request.Group, permitConsume)
+	if err == nil {
+		var result groups.JoinResult
+		waiting, end := c.untilDrained(ctx)
+		defer end()
+		result, err = c.coordinator().Join(waiting, c.group(request.Group), c.joinRequest(request))
+		if err = c.left(ctx, waiting, err); ctx.Err() != nil {
+			return err
+		}
+		if result.MemberID != "" {
+			response.MemberID = result.MemberID
+		}
+		if err == nil {
+			fillJoin(response, &result)
+			return nil
+		}
+	}
+	response.ErrorCode = c.codeOf(err)
+	if c.version >= 7 {
+		response.Protocol = nil
+	} else {
+		response.Protocol = text("")
+	}
+	return nil
+}
+
+// untilDrained is a context for waiting: it ends when the server shuts down.
+func (c *call) untilDrained(ctx context.Context) (context.Context, func()) {
+	waiting, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.conn.server.draining, cancel)
+	return waiting, func() {
+		stop()
+		cancel()
+	}
+}
+
+// left says why somebody no longer waits: the client is gone, or the server shuts
+// down and another will coordinate.
+func (c *call) left(ctx, waiting context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case waiting.Err() != nil && errors.Is(err, context.Canceled):
+		return groups.ErrClosed
+	}
+	return err
+}
+
+func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
+	join := &groups.JoinRequest{
+		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), ClientID: c.client, ClientHost: "/" + c.conn.address,
+		Session:   time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
+		Rebalance: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
+		Type:      request.ProtocolType, NeedsID: c.version >= 4, MaySkip: c.version >= 9,
+	}
+	for i := range request.Protocols {
+		join.Protocols = append(join.Protocols, groups.Protocol{Name: request.Protocols[i].Name, Metadata: request.Protocols[i].Metadata})
+	}
+	return join
+}
+
+func fillJoin(response *kmsg.JoinGroupResponse, result *groups.JoinResult) {
+	response.Generation, response.LeaderID, response.MemberID = result.Generation, result.Leader, result.MemberID
+	response.ProtocolType, response.Protocol = text(result.Type), text(result.Protocol)
+	response.SkipAssignment = result.SkipAssignment
+	for _, m := range result.Members {
+		row := kmsg.NewJoinGroupResponseMember()
+		row.MemberID, row.ProtocolMetadata = m.ID, m.Metadata
+		if m.InstanceID != "" {
+			row.InstanceID = text(m.InstanceID)
+		}
+		response.Members = append(response.Members, row)
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, response *kmsg.SyncGroupResponse) error {
+	response.MemberAssignment = []byte{}
+	err := c.mayGroup(request.Group, permitConsume)
+	if err == nil {
+		sync := &groups.SyncRequest{
+			MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
+			Type: deref(request.ProtocolType), Protocol: deref(request.Protocol),
+		}
+		if len(request.GroupAssignment) > 0 {
+			sync.Assignments = make(map[string][]byte, len(request.GroupAssignment))
+		}
+		for i := range request.GroupAssignment {
+			sync.Assignments[request.GroupAssignment[i].MemberID] = request.GroupAssignment[i].MemberAssignment
+		}
+		var result groups.SyncResult
+		waiting, end := c.untilDrained(ctx)
+		defer end()
+		result, err = c.coordinator().Sync(waiting, c.group(request.Group), sync)
+		if err = c.left(ctx, waiting, err); ctx.Err() != nil {
+			return err
+		}
+		if err == nil {
+			response.ProtocolType, response.Protocol = text(result.Type), text(result.Protocol)
+			if result.Assignment != nil {
+				response.MemberAssignment = result.Assignment
+			}
+		}
+	}
+	response.ErrorCode = c.codeOf(err)
+	return nil
+}
+
+func heartbeat(_ context.Context, c *call, request *kmsg.HeartbeatRequest, response *kmsg.HeartbeatResponse) error {
+	err := c.mayGroup(request.Group, permitConsume)
+	if err == nil {
+		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, deref(request.InstanceID), request.Generation)
+	}
+	response.ErrorCode = c.codeOf(err)
+	return nil
+}
+
+func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, response *kmsg.LeaveGroupResponse) error {
+	err := within(len(request.Members), 0)
+	if err == nil {
+		err = c.mayGroup(request.Group, permitConsume)
+	}
+	if err != nil {
+		response.ErrorCode = c.codeOf(err)
+		return nil
+	}
+	leavers := []groups.Leaver{{MemberID: request.MemberID}}
+	if c.version >= 3 {
+		leavers = leavers[:0]
+		for i := range request.Members {
+			leavers = append(leavers, groups.Leaver{MemberID: request.Members[i].MemberID, InstanceID: deref(request.Members[i].InstanceID)})
+		}
+	}
+	failed, err := c.coordinator().Leave(c.group(request.Group), leavers)
+	switch {
+	case err != nil:
+		response.ErrorCode = c.codeOf(err)
+	case c.version < 3:
+		response.ErrorCode = c.codeOf(failed[0])
+	default:
+		for i := range failed {
+			row := kmsg.NewLeaveGroupResponseMember()
+			row.MemberID, row.InstanceID, row.ErrorCode = request.Members[i].MemberID, request.Members[i].InstanceID, c.codeOf(failed[i])
+			response.Members = append(response.Members, row)
+		}
+	}
+	return nil
+}
+
+func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequest, response *kmsg.DescribeGroupsResponse) error {
+	limit, room := within(len(request.Groups), 0), maxDescribed
+	for _, name := range request.Groups {
+		row := kmsg.NewDescribeGroupsResponseGroup()
+		row.Group, row.AuthorizedOperations = name, notAsked
+		err := limit
+		if err == nil {
+			err = c.mayGroup(name, permitConsume, permitSubscriptions)
+		}
+		if err == nil {
+			var d groups.Description
+			switch d, err = c.coordinator().Describe(c.group(name)); {
+			case err == nil && d.Type != groups.TypeClassic:
+				err = fmt.Errorf("%w with the classic protocol; describe it with ConsumerGroupDescribe", groups.ErrNoGroup)
+			case err == nil:
+				if room -= described(&d); room < 0 {
+					err = errDescribed
+					break
+				}
+				fillDescription(&row, &d)
+				if request.IncludeAuthorizedOperations {
+					row.AuthorizedOperations = c.operationsOnGroup(name)
+				}
+			}
+		}
+		if errors.Is(err, groups.ErrNoGroup) && c.version < 6 {
+			row.State, err = "Dead", nil
+		}
+		if err != nil {
+			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.State = "Dead"
+		}
+		response.Groups = append(response.Groups, row)
+	}
+	return nil
+}
+
+// maxDescribed bounds the answer to a description of groups, of which each may be
+// large and named more than once.
+const maxDescribed = 64 << 20
+
+var errDescribed = fmt.Errorf("%w: description of all these groups is too large; describe fewer at once", errInvalid)
+
+// described is about how many bytes the description of a group has.
+func described(d *groups.Description) (n int) {
+	for i := range d.Members {
+		m := &d.Members[i]
+		n += 128 + len(m.ID) + len(m.ClientID) + len(m.Metadata) + len(m.Assignment)
+		if m.Consumer != nil {
+			for _, name := range m.Consumer.Names {
+				n += len(name) + 8
+			}
+			n += 64*len(m.Consumer.Topics) + 8*(len(m.Consumer.Assigned)+len(m.Consumer.Target))
+		}
+	}
+	return n
+}
+
+func fillDescription(row *kmsg.DescribeGroupsResponseGroup, d *groups.Description) {
+	row.State, row.ProtocolType, row.Protocol = d.State, d.ProtocolType, d.Protocol
+	for _, m := range d.Members {
+		member := kmsg.NewDescribeGroupsResponseGroupMember()
+		member.MemberID, member.ClientID, member.ClientHost = m.ID, m.ClientID, m.ClientHost
+		member.ProtocolMetadata, member.MemberAssignment = orEmpty(m.Metadata), orEmpty(m.Assignment)
+		if m.InstanceID != "" {
+			member.InstanceID = text(m.InstanceID)
+		}
+		row.Members = append(row.Members, member)
+	}
+}
+
+func orEmpty(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// wordsOf makes a set of words, whatever their case.
+func wordsOf(list []string) map[string]bool {
+	set := make(map[string]bool)
+	for _, word := range list {
+		set[strings.ToLower(cut(word, 64))] = true
+	}
+	return set
+}
+
+func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, response *kmsg.ListGroupsResponse) error {
+	states, types := wordsOf(request.StatesFilter), wordsOf(request.TypesFilter)
+	wants := func(filter map[string]bool, value string) bool {
+		return len(filter) == 0 || filter[strings.ToLower(value)]
+	}
+	quiet := *c
+	quiet.unaudited = true
+	for _, g := range c.coordinator().List(c.session.namespace.Tenant) {
+		if !wants(states, g.State) || !wants(types, g.Type) || quiet.mayGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
+			continue
+		}
+		row := kmsg.NewListGroupsResponseGroup()
+		row.Group, row.ProtocolType, row.GroupState, row.GroupType = g.Key.Group, g.ProtocolType, g.State, g.Type
+		response.Groups = append(response.Groups, row)
+	}
+	return nil
+}
+
+func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsRequest, response *kmsg.DeleteGroupsResponse) error {
+	limit := within(len(request.Groups), 0)
+	for _, name := range request.Groups {
+		row := kmsg.NewDeleteGroupsResponseGroup()
+		row.Group = name
+		err := limit
+		var topics []names.Topic
+		if err == nil {
+			topics, err = c.committed(ctx, name)
+		}
+		if err == nil {
+			err = c.mayDropGroup(ctx, name, topics)
+		}
+		if err == nil {
+			err = c.coordinator().Delete(ctx, c.group(name))
+			c.record(permitDeleteSubscription, c.groupScope(name), err)
+		}
+		row.ErrorCode = c.codeOf(err)
+		response.Groups = append(response.Groups, row)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package kafkaapi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/broker/messaging"
+	"freshet/internal/storage/engine"
+)
+
+// Times with a meaning of their own.
+const (
+	timeEnd        = -1
+	timeStart      = -2
+	timeNewest     = -3
+	timeLocalStart = -4
+	timeTiered     = -5
+)
+
+func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest, response *kmsg.ListOffsetsResponse) error {
+	limit := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.ListOffsetsRequestTopic) int { return len(t.Partitions) }))
+	seen := make(map[wantedKey]bool)
+	for i := range request.Topics {
+		asked := &request.Topics[i]
+		var topic *messaging.StreamTopic
+		err := limit
+		if err == nil {
+			topic, err = c.topic(ctx, asked.Topic, describing...)
+		}
+		row := kmsg.NewListOffsetsResponseTopic()
+		row.Topic = asked.Topic
+		for j := range asked.Partitions {
+			part := kmsg.NewListOffsetsResponseTopicPartition()
+			part.Partition, part.Timestamp, part.Offset, part.LeaderEpoch = asked.Partitions[j].Partition, -1, -1, -1
+			failure := err
+			key := wantedKey{topicKey{topic: asked.Topic}, part.Partition}
+			if failure == nil && seen[key] {
+				failure = fmt.Errorf("%w: partition %d is named twice", errInvalid, part.Partition)
+			}
+			seen[key] = true
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if failure == nil {
+				failure = c.offsetAt(ctx, topic, &asked.Partitions[j], &part)
+			}
+			if failure != nil {
+				part.ErrorCode = c.fetchCode(failure)
+			}
+			row.Partitions = append(row.Partitions, part)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+	return nil
+}
+
+func (c *call) offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked *kmsg.ListOffsetsRequestTopicPartition, part *kmsg.ListOffsetsResponseTopicPartition) error {
+	if err := c.leads(topic, asked.CurrentLeaderEpoch); err != nil {
+		return err
+	}
+	if asked.Partition < 0 || asked.Partition >= topic.Partitions() {
+		return engine.ErrNoPartition
+	}
+	switch asked.Timestamp {
+	case timeEnd, timeStart, timeLocalStart:
+		extent, err := topic.Read(ctx, asked.Partition, 0, nil)
+		if err != nil {
+			return err
+		}
+		part.Offset, part.LeaderEpoch = int64(extent.First), 0 //nolint:gosec // entries are far below
+		if asked.Timestamp == timeEnd {
+			part.Offset = int64(extent.Next) //nolint:gosec // as above
+		}
+		return nil
+	case timeTiered:
+		return nil // nothing is kept elsewhere
+	}
+	var found engine.Found
+	var err error
+	if asked.Timestamp == timeNewest {
+		found, err = topic.FindNewest(ctx, asked.Partition)
+	} else {
+		found, err = topic.Find(ctx, asked.Partition, asked.Timestamp)
+	}
+	if err != nil || !found.OK {
+		return err
+	}
+	part.Offset, part.Timestamp, part.LeaderEpoch = int64(found.Entry), found.Time, 0 //nolint:gosec // entries are far below
+	return nil
+}
+
+// offsetForLeaderEpoch: nobody ever saw what was not stored for good, so what a
+// client has read of any leader it may keep.
+func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForLeaderEpochRequest, response *kmsg.OffsetForLeaderEpochResponse) error {
+	limit := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.OffsetForLeaderEpochRequestTopic) int { return len(t.Partitions) }))
+	for i := range request.Topics {
+		asked := &request.Topics[i]
+		var topic *messaging.StreamTopic
+		err := limit
+		if err == nil {
+			topic, err = c.topic(ctx, asked.Topic, describing...)
+		}
+		row := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		row.Topic = asked.Topic
+		for j := range asked.Partitions {
+			part := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+			part.Partition, part.LeaderEpoch, part.EndOffset = asked.Partitions[j].Partition, -1, -1
+			failure := err
+			if failure == nil {
+				failure = c.leads(topic, asked.Partitions[j].CurrentLeaderEpoch)
+			}
+			epoch := int32(0)
+			if failure == nil {
+				_, epoch = c.leader(topic)
+			}
+			if known := asked.Partitions[j].LeaderEpoch; failure == nil && known >= 0 && known <= epoch {
+				var extent engine.Extent
+				if extent, failure = topic.Read(ctx, part.Partition, 0, nil); failure == nil {
+					part.LeaderEpoch, part.EndOffset = known, int64(extent.Next) //nolint:gosec // entries are far below
+				}
+			}
+			if failure != nil {
+				part.ErrorCode = c.fetchCode(failure)
+			}
+			row.Partitions = append(row.Partitions, part)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+	return nil
+}

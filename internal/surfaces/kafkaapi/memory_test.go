@@ -1,0 +1,168 @@
+package kafkaapi_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/surfaces/kafkaapi"
+	"freshet/test/tally"
+)
+
+// little gives a server room for a few requests.
+func little(o *kafkaapi.Options) { o.Limits.Frame, o.Limits.Memory = 3<<20, 4<<20 }
+
+// large is a request whose answer is as large.
+func large() *kmsg.MetadataRequest {
+	request := kmsg.NewPtrMetadataRequest()
+	request.Version = 9
+	name := strings.Repeat("x", 3000)
+	for range 250 {
+		request.Topics = append(request.Topics, kmsg.MetadataRequestTopic{Topic: &name})
+	}
+	return request
+}
+
+// TestAttackMemoryOfAnswers: many connections have large requests queued whose
+// answers are large too. No answer waits for requests that wait for answers.
+func TestAttackMemoryOfAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, little)
+	const connections, each = 8, 3
+	done := make(chan error, connections)
+	for range connections {
+		r := w.wire(w.token)
+		go func() {
+			frame := kmsg.NewRequestFormatter().AppendRequest(nil, large(), 77)
+			_ = r.conn.SetDeadline(time.Now().Add(8 * time.Second))
+			go func() {
+				for range each {
+					_, _ = r.conn.Write(frame)
+				}
+			}()
+			for range each {
+				var size [4]byte
+				if _, err := r.in.Read(size[:]); err != nil {
+					done <- err
+					return
+				}
+				if _, err := r.in.Discard(int(binary.BigEndian.Uint32(size[:]))); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	stuck := 0
+	for range connections {
+		if err := <-done; err != nil {
+			stuck++
+			t.Errorf("got %v, want an answer to each request", err)
+		}
+	}
+	tally.Attack(t, "stream: large answers to large requests", connections, stuck)
+}
+
+// TestAttackMemoryOfStrangers: clients that have not authenticated announce large
+// requests and send little of them. They take nothing from those who have.
+func TestAttackMemoryOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, little)
+	const strangers = 60
+	for range strangers {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, 512<<10), make([]byte, 8<<10)...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	successes := 0
+	r := w.wire(w.token)
+	for i := range 3 {
+		if got := ask[*kmsg.MetadataResponse](r, large()); len(got.Topics) != 250 {
+			successes++
+			t.Errorf("request %d: got %d topics, want an answer", i, len(got.Topics))
+		}
+	}
+	tally.Attack(t, "stream: memory taken by clients that have not authenticated", strangers, successes)
+}
+
+// TestAttackTagsOfStrangers: a request with thousands of tagged fields, which take
+// more memory than bytes, ends the connection before it is read.
+func TestAttackTagsOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := &wire{world: w, token: w.token}
+	successes := 0
+	for _, tags := range []int{5, 100_000} {
+		r.dial(w.address)
+		request := kmsg.NewPtrApiVersionsRequest()
+		request.Version, request.ClientSoftwareName, request.ClientSoftwareVersion = 3, "x", "1"
+		for i := range tags {
+			request.UnknownTags.Set(uint32(i), nil)
+		}
+		_, err := r.exchange(request, nil)
+		if (err == nil) != (tags == 5) {
+			successes++
+			t.Errorf("%d tags: got %v, want only few of them read", tags, err)
+		}
+		r.close()
+	}
+	tally.Attack(t, "stream: tagged fields before authentication", 1, successes)
+}
+
+// TestAttackMemoryOfWaiting: clients ask for more than there will be, and wait with
+// what there is. They do not keep others from reading.
+func TestAttackMemoryOfWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, little)
+	w.partitioned("orders", 2)
+	for range 9 {
+		w.send("orders", 0, strings.Repeat("x", 100_000))
+	}
+	const waiting = 6
+	for range waiting {
+		r := w.wire(w.token)
+		request := fetchFrom(0, -1, map[string][]int64{"orders": {0, 0}})
+		request.MinBytes, request.MaxWaitMillis = 1<<30, 60_000
+		if _, err := r.conn.Write(kmsg.NewRequestFormatter().AppendRequest(nil, request, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	successes := 0
+	for range 5 {
+		reader := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		if got := poll(t, reader, 9); len(got) != 9 {
+			successes++
+			t.Errorf("got %d records, want 9", len(got))
+		}
+		reader.Close()
+	}
+	tally.Attack(t, "stream: memory kept while waiting", waiting, successes)
+}
+
+// TestNamesInErrorsAreShort: who sends a long name does not get it back twice.
+func TestNamesInErrorsAreShort(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.wire(w.token)
+	for _, name := range []string{strings.Repeat("x", 30_000), strings.Repeat("y/", 10_000)} {
+		request := kmsg.NewPtrCreateTopicsRequest()
+		request.Version = 5
+		request.Topics = []kmsg.CreateTopicsRequestTopic{{Topic: name, NumPartitions: 1}}
+		got := ask[*kmsg.CreateTopicsResponse](r, request)
+		if message := got.Topics[0].ErrorMessage; got.Topics[0].ErrorCode != 17 || message == nil || len(*message) > 2000 {
+			t.Errorf("%s…: got code %d with %d bytes of text, want 17 and a few", name[:10], got.Topics[0].ErrorCode, len(fmt.Sprint(message)))
+		}
+	}
+}

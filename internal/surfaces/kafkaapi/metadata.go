@@ -1,0 +1,136 @@
+package kafkaapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
+)
+
+// topicIDsFrom is the first version of Metadata that asks for topics by id. The two before
+// it have the field, but Kafka rejects requests that set it.
+const topicIDsFrom = 12
+
+func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
+	for _, node := range c.nodes() {
+		response.Brokers = append(response.Brokers, kmsg.MetadataResponseBroker{NodeID: node.ID, Host: node.Host, Port: node.Port, Rack: c.rack()})
+	}
+	response.ClusterID, response.ControllerID = text(c.session.cluster.clusterID()), c.self()
+	response.AuthorizedOperations = notAsked
+	if request.IncludeClusterAuthorizedOperations {
+		response.AuthorizedOperations = c.operationsOnCluster()
+	}
+	if request.Topics == nil || c.version == 0 && len(request.Topics) == 0 {
+		return c.allTopics(ctx, request, response)
+	}
+	limit := within(len(request.Topics), 0)
+	for i := range request.Topics {
+		asked := &request.Topics[i]
+		said := deref(asked.Topic)
+		var topic *messaging.StreamTopic
+		byID := asked.TopicID != [16]byte{}
+		err := limit
+		if err == nil && byID && c.version < topicIDsFrom {
+			err = fmt.Errorf("%w: topic ids need version %d of Metadata", errInvalid, topicIDsFrom)
+		}
+		if err == nil {
+			topic, err = c.topicBy(ctx, said, asked.TopicID, describing...)
+		}
+		if errors.Is(err, messaging.ErrNoTopic) && request.AllowAutoTopicCreation {
+			topic, err = c.autoCreate(ctx, said, err)
+		}
+		row := kmsg.NewMetadataResponseTopic()
+		row.Topic, row.TopicID = asked.Topic, asked.TopicID
+		if byID && c.version >= topicIDsFrom {
+			row.Topic = nil // as in Kafka the id decides; the name may be that of another topic
+		}
+		row.AuthorizedOperations = notAsked
+		if row.ErrorCode = c.codeOf(err); err == nil {
+			c.describeTopic(ctx, request, &row, topic)
+			if byID {
+				row.Topic = text(c.printed(topic.Name()))
+			}
+		}
+		response.Topics = append(response.Topics, row)
+	}
+	return nil
+}
+
+// autoCreate makes a topic that a client asks for, where the namespace lets it.
+func (c *call) autoCreate(ctx context.Context, said string, missing error) (*messaging.StreamTopic, error) {
+	name, err := c.topicName(ctx, said)
+	if err != nil {
+		return nil, err
+	}
+	broker := c.session.cluster.Broker
+	if !legal(said) || !broker.MayCreateTopics(name.Namespace) || c.mayTopic(ctx, name, permitCreate) != nil {
+		return nil, missing
+	}
+	topic, err := broker.CreateStreamTopic(ctx, name, 0, nil, false)
+	if errors.Is(err, messaging.ErrTopicExists) { // somebody was faster
+		return broker.StreamTopic(ctx, name)
+	}
+	return topic, err
+}
+
+// allTopics lists what the caller may see of the default namespace.
+func (c *call) allTopics(ctx context.Context, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
+	topics, err := c.listed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, topic := range topics {
+		row := kmsg.NewMetadataResponseTopic()
+		row.Topic, row.AuthorizedOperations = text(c.printed(topic.Name())), notAsked
+		c.describeTopic(ctx, request, &row, topic)
+		response.Topics = append(response.Topics, row)
+	}
+	return nil
+}
+
+// sees says whether a topic is listed for the caller; being left out of a list is
+// no denial.
+func (c *call) sees(ctx context.Context, name names.Topic) bool {
+	quiet := *c
+	quiet.unaudited = true
+	return quiet.mayTopic(ctx, name, describing...) == nil
+}
+
+func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest, row *kmsg.MetadataResponseTopic, topic *messaging.StreamTopic) {
+	row.TopicID = c.session.cluster.topicID(topic.ID())
+	row.IsInternal = topic.Name().Internal()
+	if request.IncludeTopicAuthorizedOperations {
+		row.AuthorizedOperations = c.operationsOnTopic(ctx, topic.Name())
+	}
+	row.Partitions = make([]kmsg.MetadataResponseTopicPartition, 0, topic.Partitions())
+	leader, epoch := c.leader(topic)
+	at := replicas(leader)
+	for i := range topic.Partitions() {
+		p := kmsg.NewMetadataResponseTopicPartition()
+		p.Partition, p.Leader, p.LeaderEpoch = i, leader, epoch
+		p.Replicas, p.ISR = at, at
+		if leader < 0 {
+			p.ErrorCode = codeNoLeader
+		}
+		row.Partitions = append(row.Partitions, p)
+	}
+}
+
+func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRequest, response *kmsg.DescribeClusterResponse) error {
+	for _, node := range c.nodes() {
+		broker := kmsg.NewDescribeClusterResponseBroker()
+		broker.NodeID, broker.Host, broker.Port, broker.Rack = node.ID, node.Host, node.Port, c.rack()
+		response.Brokers = append(response.Brokers, broker)
+	}
+	response.ClusterID, response.ControllerID = c.session.cluster.clusterID(), c.self()
+	response.ClusterAuthorizedOperations = notAsked
+	if request.IncludeClusterAuthorizedOperations {
+		response.ClusterAuthorizedOperations = c.operationsOnCluster()
+	}
+	response.EndpointType = 1
+	return nil
+}

@@ -1,0 +1,235 @@
+package kafkaapi
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/storage/engine"
+)
+
+func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse) error {
+	err := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.OffsetCommitRequestTopic) int { return len(t.Partitions) }))
+	if err == nil {
+		err = c.mayGroup(request.Group, permitConsume)
+	}
+	commit := &groups.CommitRequest{
+		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
+		MemberEpochs: c.version >= 9,
+		Offsets:      make(map[groups.Partition]groups.Offset),
+	}
+	for i := range request.Topics {
+		asked := &request.Topics[i]
+		row := kmsg.NewOffsetCommitResponseTopic()
+		row.Topic, row.TopicID = asked.Topic, asked.TopicID
+		var topic *messaging.StreamTopic
+		var topicErr error
+		if err == nil {
+			topic, topicErr = c.topicBy(ctx, asked.Topic, asked.TopicID, permitConsume)
+		}
+		for j := range asked.Partitions {
+			p := &asked.Partitions[j]
+			part := kmsg.NewOffsetCommitResponseTopicPartition()
+			part.Partition = p.Partition
+			switch {
+			case err != nil:
+			case topicErr != nil:
+				part.ErrorCode = c.codeOf(topicErr)
+			case p.Partition < 0 || p.Partition >= topic.Partitions():
+				part.ErrorCode = codeUnknownTopic
+			case len(deref(p.Metadata)) > maxOffsetMetadata:
+				part.ErrorCode = codeOffsetMetadata
+			default:
+				commit.Offsets[groups.Partition{Topic: engine.TopicID(topic.ID()), Partition: p.Partition}] = groups.Offset{
+					Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: deref(p.Metadata),
+				}
+			}
+			row.Partitions = append(row.Partitions, part)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+	if err == nil {
+		err = c.coordinator().Commit(ctx, c.group(request.Group), commit)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		failed := c.codeOf(err)
+		for i := range response.Topics {
+			for j := range response.Topics[i].Partitions {
+				response.Topics[i].Partitions[j].ErrorCode = failed
+			}
+		}
+	}
+	return nil
+}
+
+const maxOffsetMetadata = 4096
+
+func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest, response *kmsg.OffsetFetchResponse) error {
+	asked := request.Groups
+	if c.version < 8 {
+		one := kmsg.OffsetFetchRequestGroup{Group: request.Group}
+		if request.Topics != nil {
+			one.Topics = []kmsg.OffsetFetchRequestGroupTopic{}
+		}
+		for i := range request.Topics {
+			one.Topics = append(one.Topics, kmsg.OffsetFetchRequestGroupTopic{Topic: request.Topics[i].Topic, Partitions: request.Topics[i].Partitions})
+		}
+		asked = []kmsg.OffsetFetchRequestGroup{one}
+	}
+	topics, partitions := 0, 0
+	for i := range asked {
+		topics += len(asked[i].Topics)
+		partitions += partitionsIn(asked[i].Topics, func(t *kmsg.OffsetFetchRequestGroupTopic) int { return len(t.Partitions) })
+	}
+	limit, left := within(max(len(asked), topics), partitions), maxPartitions
+	for i := range asked {
+		row := kmsg.NewOffsetFetchResponseGroup()
+		row.Group = asked[i].Group
+		err := limit
+		if err == nil {
+			err = c.mayGroup(row.Group, permitConsume, permitSubscriptions)
+		}
+		var committed groups.Committed
+		if err == nil {
+			committed, err = c.coordinator().Committed(c.group(row.Group))
+		}
+		if err == nil && asked[i].MemberID != nil && asked[i].MemberEpoch >= 0 {
+			err = c.coordinator().CheckMember(c.group(row.Group), *asked[i].MemberID, asked[i].MemberEpoch)
+		}
+		switch {
+		case err != nil:
+		case asked[i].Topics == nil:
+			var rows int
+			rows, err = c.allOffsets(ctx, &row, committed)
+			if left -= rows; left < 0 {
+				limit = within(0, maxPartitions+1) // the rest has to be asked for apart
+			}
+		default:
+			err = c.someOffsets(ctx, &row, asked[i].Topics, committed)
+		}
+		if err != nil {
+			row.ErrorCode, row.Topics = c.offsetsCode(err), nil
+			if c.version < 2 { // there was no code for the whole yet
+				refuseOffsets(&row, asked[i].Topics)
+			}
+		}
+		response.Groups = append(response.Groups, row)
+	}
+	if c.version < 8 {
+		flatten(response)
+	}
+	return nil
+}
+
+// flatten gives the answer for one group its older form.
+func flatten(response *kmsg.OffsetFetchResponse) {
+	group := response.Groups[0]
+	response.Groups, response.ErrorCode = nil, group.ErrorCode
+	for _, t := range group.Topics {
+		row := kmsg.NewOffsetFetchResponseTopic()
+		row.Topic = t.Topic
+		for _, p := range t.Partitions {
+			part := kmsg.NewOffsetFetchResponseTopicPartition()
+			part.Partition, part.Offset, part.LeaderEpoch, part.Metadata, part.ErrorCode = p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, p.ErrorCode
+			row.Partitions = append(row.Partitions, part)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+}
+
+// refuseOffsets gives the code of a group to each of its partitions.
+func refuseOffsets(row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic) {
+	for i := range asked {
+		t := kmsg.NewOffsetFetchResponseGroupTopic()
+		t.Topic = asked[i].Topic
+		for _, index := range asked[i].Partitions {
+			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+			p.Partition, p.Offset, p.Metadata, p.ErrorCode = index, -1, text(""), row.ErrorCode
+			t.Partitions = append(t.Partitions, p)
+		}
+		row.Topics = append(row.Topics, t)
+	}
+}
+
+// offsetsCode returns the code of a group whose offsets cannot be read. It reports errors
+// that pass by themselves as NOT_COORDINATOR, because consumers retry after that code.
+func (c *call) offsetsCode(err error) code {
+	switch failed := c.codeOf(err); failed {
+	case codeNotAvailable, codeNoLeader, codeNotLeader, codeTimedOut:
+		return codeNotCoordinator
+	default:
+		return failed
+	}
+}
+
+// someOffsets answers for the partitions that were named. A topic that does not exist has
+// nothing committed, as in Kafka. A topic that cannot be looked up is an error for the
+// group: a consumer that reads "nothing committed" starts over.
+func (c *call) someOffsets(
+	ctx context.Context, row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic, committed groups.Committed,
+) error {
+	for i := range asked {
+		t := kmsg.NewOffsetFetchResponseGroupTopic()
+		t.Topic, t.TopicID = asked[i].Topic, asked[i].TopicID
+		topic, err := c.topicBy(ctx, asked[i].Topic, asked[i].TopicID, describing...)
+		failed, absent := codeOK, false
+		switch found, _ := codeOf(err); found {
+		case codeOK:
+		case codeTopicDenied, codeUnknownTopicID:
+			failed, absent = found, true
+		case codeUnknownTopic, codeInvalidTopic:
+			absent = true
+		default:
+			return err
+		}
+		for _, index := range asked[i].Partitions {
+			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+			p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = index, -1, -1, text("")
+			p.ErrorCode = failed
+			if !absent {
+				if o, ok := committed.Offset(groups.At(topic.ID(), index)); ok {
+					p.Offset, p.LeaderEpoch, p.Metadata = o.Offset, o.LeaderEpoch, text(o.Metadata)
+				}
+			}
+			t.Partitions = append(t.Partitions, p)
+		}
+		row.Topics = append(row.Topics, t)
+	}
+	return nil
+}
+
+// allOffsets answers for everything that a group committed of topics that exist and that
+// the caller may see, and returns how many partitions that is.
+func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup, committed groups.Committed) (rows int, err error) {
+	byTopic := make(map[engine.TopicID]int) // where in row
+	for _, id := range committed.Topics() {
+		topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, id)
+		if errors.Is(err, messaging.ErrNoTopic) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if c.sees(ctx, topic.Name()) {
+			byTopic[engine.TopicID(id)] = len(row.Topics)
+			t := kmsg.NewOffsetFetchResponseGroupTopic()
+			t.Topic, t.TopicID = c.printed(topic.Name()), c.session.cluster.topicID(topic.ID())
+			row.Topics = append(row.Topics, t)
+		}
+	}
+	committed.Each(func(at groups.Partition, o groups.Offset) {
+		if index, ok := byTopic[at.Topic]; ok {
+			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+			p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = at.Partition, o.Offset, o.LeaderEpoch, text(o.Metadata)
+			row.Topics[index].Partitions = append(row.Topics[index].Partitions, p)
+			rows++
+		}
+	})
+	return rows, nil
+}

@@ -1,0 +1,137 @@
+package kafkaapi
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/base/names"
+	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/storage/engine"
+)
+
+// errSubscribed is the answer to a deletion of offsets that members still use.
+var errSubscribed = errors.New("members of the group are subscribed to this topic; stop its consumers first")
+
+// consumerProtocol is the type of groups whose metadata can be read.
+const consumerProtocol = "consumer"
+
+// offsetDelete drops offsets that a group committed.
+func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteRequest, response *kmsg.OffsetDeleteResponse) error {
+	partitions := 0
+	for i := range request.Topics {
+		partitions += len(request.Topics[i].Partitions)
+	}
+	err := within(len(request.Topics), partitions)
+	if err == nil {
+		var topics []names.Topic
+		for i := range request.Topics {
+			if topic, err := c.topicName(ctx, request.Topics[i].Topic); err == nil {
+				topics = append(topics, topic)
+			}
+		}
+		err = c.mayDropGroup(ctx, request.Group, topics)
+	}
+	var subscribed func(*messaging.StreamTopic) bool
+	if err == nil {
+		subscribed, err = c.subscribed(request.Group)
+	}
+	if err != nil {
+		response.ErrorCode = c.codeOf(err)
+		return nil
+	}
+	var gone []groups.Partition
+	for i := range request.Topics {
+		asked := &request.Topics[i]
+		row := kmsg.NewOffsetDeleteResponseTopic()
+		row.Topic = asked.Topic
+		topic, err := c.topic(ctx, asked.Topic, describing...)
+		if err == nil && subscribed(topic) {
+			err = errSubscribed
+		}
+		for j := range asked.Partitions {
+			part := kmsg.NewOffsetDeleteResponseTopicPartition()
+			part.Partition = asked.Partitions[j].Partition
+			switch {
+			case err != nil:
+				part.ErrorCode = c.codeOf(err)
+			case part.Partition < 0 || part.Partition >= topic.Partitions():
+				part.ErrorCode = codeUnknownTopic
+			default:
+				gone = append(gone, groups.Partition{Topic: engine.TopicID(topic.ID()), Partition: part.Partition})
+			}
+			row.Partitions = append(row.Partitions, part)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	err = c.coordinator().Forget(ctx, c.group(request.Group), gone)
+	c.record(permitDeleteSubscription, c.groupScope(request.Group), err)
+	if err != nil {
+		response.ErrorCode, response.Topics = c.codeOf(err), nil
+	}
+	return ctx.Err()
+}
+
+// groupScope is how audit records name a group.
+func (c *call) groupScope(group string) string {
+	scope := c.session.cluster.Scope
+	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
+	return scope.String()
+}
+
+// subscribed returns what says whether members of a group want a topic. Members
+// whose wishes cannot be read make it an error: nothing is known of their topics.
+func (c *call) subscribed(group string) (func(*messaging.StreamTopic) bool, error) {
+	d, err := c.coordinator().Describe(c.group(group))
+	if err != nil {
+		return nil, err
+	}
+	if d.Type == groups.TypeConsumer {
+		wanted := make(map[engine.TopicID]bool)
+		for i := range d.Members {
+			for _, id := range d.Members[i].Consumer.Topics {
+				wanted[id] = true
+			}
+		}
+		return func(topic *messaging.StreamTopic) bool { return wanted[engine.TopicID(topic.ID())] }, nil
+	}
+	protocol, metadata, err := c.coordinator().Metadata(c.group(group))
+	if err != nil {
+		return nil, err
+	}
+	if len(metadata) > 0 && protocol != consumerProtocol {
+		return nil, groups.ErrNotEmpty
+	}
+	wanted := make(map[string]bool)
+	for _, raw := range metadata {
+		topics, err := subscription(raw)
+		if err != nil {
+			return nil, groups.ErrNotEmpty
+		}
+		for _, said := range topics {
+			wanted[said] = true
+		}
+	}
+	// Members may have another default namespace than the caller. So a bare name
+	// counts for every namespace: rather too many are held back than too few.
+	return func(t *messaging.StreamTopic) bool {
+		topic := t.Name()
+		space := topic.Namespace.Tenant + "/" + topic.Namespace.Name + "/" + topic.Local
+		return wanted[topic.Local] || wanted[topic.Namespace.Tenant+"."+topic.Namespace.Name+"."+topic.Local] ||
+			wanted[space] || wanted[topic.String()]
+	}, nil
+}
+
+// subscription reads the topics of a member of the consumer protocol.
+func subscription(raw []byte) (topics []string, err error) {
+	var metadata kmsg.ConsumerMemberMetadata
+	if err := metadata.ReadFrom(raw); err != nil {
+		return nil, err
+	}
+	return metadata.Topics, nil
+}

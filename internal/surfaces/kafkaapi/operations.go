@@ -1,0 +1,81 @@
+package kafkaapi
+
+import (
+	"context"
+
+	"freshet/internal/base/names"
+	"freshet/internal/identity/access"
+)
+
+// operation is what the protocol calls something that a caller may do; the
+// numbers are bits of a field.
+type operation uint8
+
+const (
+	opRead            operation = 3
+	opWrite           operation = 4
+	opCreate          operation = 5
+	opDelete          operation = 6
+	opAlter           operation = 7
+	opDescribe        operation = 8
+	opDescribeConfigs operation = 10
+	opAlterConfigs    operation = 11
+	opIdempotentWrite operation = 12
+)
+
+// granted is a row of docs/spec/stream.md#permissions: an operation, and the
+// permissions of which any one lets a caller do it.
+type granted struct {
+	op     operation
+	wanted []access.Permission
+}
+
+var (
+	topicOperations = []granted{
+		{opRead, []access.Permission{permitConsume}},
+		{opWrite, []access.Permission{permitProduce}},
+		{opCreate, []access.Permission{permitCreate}},
+		{opDelete, []access.Permission{permitDelete}},
+		{opAlter, []access.Permission{permitUpdate}},
+		{opAlterConfigs, []access.Permission{permitUpdate}},
+		{opDescribe, describing},
+		{opDescribeConfigs, describing},
+	}
+	groupOperations = []granted{
+		{opRead, []access.Permission{permitConsume}},
+		{opDescribe, []access.Permission{permitConsume, permitSubscriptions}},
+		{opDelete, []access.Permission{permitDeleteSubscription}},
+	}
+)
+
+// operations asks for every row and returns the bits of those that the caller may
+// do. That something is not among them is no denial.
+func (c *call) operations(rows []granted, may func(quiet *call, wanted []access.Permission) error) (bits int32) {
+	quiet := *c
+	quiet.unaudited = true
+	for _, row := range rows {
+		if may(&quiet, row.wanted) == nil {
+			bits |= 1 << row.op
+		}
+	}
+	return bits
+}
+
+func (c *call) operationsOnTopic(ctx context.Context, name names.Topic) int32 {
+	return c.operations(topicOperations, func(quiet *call, wanted []access.Permission) error {
+		return quiet.mayTopic(ctx, name, wanted...)
+	})
+}
+
+func (c *call) operationsOnGroup(group string) int32 {
+	return c.operations(groupOperations, func(quiet *call, wanted []access.Permission) error {
+		return quiet.mayGroup(group, wanted...)
+	})
+}
+
+// operationsOnCluster: whoever is authenticated may describe it.
+func (c *call) operationsOnCluster() int32 {
+	return 1<<opDescribe | 1<<opDescribeConfigs | c.operations(clusterOperations, func(quiet *call, wanted []access.Permission) error {
+		return quiet.mayCluster(wanted[0])
+	})
+}

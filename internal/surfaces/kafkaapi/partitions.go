@@ -1,0 +1,192 @@
+package kafkaapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
+)
+
+// createPartitions gives topics more partitions. Assignments are accepted and
+// ignored: there is one replica.
+func createPartitions(ctx context.Context, c *call, request *kmsg.CreatePartitionsRequest, response *kmsg.CreatePartitionsResponse) error {
+	limit := within(len(request.Topics), 0)
+	seen := make(map[string]int)
+	for i := range request.Topics {
+		seen[request.Topics[i].Topic]++
+	}
+	for i := range request.Topics {
+		asked := &request.Topics[i]
+		row := kmsg.NewCreatePartitionsResponseTopic()
+		row.Topic = asked.Topic
+		err := limit
+		if err == nil && seen[asked.Topic] > 1 {
+			err = fmt.Errorf("%w: topic %s is named twice", errInvalid, asked.Topic)
+		}
+		if err == nil {
+			err = c.growTopic(ctx, asked, request.ValidateOnly)
+		}
+		if err != nil {
+			row.ErrorCode, row.ErrorMessage = c.fail(err)
+		}
+		response.Topics = append(response.Topics, row)
+	}
+	return nil
+}
+
+func (c *call) growTopic(ctx context.Context, asked *kmsg.CreatePartitionsRequestTopic, dryRun bool) error {
+	topic, err := c.topic(ctx, asked.Topic, permitUpdate)
+	if err != nil {
+		return err
+	}
+	err = topic.Grow(ctx, asked.Count, dryRun)
+	if !dryRun {
+		c.record(permitUpdate, topic.Name().String(), err)
+	}
+	return err
+}
+
+// pageOfPartitions is how many partitions one answer describes at most.
+const pageOfPartitions = 2000
+
+// describeTopicPartitions describes topics in the order of their names, a page at
+// a time.
+func describeTopicPartitions(ctx context.Context, c *call, request *kmsg.DescribeTopicPartitionsRequest, response *kmsg.DescribeTopicPartitionsResponse) error {
+	asked, err := c.describedNames(ctx, request)
+	if err != nil {
+		row := kmsg.NewDescribeTopicPartitionsResponseTopic()
+		row.ErrorCode = c.codeOf(err)
+		response.Topics = append(response.Topics, row)
+		return nil
+	}
+	left := min(max(request.ResponsePartitionLimit, 1), pageOfPartitions)
+	for _, name := range asked {
+		if left == 0 {
+			response.NextCursor = &kmsg.DescribeTopicPartitionsResponseNextCursor{Topic: name}
+			return nil
+		}
+		row := kmsg.NewDescribeTopicPartitionsResponseTopic()
+		row.Topic, row.AuthorizedOperations = text(name), notAsked
+		topic, err := c.topic(ctx, name, describing...)
+		if err != nil {
+			row.ErrorCode = c.codeOf(err)
+			response.Topics = append(response.Topics, row)
+			continue
+		}
+		from := int32(0)
+		if request.Cursor != nil && request.Cursor.Topic == name {
+			from = request.Cursor.Partition
+		}
+		row.TopicID, row.IsInternal = c.session.cluster.topicID(topic.ID()), topic.Name().Internal()
+		row.AuthorizedOperations = c.operationsOnTopic(ctx, topic.Name())
+		for ; from < topic.Partitions() && left > 0; from++ {
+			row.Partitions = append(row.Partitions, c.describedPartition(topic, from))
+			left--
+		}
+		response.Topics = append(response.Topics, row)
+		if from < topic.Partitions() {
+			response.NextCursor = &kmsg.DescribeTopicPartitionsResponseNextCursor{Topic: name, Partition: from}
+			return nil
+		}
+	}
+	return nil
+}
+
+// describedNames returns the topics that a request is about from its cursor on:
+// those that it names, or all that the caller may see.
+func (c *call) describedNames(ctx context.Context, request *kmsg.DescribeTopicPartitionsRequest) ([]string, error) {
+	if err := within(len(request.Topics), 0); err != nil {
+		return nil, err
+	}
+	if request.Cursor != nil && request.Cursor.Partition < 0 {
+		return nil, fmt.Errorf("%w: cursor is at partition %d", errInvalid, request.Cursor.Partition)
+	}
+	var asked []string
+	for i := range request.Topics {
+		asked = append(asked, request.Topics[i].Topic)
+	}
+	if len(asked) == 0 {
+		topics, err := c.listed(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, topic := range topics {
+			asked = append(asked, c.printed(topic.Name()))
+		}
+	}
+	slices.Sort(asked)
+	asked = slices.Compact(asked)
+	if request.Cursor != nil {
+		at, _ := slices.BinarySearchFunc(asked, request.Cursor.Topic, strings.Compare)
+		asked = asked[at:]
+	}
+	return asked, nil
+}
+
+func (c *call) describedPartition(topic *messaging.StreamTopic, index int32) kmsg.DescribeTopicPartitionsResponseTopicPartition {
+	p := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
+	leader, epoch := c.leader(topic)
+	p.Partition, p.LeaderID, p.LeaderEpoch = index, leader, epoch
+	p.Replicas, p.ISR, p.OfflineReplicas = replicas(leader), replicas(leader), []int32{}
+	if leader < 0 {
+		p.ErrorCode = codeNoLeader
+	}
+	// These may be null, but the Java client does not expect it.
+	p.EligibleLeaderReplicas, p.LastKnownELR = []int32{}, []int32{}
+	return p
+}
+
+// listed returns the topics that a list of all has for the caller: those of the
+// connection's namespace, and of others where the server is told to.
+func (c *call) listed(ctx context.Context) ([]*messaging.StreamTopic, error) {
+	spaces := []names.Namespace{c.session.namespace}
+	if c.conn.server.opts.ListAll {
+		others, err := c.otherNamespaces(ctx)
+		if err != nil {
+			return nil, err
+		}
+		spaces = append(spaces, others...)
+	}
+	var found []*messaging.StreamTopic
+	for _, ns := range spaces {
+		err := c.session.cluster.Broker.StreamTopics(ctx, ns, func(t *messaging.StreamTopic) bool {
+			if legal(c.printed(t.Name())) {
+				found = append(found, t)
+			}
+			return true
+		})
+		if err != nil && (ns == c.session.namespace || !errors.Is(err, messaging.ErrNoNamespace)) {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(found, func(t *messaging.StreamTopic) bool { return !c.sees(ctx, t.Name()) }), nil
+}
+
+// otherNamespaces returns the namespaces whose topics can be reached by a dotted
+// name.
+func (c *call) otherNamespaces(ctx context.Context) ([]names.Namespace, error) {
+	broker := c.session.cluster.Broker
+	tenants, err := broker.Tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []names.Namespace
+	for _, tenant := range tenants {
+		spaces, err := broker.Namespaces(ctx, tenant)
+		if err != nil && !errors.Is(err, messaging.ErrNoTenant) {
+			return nil, err
+		}
+		for _, ns := range spaces {
+			if ns != c.session.namespace && !strings.Contains(ns.Tenant, ".") && !strings.Contains(ns.Name, ".") {
+				found = append(found, ns)
+			}
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,132 @@
+package kafkaapi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// write sends answers in the order of their requests.
+func (c *conn) write(ctx context.Context) error {
+	defer c.endFetchSession()
+	var failed error
+	for a := range c.answers {
+		if failed == nil {
+			if failed = c.send(ctx, a); failed != nil {
+				c.cancel() // the reader need not go on
+				_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+			}
+		}
+		a.done()
+		c.queued.Add(-1)
+	}
+	return failed
+}
+
+var errRevoked = errors.New("credential is no longer good")
+
+// send makes an answer and writes it.
+func (c *conn) send(ctx context.Context, a *answer) error {
+	if a.raw != nil {
+		body := a.raw()
+		if body == nil {
+			return io.EOF
+		}
+		out := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...) //nolint:gosec // a few bytes
+		return c.writeAll([][]byte{out}, len(out))
+	}
+	made, err := a.make(ctx)
+	if a.reserved != nil {
+		defer func() { a.reserved.release() }()
+	}
+	if a.free != nil {
+		defer a.free()
+	}
+	if errors.Is(err, errSilent) {
+		c.throttle(a, 0)
+		c.server.requests[a.key].add(a, 0)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if a.session != nil && !a.session.who.Live() {
+		return errRevoked
+	}
+	out, size := encode(a, made)
+	if delay := c.throttle(a, size); delay > 0 {
+		setThrottle(made, delay)
+		out, size = encode(a, made)
+	}
+	if size > smallFrame && (a.reserved == nil || a.reserved.bytes == 0) {
+		held, err := c.hold(ctx, c.server.answers, int64(size))
+		if err != nil {
+			return err
+		}
+		defer held.release()
+	}
+	if counted := c.server.requests[a.key]; counted != nil {
+		defer func() { counted.add(a, size) }()
+	}
+	return c.writeAll(out, size)
+}
+
+// moved says whether a deadline has to be set anew, and notes it with some slack: one
+// that lies between wanted and wanted+slack stays. Setting a deadline costs more than the
+// rest of a small request.
+func moved(has *time.Time, wanted time.Time, slack time.Duration) bool {
+	latest := wanted.Add(slack)
+	if !has.Before(wanted) && !has.After(latest) {
+		return false
+	}
+	*has = latest
+	return true
+}
+
+// writeAll writes some at a time, so that a slow reader has to show progress.
+func (c *conn) writeAll(out [][]byte, size int) error {
+	ends := c.enough(size)
+	for len(out) > 0 {
+		var some net.Buffers
+		some, out = atOnce(out)
+		stall := c.server.opts.Limits.WriteStall
+		deadline, slack := time.Now().Add(stall), stall/4
+		if ends.Before(deadline) {
+			deadline, slack = ends, 0
+		}
+		if moved(&c.writeEnds, deadline, slack) {
+			if err := c.socket.SetWriteDeadline(c.writeEnds); err != nil {
+				return err
+			}
+		}
+		var err error
+		if len(some) == 1 {
+			_, err = c.socket.Write(some[0])
+		} else {
+			_, err = some.WriteTo(c.socket)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// atOnce returns what of some parts is written next, and what is left of them: a large part
+// with the small ones around it. It changes the list.
+func atOnce(parts [][]byte) (some, rest [][]byte) {
+	const most = smallFrame + 4<<10
+	if len(parts[0]) > most {
+		some, parts[0] = [][]byte{parts[0][:smallFrame]}, parts[0][smallFrame:]
+		return some, parts
+	}
+	n, size := 0, 0
+	for n < len(parts) && size+len(parts[n]) <= most {
+		size += len(parts[n])
+		n++
+	}
+	return parts[:n], parts[n:]
+}

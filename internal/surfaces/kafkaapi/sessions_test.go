@@ -1,0 +1,306 @@
+package kafkaapi_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+	"freshet/internal/ops/quota"
+	"freshet/internal/surfaces/kafkaapi"
+	"freshet/internal/surfaces/pipeline"
+	"freshet/test/tally"
+)
+
+func topicsRequest(topics ...string) *kmsg.MetadataRequest {
+	request := kmsg.NewPtrMetadataRequest()
+	request.Version = 9
+	for _, topic := range topics {
+		request.Topics = append(request.Topics, kmsg.MetadataRequestTopic{Topic: &topic})
+	}
+	return request
+}
+
+// authenticate sends credentials on a connection that is open.
+func (r *wire) authenticate(mechanism, data string) (*kmsg.SASLAuthenticateResponse, error) {
+	r.Helper()
+	handshake := kmsg.NewPtrSASLHandshakeRequest()
+	handshake.Version, handshake.Mechanism = 1, mechanism
+	if _, err := r.exchange(handshake, nil); err != nil {
+		return nil, err
+	}
+	request := kmsg.NewPtrSASLAuthenticateRequest()
+	request.Version, request.SASLAuthBytes = 2, []byte(data)
+	response, err := r.exchange(request, nil)
+	typed, _ := response.(*kmsg.SASLAuthenticateResponse)
+	return typed, err
+}
+
+// TestAuthenticatingAgain: a client brings new credentials of the same account on
+// the same connection, which then goes on; without, it ends with the old ones.
+func TestAuthenticatingAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	audience := identity.InstanceAudience(organization, instance)
+	account, _ := w.identity.Account(organization, "app")
+	token := func(lifetime time.Duration) string {
+		secret, _, err := w.identity.Issuer.AccessToken(account, lifetime, audience)
+		w.ok(err)
+		return secret.Reveal()
+	}
+	r := w.wire(token(2 * time.Second))
+	first, err := r.authenticate("PLAIN", "\x00user\x00"+token(2*time.Second))
+	if err != nil || first.ErrorCode != 0 || first.SessionLifetimeMillis < 1 || first.SessionLifetimeMillis > 2000 {
+		t.Fatalf("got %+v, %v; want at most two seconds", first, err)
+	}
+	longer, err := r.authenticate("PLAIN", "\x00user\x00"+token(time.Hour))
+	if err != nil || longer.ErrorCode != 0 || longer.SessionLifetimeMillis < 3_590_000 {
+		t.Fatalf("got %+v, %v; want an hour", longer, err)
+	}
+	brief := w.wire(token(2 * time.Second))
+	for started := time.Now(); ; {
+		if _, err := brief.exchange(topicsRequest("x"), nil); err != nil {
+			break
+		}
+		if time.Since(started) > 5*time.Second {
+			t.Fatal("session goes on after its credentials have ended")
+		}
+	}
+	ask[*kmsg.MetadataResponse](r, topicsRequest("x")) // the other one goes on, by its new credentials
+
+	for name, again := range map[string][2]string{
+		"another account":   {"PLAIN", "\x00user\x00" + w.account("other")},
+		"another namespace": {"PLAIN", "\x00public/other\x00" + token(time.Hour)},
+		"another mechanism": {"OAUTHBEARER", "n,,\x01auth=Bearer " + token(time.Hour) + "\x01\x01"},
+		"nonsense":          {"PLAIN", "\x00user\x00nonsense"},
+	} {
+		r := w.wire(token(time.Hour))
+		got, err := r.authenticate(again[0], again[1])
+		if err != nil || got.ErrorCode != 58 {
+			t.Errorf("%s: got %+v, %v; want code 58", name, got, err)
+		}
+		if _, err := r.exchange(topicsRequest("x"), nil); err == nil {
+			t.Errorf("%s: connection goes on, want it closed", name)
+		}
+	}
+}
+
+// counting counts decisions.
+type counting struct {
+	*access.Policy
+	asked atomic.Int64
+}
+
+func (c *counting) Authorize(ctx context.Context, who *identity.Principal, p access.Permission, scope access.Scope) (access.Decision, error) {
+	c.asked.Add(1)
+	return c.Policy.Authorize(ctx, who, p, scope)
+}
+
+// TestDecisionsAreRemembered: a producer's permission is looked up once, and what is
+// taken away ends at once all the same.
+func TestDecisionsAreRemembered(t *testing.T) {
+	t.Parallel()
+	var policy *counting
+	w := newWorld(t, func(o *kafkaapi.Options) {
+		given, _ := o.Authorizer.(*access.Policy)
+		policy = &counting{Policy: given}
+		o.Options = pipeline.Options{Authenticator: o.Authenticator, Authorizer: policy, Auditor: o.Auditor}
+		o.Revision = given.Revision
+	})
+	w.partitioned("orders", 1)
+	token := w.account("writer")
+	w.bind("writer", "topic-producer")
+	producer := w.clientAs(as(token), kgo.DefaultProduceTopic("orders"))
+	send := func() error {
+		return producer.ProduceSync(short(t), &kgo.Record{Value: []byte("x")}).FirstErr()
+	}
+	w.ok(send())
+	before := policy.asked.Load()
+	for range 50 {
+		w.ok(send())
+	}
+	if asked := policy.asked.Load() - before; asked > 5 {
+		t.Errorf("50 batches: got %d decisions, want those that were made", asked)
+	}
+	w.policy.DeleteBinding(organization, "writer-topic-producer", 0)
+	if err := send(); err == nil {
+		t.Error("after the role was taken away: got a batch stored, want it refused")
+	}
+	w.bind("writer", "topic-producer")
+	producer = w.clientAs(as(token), kgo.DefaultProduceTopic("orders"))
+	w.ok(send())
+	w.policy.DeleteBinding(organization, "writer-topic-producer", 0)
+
+	grant := func(p *messaging.Policies) error {
+		role := messaging.RoleOf("writer", organization)
+		p.Permissions = map[string][]messaging.Action{role: {messaging.ActionProduce}}
+		return nil
+	}
+	broker := w.cluster.Broker
+	w.ok(broker.UpdateNamespace(t.Context(), names.PublicDefault, grant))
+	producer = w.clientAs(as(token), kgo.DefaultProduceTopic("orders"))
+	w.ok(send())
+	w.ok(broker.UpdateNamespace(t.Context(), names.PublicDefault, func(p *messaging.Policies) error { p.Permissions = nil; return nil }))
+	if err := send(); err == nil {
+		t.Error("after the namespace took its permission away: got a batch stored, want it refused")
+	}
+}
+
+// TestThrottling: who is over a quota is told how long to wait, and not heard
+// before that.
+func TestThrottling(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.partitioned("orders", 1)
+	for name, limits := range map[string]quota.Limits{
+		"requests": {quota.RequestsPerSecond: 20},
+		"bytes":    {quota.BytesPerSecond: 2000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limited := *w.cluster
+			limited.Quota = quota.New(quota.Limits{}, nil).Organization(organization).Open("prod", limits)
+			own := newWorldAt(t, w, &limited)
+			r := own.wire(w.token)
+			started, told := time.Now(), int32(0)
+			for range 40 {
+				answer := ask[*kmsg.MetadataResponse](r, topicsRequest("orders"))
+				told = max(told, answer.ThrottleMillis)
+			}
+			if told == 0 {
+				t.Error("got no answer with a time to wait, want some")
+			}
+			if took := time.Since(started); took < 700*time.Millisecond {
+				t.Errorf("40 requests took %s, want at least 0.7 s", took)
+			}
+		})
+	}
+}
+
+// newWorldAt serves another cluster with the identities of a world.
+func newWorldAt(t *testing.T, of *world, cluster *kafkaapi.Cluster) *world {
+	t.Helper()
+	w := newWorld(t, func(o *kafkaapi.Options) {
+		o.Authenticator, o.Authorizer, o.Filter = of.identity.Verifier, of.policy, of.policy.Filter
+	})
+	w.cluster = cluster
+	return w
+}
+
+// TestListAll: with the setting, a list of all topics has those of other namespaces
+// under the names by which they can be reached.
+func TestListAll(t *testing.T) {
+	t.Parallel()
+	for all, want := range map[bool]string{false: "[here]", true: "[here sales.eu.there]"} {
+		w := newWorld(t, func(o *kafkaapi.Options) { o.ListAll = all })
+		broker := w.cluster.Broker
+		w.ok(broker.CreateTenant(t.Context(), messaging.Tenant{Name: "sales"}))
+		for _, ns := range []string{"eu", "with.dot"} {
+			w.ok(broker.CreateNamespace(t.Context(), names.Namespace{Tenant: "sales", Name: ns}, messaging.Policies{}))
+		}
+		for _, topic := range []names.Topic{
+			publicTopic("here"),
+			{Namespace: names.Namespace{Tenant: "sales", Name: "eu"}, Local: "there"},
+			{Namespace: names.Namespace{Tenant: "sales", Name: "with.dot"}, Local: "nowhere"},
+		} {
+			_, err := broker.CreateStreamTopic(t.Context(), topic, 1, nil, false)
+			w.ok(err)
+		}
+		list := func(token string) (found []string) {
+			for _, topic := range ask[*kmsg.MetadataResponse](w.wire(token), topicsRequest()).Topics {
+				found = append(found, *topic.Topic)
+			}
+			return found
+		}
+		if got := fmt.Sprint(list(w.token)); got != want {
+			t.Errorf("listAll %t: got %s, want %s", all, got, want)
+		}
+		if got := list(w.account("nobody")); len(got) > 0 {
+			t.Errorf("listAll %t, without a role: got %v, want nothing", all, got)
+		}
+	}
+}
+
+// TestAttackEndedCredentials: a credential that ends while a client waits for
+// records, or between requests, ends its connection before the next answer.
+func TestAttackEndedCredentials(t *testing.T) {
+	t.Parallel()
+	attempts, successes := 0, 0
+	for name, end := range map[string]func(w *world, account *identity.Account, key identity.Key){
+		"the account is deleted": func(w *world, a *identity.Account, _ identity.Key) {
+			w.identity.Directory.DeleteAccount(a.Organization, a.Name, a.UID)
+		},
+		"the key is revoked": func(w *world, _ *identity.Account, k identity.Key) {
+			k.Revoked = true
+			w.identity.Directory.PutKey(k)
+		},
+		"the key is deleted": func(w *world, _ *identity.Account, k identity.Key) { w.identity.Directory.DeleteKey(k.ID) },
+		"the account is no administrator any more": func(w *world, a *identity.Account, _ identity.Key) {
+			changed := *a
+			changed.Admin = false
+			w.identity.Directory.PutAccount(changed)
+		},
+	} {
+		w := newWorld(t)
+		w.partitioned("orders", 1)
+		account, _ := w.identity.Account(organization, "app", func(a *identity.Account) { a.Admin = true })
+		key, token := w.identity.Key(account, "")
+		idle, waiting := w.wire(token), w.wire(token)
+		ask[*kmsg.MetadataResponse](idle, topicsRequest("orders"))
+		answer := make(chan error, 1)
+		go func() {
+			request := fetchFrom(0, -1, map[string][]int64{"orders": {0}})
+			request.MinBytes, request.MaxWaitMillis = 1, 8000
+			_, err := waiting.exchange(request, nil)
+			answer <- err
+		}()
+		end(w, account, key)
+		w.send("orders", 0, "secret")
+		for what, err := range map[string]error{"waiting": <-answer, "idle": func() error { _, err := idle.exchange(topicsRequest("orders"), nil); return err }()} {
+			attempts++
+			if err == nil {
+				successes++
+				t.Errorf("%s, %s: got an answer, want the connection closed", name, what)
+			}
+		}
+	}
+	tally.Attack(t, "stream: answers after a credential has ended", attempts, successes)
+}
+
+// TestAnonymous: clients of this machine that bring no credentials are the account
+// that the listener has for them, with its permissions and no more.
+func TestAnonymous(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.partitioned("orders", 1)
+	guest, _ := w.identity.Account(organization, "guest")
+	w.bind("guest", "topic-consumer")
+	address := w.listen(func(*kafkaapi.Cluster) (string, error) {
+		return w.identity.Token(guest, identity.InstanceAudience(organization, instance)), nil
+	})
+	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.DefaultProduceTopic("orders"), kgo.DisableIdempotentWrite(), kgo.ConsumeTopics("orders"))
+	w.ok(err)
+	t.Cleanup(client.Close)
+	w.send("orders", 0, "hello")
+	if got := poll(t, client, 1); string(got[0].Value) != "hello" {
+		t.Errorf("got %q, want hello", got[0].Value)
+	}
+	if err := client.ProduceSync(short(t), &kgo.Record{Value: []byte("x")}).FirstErr(); err == nil {
+		t.Error("producing as a guest who may consume: got no error")
+	}
+	refused := w.listen(func(*kafkaapi.Cluster) (string, error) { return "", fmt.Errorf("no such account") })
+	for name, at := range map[string]string{"where nobody is": refused, "without the setting": w.address} {
+		r := &wire{world: w}
+		r.dial(at)
+		if _, err := r.exchange(topicsRequest("orders"), nil); err == nil {
+			t.Errorf("%s: got an answer without credentials", name)
+		}
+	}
+}

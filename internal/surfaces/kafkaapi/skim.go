@@ -1,0 +1,166 @@
+package kafkaapi
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// The codec reads what a frame says: an announced number of tags is counted down
+// though no byte is left, and arrays are made before their elements are seen. So
+// a few bytes could keep it busy for seconds, or have it take gigabytes. Before it
+// gets a body, skim walks over it and refuses what it could not hold.
+
+// Bounds of one request.
+const (
+	maxDecoded = 64 << 20 // memory of its arrays
+	tagMemory  = 128      // of a tagged field
+)
+
+var (
+	errShape   = errors.New("body cannot be read: a field reaches over its end")
+	errDecoded = errors.New("body announces more elements than the limit allows")
+	errTags    = errors.New("body has tagged fields that only brokers send")
+)
+
+// skimmer walks over a body.
+type skimmer struct {
+	rest []byte
+	room int // memory that arrays may still take
+}
+
+// skim says whether the codec may have a body, and how much memory it will take
+// for its arrays.
+func skim(s *shape, body []byte) (memory int, err error) {
+	r := skimmer{rest: body, room: maxDecoded}
+	if err := r.structure(s); err != nil {
+		return 0, err
+	}
+	if len(r.rest) > 0 {
+		return 0, errLeftOver
+	}
+	return maxDecoded - r.room, nil
+}
+
+func (r *skimmer) structure(s *shape) error {
+	for i := range s.fields {
+		if err := r.field(&s.fields[i], s.flexible); err != nil {
+			return err
+		}
+	}
+	if s.flexible {
+		return r.tagged(s)
+	}
+	return nil
+}
+
+func (r *skimmer) field(f *shapeField, flexible bool) error {
+	switch f.kind {
+	case fieldFixed:
+		return r.skip(f.width)
+	case fieldText, fieldBytes:
+		n, err := r.length(flexible, f.kind == fieldText)
+		return errors.Join(err, r.skip(max(n, 0)))
+	case fieldMaybe:
+		if len(r.rest) == 0 {
+			return errShape
+		}
+		null := int8(r.rest[0]) < 0 //nolint:gosec // the wire's numbers are signed
+		r.rest = r.rest[1:]
+		if null {
+			return nil
+		}
+		return r.structure(f.elem)
+	}
+	n, err := r.length(flexible, false)
+	if err != nil {
+		return err
+	}
+	if n > len(r.rest) {
+		return errShape // an element has at least one byte
+	}
+	if r.room -= max(n, 0) * f.size; r.room < 0 {
+		return errDecoded
+	}
+	for range n {
+		var err error
+		switch f.kind {
+		case fieldStructs:
+			err = r.structure(f.elem)
+		case fieldTexts:
+			err = r.field(&shapeField{kind: fieldText}, flexible)
+		default:
+			err = r.skip(f.width)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// length reads the length of a field, -1 for null.
+func (r *skimmer) length(flexible, short bool) (int, error) {
+	switch {
+	case flexible:
+		n, err := r.uvarint()
+		return int(n) - 1, err
+	case short:
+		if len(r.rest) < 2 {
+			return 0, errShape
+		}
+		n := int16(binary.BigEndian.Uint16(r.rest)) //nolint:gosec // the wire's numbers are signed
+		r.rest = r.rest[2:]
+		return int(n), nil
+	}
+	if len(r.rest) < 4 {
+		return 0, errShape
+	}
+	n := int32(binary.BigEndian.Uint32(r.rest)) //nolint:gosec // the wire's numbers are signed
+	r.rest = r.rest[4:]
+	return int(n), nil
+}
+
+func (r *skimmer) uvarint() (uint32, error) {
+	n, width := binary.Uvarint(r.rest)
+	if width <= 0 || width > binary.MaxVarintLen32 || n > math.MaxUint32 {
+		return 0, errShape
+	}
+	r.rest = r.rest[width:]
+	return uint32(n), nil
+}
+
+func (r *skimmer) skip(n int) error {
+	if n > len(r.rest) {
+		return errShape
+	}
+	r.rest = r.rest[n:]
+	return nil
+}
+
+// tagged walks over tagged fields.
+func (r *skimmer) tagged(s *shape) error {
+	count, err := r.uvarint()
+	if err != nil {
+		return err
+	}
+	if count > 0 && s.brokers {
+		return errTags
+	}
+	for range count {
+		if _, err := r.uvarint(); err != nil {
+			return err
+		}
+		size, err := r.uvarint()
+		if err != nil {
+			return err
+		}
+		if r.room -= tagMemory; r.room < 0 {
+			return errDecoded
+		}
+		if err := r.skip(int(size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

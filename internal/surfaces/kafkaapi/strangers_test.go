@@ -1,0 +1,216 @@
+package kafkaapi_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/identity"
+	"freshet/test/tally"
+)
+
+// TestAttackExistence has callers without credentials of an organization ask for its
+// clusters: those that exist are not told from those that do not.
+func TestAttackExistence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stranger, _ := w.identity.Account("other", "somebody")
+	revoked, _ := w.identity.Account(organization, "gone")
+	late := w.identity.Token(revoked, identity.InstanceAudience(organization, instance))
+	w.identity.Directory.DeleteAccount(organization, "gone", revoked.UID)
+	attempts, told := 0, 0
+	for what, token := range map[string]string{
+		"made up": "x.y.z", "of another organization": w.identity.Token(stranger, identity.InstanceAudience("other", instance)),
+		"of an account that is gone": late, "with a wrong signature": w.token[:len(w.token)-4] + "AAAA",
+	} {
+		answers := map[string]string{}
+		for _, cluster := range []string{"acme/prod", "acme/none", "nobody/none"} {
+			for mechanism, data := range map[string]string{
+				"PLAIN":       "\x00@" + cluster + "\x00token:" + token,
+				"OAUTHBEARER": "n,,\x01auth=Bearer " + token + "\x01logicalCluster=" + cluster + "\x01\x01",
+			} {
+				attempts++
+				got := w.knock(mechanism, data)
+				if first, known := answers[mechanism]; known && first != got {
+					told++
+					t.Errorf("token %s for %s: got %q, and %q for another", what, cluster, got, first)
+				}
+				answers[mechanism] = got
+			}
+		}
+	}
+	// Who belongs to the organization is told.
+	if got, want := w.knock("PLAIN", "\x00@acme/none\x00token:"+w.token), "58 no such cluster"; got != want {
+		t.Errorf("a member's token for acme/none: got %q, want %q", got, want)
+	}
+	tally.Attack(t, "strangers ask the stream protocol which clusters exist", attempts, told)
+}
+
+// knock tries to authenticate and returns the answer.
+func (w *world) knock(mechanism, data string) string {
+	w.Helper()
+	r := &wire{world: w}
+	var err error
+	if r.conn, err = (&net.Dialer{}).DialContext(w.Context(), "tcp", w.address); err != nil {
+		w.Fatal(err)
+	}
+	defer r.close()
+	r.in = bufio.NewReader(r.conn)
+	handshake := kmsg.NewPtrSASLHandshakeRequest()
+	handshake.Version, handshake.Mechanism = 1, mechanism
+	authenticate := kmsg.NewPtrSASLAuthenticateRequest()
+	authenticate.Version, authenticate.SASLAuthBytes = 2, []byte(data)
+	if _, err := r.exchange(handshake, nil); err != nil {
+		w.Fatal(err)
+	}
+	response, err := r.exchange(authenticate, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	answer, _ := response.(*kmsg.SASLAuthenticateResponse)
+	return fmt.Sprintf("%d %s", answer.ErrorCode, *answer.ErrorMessage)
+}
+
+// dialFrom connects from an address of this machine.
+func (w *world) dialFrom(address string) net.Conn {
+	w.Helper()
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext(w.Context(), "tcp", w.address)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// open counts the connections that are not ended within a moment.
+func open(conns []net.Conn) int {
+	var n atomic.Int64
+	var group sync.WaitGroup
+	deadline := time.Now().Add(500 * time.Millisecond)
+	for _, conn := range conns {
+		group.Go(func() {
+			_ = conn.SetReadDeadline(deadline)
+			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+				n.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	return int(n.Load())
+}
+
+// TestBurstOfClients opens as many connections as an address may have before any of
+// them authenticates, as clients do after a restart: all are served.
+func TestBurstOfClients(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const burst = 900
+	clients := make([]*wire, burst)
+	for i := range clients {
+		clients[i] = &wire{world: w, token: w.token, conn: w.dialFrom("127.0.0.1")}
+	}
+	var served atomic.Int64
+	var group sync.WaitGroup
+	for _, c := range clients {
+		group.Go(func() {
+			c.login()
+			if _, err := c.exchange(kmsg.NewPtrApiVersionsRequest(), nil); err == nil {
+				served.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	if served.Load() != burst {
+		t.Errorf("clients of one address that came at once: got %d served, want %d", served.Load(), burst)
+	}
+	if got := w.server.Stats().TurnedAway; got != 0 {
+		t.Errorf("connections turned away: got %d, want 0", got)
+	}
+}
+
+// TestAttackConnections holds connections without authenticating: there are at most
+// 500 of an address and 2000 of all, and clients that do authenticate are served all
+// the time.
+func TestAttackConnections(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	client := &wire{world: w, token: w.token}
+	client.open()
+	defer client.close()
+	attempts, successes := 0, 0
+	serves := func(when string) {
+		t.Helper()
+		if _, err := client.exchange(kmsg.NewPtrApiVersionsRequest(), nil); err != nil {
+			t.Errorf("a client that was there before, %s: got %v, want an answer", when, err)
+		}
+		other := &wire{world: w, token: w.token}
+		other.conn = w.dialFrom("127.0.0.2")
+		other.login()
+		other.close()
+	}
+	const byAddress, most = 500, 2000
+	var conns []net.Conn
+	for range byAddress + 100 {
+		conns = append(conns, w.dialFrom("127.0.0.3"))
+	}
+	attempts += len(conns)
+	for range 20 { // they have a moment to authenticate
+		if open(conns) <= byAddress {
+			break
+		}
+	}
+	successes += max(0, open(conns)-byAddress)
+	serves("with many strangers of one address")
+	for i := range most/byAddress + 1 {
+		for range byAddress {
+			conns = append(conns, w.dialFrom(fmt.Sprintf("127.0.1.%d", i+1)))
+		}
+	}
+	attempts += len(conns)
+	successes += max(0, open(conns)-most)
+	serves("with many strangers of many addresses")
+	tally.Attack(t, "connections that do not authenticate", attempts, successes)
+}
+
+// TestAttackSlowCredentials sends credentials a byte at a time: the time to
+// authenticate is over after 10 s, however much of a frame is missing.
+func TestAttackSlowCredentials(t *testing.T) {
+	t.Parallel()
+	if !tally.Long() {
+		t.Skip("NOT TESTED: slow credentials: set FRESHET_LONG=1")
+	}
+	w := newWorld(t)
+	conn := w.dialFrom("127.0.0.1")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.ReadFull(conn, make([]byte, 1))
+	}()
+	if _, err := conn.Write([]byte{0, 0, 0x60, 0}); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	over := time.After(15 * time.Second)
+	for sent := 0; ; sent++ {
+		select {
+		case <-ended:
+			tally.Attack(t, "credentials a byte at a time", sent, 0)
+			return
+		case <-over:
+			tally.Attack(t, "credentials a byte at a time", sent, 1)
+			return
+		case <-tick.C:
+			_, _ = conn.Write([]byte{0})
+		}
+	}
+}

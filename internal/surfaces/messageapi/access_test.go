@@ -1,0 +1,119 @@
+package messageapi_test
+
+import (
+	"strings"
+	"testing"
+
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+	"freshet/internal/ops/audit"
+)
+
+func TestWhoIsNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	stranger, _ := w.Identity.Account("elsewhere", "stranger", func(a *identity.Account) { a.Admin = true })
+	other, _ := w.Identity.Account(organization, "other", func(a *identity.Account) { a.Admin = true })
+	for name, token := range map[string]string{
+		"none":           "",
+		"garbage":        "garbage",
+		"other audience": w.Identity.Token(other, identity.InstanceAudience(organization, "elsewhere")),
+		"other company":  w.Identity.Token(stranger, identity.InstanceAudience("elsewhere", instance)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			as := w.as(token)
+			as.Call("POST", topic+"/message", "x").Want(401)
+			as.Call("POST", topic+"/s/message", "").Want(401)
+			as.Call("PUT", topic+"/s/message", "x").Want(401)
+			as.Call("GET", topic+"/tail", "").Want(401)
+			as.Call("GET", "/admin/v2/tenants", "").Want(401)
+			as.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/z", "").Want(401)
+			as.Call("GET", "/rest-stream/admin/v1/topics", "").Want(401)
+		})
+	}
+	// An administrator of another organization holds a token of ours.
+	foreign := w.as(w.Identity.Token(stranger, identity.InstanceAudience(organization, instance)))
+	foreign.Call("POST", topic+"/message", "x").Want(401)
+	foreign.Call("GET", "/admin/v2/tenants", "").Want(403)
+}
+
+func TestWithoutAnyRole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	nobody := w.as(w.Account("nobody"))
+	r := nobody.Call("POST", topic+"/message", "x").Want(401)
+	if !strings.Contains(r.Body, "messaging.topics.produce") || !strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
+		t.Errorf("body %s, challenge %s", r.Body, r.Header.Get("WWW-Authenticate"))
+	}
+	if got := w.Log.Last(); got.Decision != audit.Denied || got.Permission != "messaging.topics.produce" || got.Status != 401 ||
+		got.Principal != w.Principal("nobody") || !strings.Contains(got.Scope, "topic/t") {
+		t.Errorf("audit record %+v", got)
+	}
+	nobody.Call("POST", topic+"/s/message", "").Want(401)
+	nobody.Call("PUT", topic+"/s/message", "x").Want(401)
+}
+
+func TestRolesOfBindings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	mine, other := w.Ready("mine", 0), w.Ready("other", 0)
+	w.Bind("producer", "topic-producer", access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"})
+	w.Bind("consumer", "topic-consumer", access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"})
+	producer, consumer := w.as(w.Account("producer")), w.as(w.Account("consumer"))
+
+	producer.Call("POST", mine+"/message", "x").Want(201)
+	producer.Call("POST", other+"/message", "x").Want(401)
+	producer.Call("POST", mine+"/s/message", "").Want(401)
+	producer.Call("POST", "/admin/v2/schemas/public/default/mine/schema", `{"type":"STRING","schema":""}`).Want(200)
+	got := consumer.Call("POST", mine+"/s/message", "").Want(200)
+	consumer.Call("PUT", mine+"/s/message", got.ID()).Want(204)
+	consumer.Call("POST", mine+"/message", "x").Want(401)
+	consumer.Call("POST", other+"/s/message", "").Want(401)
+	consumer.Call("PUT", "/admin/v2/persistent/public/default/mine/subscription/own", "").Want(204)
+	consumer.Call("PUT", "/admin/v2/persistent/public/default/other/subscription/own", "").Want(403)
+	consumer.Call("DELETE", "/admin/v2/persistent/public/default/mine", "").Want(403)
+
+	list := `{"kind":"StreamTopicList","data":[{"kind":"StreamTopic","topic_name":"mine","is_internal":false,"partitions_count":1}]}`
+	producer.Call("GET", "/rest-stream/admin/v1/topics", "").Want(200).Is(list)
+	producer.Call("GET", "/admin/v2/persistent/public/default", "").Want(200).Is(`["persistent://public/default/mine"]`)
+}
+
+func TestPermissionsOfTheCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	w.Ready("u", 0)
+	app := w.as(w.Account("app"))
+	app.Call("POST", topic+"/message", "x").Want(401)
+	w.Call("POST", "/admin/v2/persistent/public/default/t/permissions/"+w.Principal("app"), `["produce"]`).Want(204)
+	app.Call("POST", topic+"/message", "x").Want(201)
+	app.Call("POST", topic+"/s/message", "").Want(401)
+	app.Call("POST", root+"public/default/u/message", "x").Want(401)
+	w.Call("POST", "/admin/v2/namespaces/public/default/permissions/"+w.Principal("app"), `["consume"]`).Want(204)
+	app.Call("POST", topic+"/s/message", "").Want(200)
+	app.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/own", "").Want(204)
+	// Who may consume does not thereby create topics, and who may produce does not
+	// by their schemas.
+	app.Call("PUT", "/admin/v2/persistent/public/default/new/subscription/own", "").Want(403)
+	w.Call("PUT", "/admin/v2/persistent/public/default/new/subscription/own", "").Want(204)
+	w.Call("DELETE", "/admin/v2/namespaces/public/default/permissions/"+w.Principal("app"), "").Want(204)
+	app.Call("POST", topic+"/s/message", "").Want(401)
+
+	// A tenant's administrators rule what is in it, and nothing else.
+	ruler := w.as(w.Account("ruler"))
+	w.Call("PUT", "/admin/v2/tenants/kingdom", `{"adminRoles":["`+w.Principal("ruler")+`"],"allowedClusters":["prod"]}`).Want(204)
+	ruler.Call("PUT", "/admin/v2/namespaces/kingdom/court", "").Want(204)
+	ruler.Call("PUT", "/admin/v2/persistent/kingdom/court/t", "").Want(204)
+	ruler.Call("POST", root+"kingdom/court/t/message", "x").Want(201)
+	ruler.Call("DELETE", "/admin/v2/tenants/kingdom", "").Want(403)
+	ruler.Call("PUT", "/admin/v2/persistent/public/default/x", "").Want(403)
+
+	// The same name in another organization is somebody else.
+	alien, _ := w.Identity.Account("elsewhere", "alien")
+	name := w.Identity.Issuer.PrincipalName("elsewhere", "alien")
+	w.Call("POST", "/admin/v2/namespaces/public/default/permissions/"+name, `["produce","consume"]`).Want(204)
+	w.as(w.Identity.Token(alien, identity.InstanceAudience(organization, instance))).Call("POST", topic+"/message", "x").Want(401)
+}

@@ -1,0 +1,67 @@
+package messageapi_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"freshet/internal/broker/messaging"
+	"freshet/internal/broker/records"
+	"freshet/test/tally"
+)
+
+// TestAttackHeaders: whatever a client of the stream protocol puts into keys and
+// headers of records, no HTTP consumer gets a header that the server did not mean,
+// on the calls for messages and on those for administrators.
+func TestAttackHeaders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	random := rand.New(rand.NewPCG(1, 2))
+	alphabet := []string{"\r\n", "\n", "\r", "\x00", ": ", "X-Evil: 1", "X-Evil", "Set-Cookie: a=b", "Content-Length", "Transfer-Encoding: chunked", "a", " ", "\t", "é", "\xff", "\u2028", "\x7f", "HTTP/1.1 200 OK"}
+	bytes := func() []byte {
+		var b strings.Builder
+		for range random.IntN(6) {
+			b.WriteString(alphabet[random.IntN(len(alphabet))])
+		}
+		return []byte(b.String())
+	}
+	const attempts = 300
+	var list []record
+	for range attempts {
+		r := record{key: bytes(), value: []byte("payload")}
+		for range random.IntN(4) {
+			r.headers = append(r.headers, records.Header{Key: bytes(), Value: bytes()})
+		}
+		list = append(list, r)
+	}
+	w.write("t", list...)
+	succeeded := 0
+	for range attempts {
+		peeked := w.Call("GET", "/admin/v2/persistent/public/default/t/subscription/s/position/1", "").Want(200)
+		got := w.Call("POST", topic+"/s/message", "").Want(200)
+		for prefix, r := range map[string]struct {
+			header map[string][]string
+			body   string
+		}{"X-Msg-": {got.Header, got.Body}, "X-Pulsar-": {peeked.Header, peeked.Body}} {
+			evil := r.body != "payload"
+			for name, values := range r.header {
+				switch {
+				case strings.HasPrefix(name, prefix):
+				case name == "Content-Type", name == "Content-Length", name == "Date", name == "X-Request-Id", name == "X-Content-Type-Options":
+				default:
+					evil = true
+				}
+				for _, v := range values {
+					evil = evil || strings.ContainsAny(v, "\r\n\x00")
+				}
+			}
+			if evil {
+				succeeded++
+				t.Errorf("got headers %q and body %q, want only those of a message", r.header, r.body)
+			}
+		}
+		w.Call("PUT", topic+"/s/message", got.ID()).Want(204)
+	}
+	tally.Attack(t, "records whose keys and headers forge HTTP headers", 2*attempts, succeeded)
+}

@@ -1,0 +1,125 @@
+package messageapi
+
+import (
+	"net/http"
+
+	"freshet/api/openapi"
+	"freshet/internal/base/names"
+	"freshet/internal/base/web"
+	"freshet/internal/identity"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+// call is one request on its way through the surface.
+type call struct {
+	brokerhttp.Call
+	api   *API
+	path  web.Path
+	route *web.Route[operation]
+}
+
+// serve routes a call. The path may have the topic's domain in front; since no
+// tenant can be called like one, the word settles it.
+func (c *call) serve() error {
+	c.path.Parse(c.R.URL)
+	domain, named := names.ParseDomain(c.path.Segment(domainSegment))
+	if named {
+		c.path.Remove(domainSegment)
+	}
+	route := c.api.router.Find(c.R.Method, &c.path)
+	if route == nil && c.R.Method == http.MethodHead {
+		// Of what describes the interface; of messages there is no HEAD.
+		if route = c.api.router.Find(http.MethodGet, &c.path); route != nil && route.Value.needs != "" {
+			route = nil
+		}
+	}
+	if route == nil {
+		return c.notFound()
+	}
+	web.RecordOf(c.R.Context()).SetRoute(brokerhttp.Surface, route.Pattern)
+	c.route = route
+	op := &route.Value
+	if op.needs != "" {
+		if done, err := c.admit(domain); done || err != nil {
+			return err
+		}
+	}
+	if !op.waits {
+		who := c.Who()
+		if err := c.Options.Limiter.Enter(who); err != nil {
+			return err
+		}
+		defer c.Options.Limiter.Leave(who)
+	}
+	return op.handle(c)
+}
+
+// admit finds the cluster, the caller and the topic, and asks whether they may. It
+// says whether another member has answered the call.
+func (c *call) admit(domain names.Domain) (done bool, err error) {
+	if err := c.Resolve(c.api.opts.Resolver); err != nil {
+		return false, err
+	}
+	ticket := c.takeTicket()
+	if ticket == "" {
+		if err := c.Authenticate(); err != nil {
+			return false, err
+		}
+	}
+	if err := c.bind(domain); err != nil {
+		return false, err
+	}
+	if c.Forward() { // tickets too: the owner issued them
+		return true, nil
+	}
+	if ticket != "" {
+		err = c.redeem(ticket)
+	} else {
+		err = c.Meter()
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, c.Authorize(c.route.Value.needs)
+}
+
+// bind takes what the path names out of it.
+func (c *call) bind(domain names.Domain) error {
+	if err := brokerhttp.CheckDomain(domain); err != nil {
+		return err
+	}
+	param := func(name string) string { return c.route.Param(&c.path, name) }
+	if err := c.SetTopic(param("tenant"), param("namespace"), param("topic")); err != nil {
+		return err
+	}
+	if c.route.Value.subscription {
+		return c.SetSubscription(param("subscription"))
+	}
+	return nil
+}
+
+func (c *call) notFound() error {
+	if err := c.path.Err(); err != nil {
+		return err
+	}
+	if c.Allow = c.api.router.Allowed(&c.path); c.Allow != "" {
+		return brokerhttp.ErrMethod
+	}
+	return brokerhttp.ErrNoRoute
+}
+
+// stillAllowed asks again before messages are handed out: a call that waited
+// must not outlive the credential or the role it came in with.
+func (c *call) stillAllowed() error {
+	if !c.Principal.Live() {
+		return identity.ErrInvalidToken
+	}
+	return c.Authorize(brokerhttp.PermitConsume)
+}
+
+// document is open to everybody, as it holds no secret.
+func (c *call) document() error {
+	c.Began = true
+	web.WriteBody(c.W, http.StatusOK, "application/yaml", openapi.Document("messages"))
+	return nil
+}

@@ -1,0 +1,252 @@
+package messageapi
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"freshet/internal/base/names"
+	"freshet/internal/base/web"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+// consume is POST …/{subscription}/message. It answers at the first message
+// there is, and costs no goroutine but the connection's while it waits.
+func (c *call) consume() error {
+	body, err := c.Body(maxSmallBody)
+	if err != nil {
+		return err
+	}
+	opts := messaging.ReceiveOptions{Wait: defaultWait, Max: 1}
+	if len(body) > 0 {
+		if opts, err = parseReceive(body); err != nil {
+			return err
+		}
+		opts.Max = 1
+	}
+	received, err := c.Broker().Receive(c.R.Context(), c.Topic, c.Subscription, opts)
+	if err != nil {
+		return err
+	}
+	if len(received) == 0 {
+		return c.nothing(&opts)
+	}
+	return c.handOver(received, func() error {
+		m := &received[0]
+		h := c.W.Header()
+		writeHeaders(h, m)
+		h["Content-Type"] = valueBinary
+		c.Began = true
+		c.W.WriteHeader(http.StatusOK)
+		_, err := c.W.Write(m.Payload)
+		return err
+	})
+}
+
+// nothing answers a consumer for whom there is no message. One that has waited
+// is asked again, as one that gets a message is: who lost the permission hears
+// of it either way.
+func (c *call) nothing(opts *messaging.ReceiveOptions) error {
+	if opts.Wait > 0 {
+		if err := c.stillAllowed(); err != nil {
+			return err
+		}
+	}
+	c.NoContent()
+	return nil
+}
+
+// handOver writes a response with leased messages. When it cannot be sent, or
+// the client has left, they go back at once for somebody else.
+func (c *call) handOver(received []messaging.Received, write func() error) error {
+	defer c.boundWriting(received)()
+	err := c.R.Context().Err()
+	if err == nil {
+		err = c.stillAllowed()
+	}
+	if err == nil {
+		if err = write(); err == nil {
+			err = flush(c.W)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, c.Broker().GiveBack(c.Topic, c.Subscription, received))
+}
+
+// quickWrite is what a connection takes without anybody reading at the other
+// end, so that no deadline has to be set for it.
+const quickWrite = 64 << 10
+
+// boundWriting ends a response that the client does not take in time: what it
+// holds could be the memory of many messages. It returns what lifts the bound.
+func (c *call) boundWriting(received []messaging.Received) (lift func()) {
+	size := 0
+	for i := range received {
+		size += len(received[i].Payload) + brokerhttp.MetadataBytes(&received[i])
+	}
+	if size <= quickWrite {
+		return func() {}
+	}
+	control := http.NewResponseController(c.W)
+	// Not every writer has deadlines; then the server's own apply.
+	_ = control.SetWriteDeadline(time.Now().Add(c.api.opts.WriteTimeout))
+	return func() { _ = control.SetWriteDeadline(time.Time{}) }
+}
+
+// consumeBatch is POST …/{subscription}/messages, an extension.
+func (c *call) consumeBatch() error {
+	var body struct {
+		receiveBody
+		Encoding string `json:"encoding"`
+	}
+	if _, err := c.Decode(&body, maxSmallBody); err != nil {
+		return err
+	}
+	wanted, err := parseEncoding(body.Encoding)
+	if err != nil {
+		return err
+	}
+	opts, err := body.options()
+	if err != nil {
+		return err
+	}
+	if body.MaxMessages == nil {
+		opts.Max = defaultBatch
+	}
+	received, err := c.Broker().Receive(c.R.Context(), c.Topic, c.Subscription, opts)
+	if err != nil {
+		return err
+	}
+	if len(received) == 0 {
+		return c.nothing(&opts)
+	}
+	return c.handOver(received, func() error {
+		out := struct {
+			Messages []receivedMessage `json:"messages"`
+		}{make([]receivedMessage, len(received))}
+		for i := range received {
+			out.Messages[i] = render(&received[i], wanted)
+		}
+		b, err := web.MarshalJSON(out)
+		if err != nil {
+			return err
+		}
+		h := c.W.Header()
+		h["Content-Type"] = valueJSON
+		h["Content-Length"] = []string{strconv.Itoa(len(b))}
+		c.Began = true
+		c.W.WriteHeader(http.StatusOK)
+		_, err = c.W.Write(b)
+		return err
+	})
+}
+
+const defaultBatch = 100
+
+// ack is PUT …/{subscription}/message.
+func (c *call) ack() error {
+	body, err := c.Body(maxSmallBody)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		return brokerhttp.BadBody("it must hold a message id")
+	}
+	id, err := brokerhttp.ParseID(body)
+	if err != nil {
+		return err
+	}
+	return c.settle(messaging.Settlement{ID: id, Action: messaging.Ack})
+}
+
+func (c *call) settle(settlements ...messaging.Settlement) error {
+	if err := c.Broker().Settle(c.R.Context(), c.Topic, c.Subscription, settlements...); err != nil {
+		return err
+	}
+	c.NoContent()
+	return nil
+}
+
+// settleAll reads ids and applies one action to all of them.
+func (c *call) settleAll(action messaging.SettleAction, delay func(*settleBody) (time.Duration, error)) error {
+	limit := c.Broker().Limits().Batch
+	body, err := c.Body(int64(limit)*idBytes + maxSmallBody)
+	if err != nil {
+		return err
+	}
+	ids, said, err := parseIDs(body, limit)
+	if err != nil {
+		return err
+	}
+	d, err := delay(&said)
+	if err != nil {
+		return err
+	}
+	settlements := make([]messaging.Settlement, len(ids))
+	for i, id := range ids {
+		settlements[i] = messaging.Settlement{ID: id, Action: action, Delay: d}
+	}
+	return c.settle(settlements...)
+}
+
+func noDelay(*settleBody) (time.Duration, error) { return 0, nil }
+
+// ackBatch is PUT …/{subscription}/messages, an extension.
+func (c *call) ackBatch() error { return c.settleAll(messaging.Ack, noDelay) }
+
+// ackCumulative is PUT …/{subscription}/message/cumulative, an extension: it
+// acknowledges a message and all before it on its partition.
+func (c *call) ackCumulative() error { return c.settleAll(messaging.AckTo, noDelay) }
+
+// nack is POST …/{subscription}/message/nack, an extension.
+func (c *call) nack() error {
+	return c.settleAll(messaging.Nack, func(b *settleBody) (time.Duration, error) {
+		if b.DelayMillis == nil {
+			return 0, nil
+		}
+		return millis("delayMillis", *b.DelayMillis)
+	})
+}
+
+// extend is POST …/{subscription}/message/extend, an extension.
+func (c *call) extend() error {
+	return c.settleAll(messaging.Extend, func(b *settleBody) (time.Duration, error) {
+		if b.AckTimeoutMillis == nil {
+			return 0, brokerhttp.BadBody("ackTimeoutMillis is missing")
+		}
+		return millis("ackTimeoutMillis", *b.AckTimeoutMillis)
+	})
+}
+
+// idOfQuery reads a message id out of the query.
+func (c *call) idOfQuery(name string) (*names.MessageID, error) {
+	text := c.R.URL.Query().Get(name)
+	if text == "" {
+		return nil, nil
+	}
+	id, err := brokerhttp.ParseID([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return &id, nil
+}
+
+// numberOfQuery reads a number out of the query, or out of a header.
+func (c *call) numberOfQuery(name, header string) (int64, bool, error) {
+	text := c.R.URL.Query().Get(name)
+	if text == "" && header != "" {
+		text = c.R.Header.Get(header)
+	}
+	if text == "" {
+		return 0, false, nil
+	}
+	n, err := parseMillis(text)
+	if err != nil {
+		return 0, false, brokerhttp.BadQuery("%s must be a number of at least 0", name)
+	}
+	return n, true, nil
+}

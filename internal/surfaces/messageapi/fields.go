@@ -1,0 +1,89 @@
+package messageapi
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"net/http"
+	"strconv"
+
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
+)
+
+// fields collects header values, so that a response costs one string and one
+// slice for all of them: BenchmarkHandler.
+type fields struct {
+	text  []byte
+	names [10]string
+	ends  [10]int
+	n     int
+}
+
+// end names the value that was appended to text since the last one; without a
+// name it is no header's.
+func (f *fields) end(name string) {
+	f.names[f.n], f.ends[f.n] = name, len(f.text)
+	f.n++
+}
+
+// write sets the headers and returns the text that they are part of.
+func (f *fields) write(h http.Header) string {
+	all, values := string(f.text), make([]string, f.n)
+	from := 0
+	for i := range f.n {
+		if f.names[i] != "" {
+			values[i] = all[from:f.ends[i]]
+			h[f.names[i]] = values[i : i+1 : i+1]
+		}
+		from = f.ends[i]
+	}
+	return all
+}
+
+func (f *fields) id(id names.MessageID) {
+	f.text = id.AppendBase64(f.text)
+	f.end(headerMessageID)
+	f.text = id.AppendText(f.text)
+	f.end(headerStringID)
+}
+
+func (f *fields) number(name string, n int64) {
+	f.text = strconv.AppendInt(f.text, n, 10)
+	f.end(name)
+}
+
+func (f *fields) schema(version int64) {
+	if version >= 0 {
+		f.number(headerLongSchema, version)
+		f.text = appendBase64Version(f.text, version)
+		f.end(headerBase64Schema)
+	}
+}
+
+// writeHeaders puts a received message's metadata into a response.
+func writeHeaders(h http.Header, m *messaging.Received) {
+	var buf [256]byte
+	f := fields{text: buf[:0]}
+	f.id(m.ID)
+	f.text = strconv.AppendUint(f.text, m.Sequence, 10)
+	f.end(headerSequence)
+	f.number(headerPublishTime, m.PublishTime)
+	f.number(headerRedeliveries, int64(m.Redeliveries))
+	f.schema(m.SchemaVersion)
+	if m.EventTime != 0 {
+		f.number(headerEventTime, m.EventTime)
+	}
+	f.number("Content-Length", int64(len(m.Payload)))
+	f.write(h)
+	if m.Producer != "" {
+		h[headerProducer] = []string{m.Producer}
+	}
+	metadataHeaders.Write(h, m)
+}
+
+// appendBase64Version appends a version in the eight bytes that Pulsar sends.
+func appendBase64Version(dst []byte, version int64) []byte {
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], uint64(version))
+	return base64.StdEncoding.AppendEncode(dst, raw[:])
+}

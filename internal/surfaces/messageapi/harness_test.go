@@ -1,0 +1,28 @@
+package messageapi_test
+
+import (
+	"testing"
+
+	"freshet/internal/broker/messaging"
+	"freshet/internal/surfaces/brokerhttp/brokertest"
+	"freshet/internal/surfaces/messageapi"
+)
+
+const (
+	root         = brokertest.Root
+	organization = brokertest.Organization
+	instance     = brokertest.Instance
+)
+
+var quiet = brokertest.Quiet
+
+// world is both surfaces, with what only these tests ask of them.
+type world struct{ *brokertest.World }
+
+func newWorld(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *world {
+	t.Helper()
+	return &world{brokertest.New(t, opts, edits...)}
+}
+
+// as calls with another token.
+func (w *world) as(token string) *world { return &world{w.As(token)} }

@@ -1,0 +1,151 @@
+package messageapi_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/internal/base/names"
+	"freshet/internal/base/web"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity"
+	"freshet/internal/surfaces/brokerhttp/brokertest"
+	"freshet/internal/surfaces/messageapi"
+	"freshet/test/tally"
+)
+
+// TestNobodyComesInWhileTheServerIsFull: what there is no room for is told to
+// come back; what may wait is counted elsewhere.
+func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
+	t.Parallel()
+	limiter := web.NewLimiter(1, 1<<20)
+	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = limiter })
+	topic := w.Ready("t", 0)
+	if err := limiter.Enter(web.Caller{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{
+		{"POST", topic + "/message"}, {"PUT", topic + "/s/message"}, {"GET", "/admin/v2/tenants"}, {"GET", "/rest-stream/admin/v1/topics"},
+	} {
+		w.Call(c[0], c[1], "").Want(503).Says("Retry-After", "1")
+	}
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
+	limiter.Leave(web.Caller{})
+	w.Call("POST", topic+"/message", "x").Want(201)
+}
+
+// TestRefusedClientHearsWhy: one that sends all of a request before it reads.
+func TestRefusedClientHearsWhy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	const size = 6 << 20
+	body := strings.Repeat("x", size)
+	for _, c := range []struct {
+		what, path, token, body string
+		status                  int
+	}{
+		{"too large", topic, w.Token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 413},
+		{"too large, in chunks", topic, w.Token, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", size, body), 413},
+		{"not let in", topic, "nonsense", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 401},
+		{"no such topic", root + "public/default/none", w.Token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size/2, body[:size/2]), 404},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", w.Server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			in := bufio.NewReader(conn)
+			for range 2 { // and the connection stays good
+				if _, err := fmt.Fprintf(conn, "POST %s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n%s", c.path, c.token, c.body); err != nil {
+					t.Fatal(err)
+				}
+				res, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				(&brokertest.Reply{T: t, What: c.what, Status: res.StatusCode, Header: res.Header, Body: string(b)}).Want(c.status)
+			}
+		})
+	}
+}
+
+// TestMessageComesBackFromAClientThatDoesNotRead: its connection ends, so that
+// nobody can make the server hold messages in memory.
+func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.WriteTimeout = 50 * time.Millisecond })
+	topic := w.Ready("t", 0)
+	payload := strings.Repeat("x", 5<<20)
+	w.Call("POST", topic+"/message", payload).Want(201)
+	conn, err := net.Dial("tcp", w.Server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "POST %s/s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", topic, w.Token); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the message came back", func() bool { return w.cameBack("t") })
+	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
+	again, err := w.Broker.Receive(t.Context(), name, "s", messaging.ReceiveOptions{})
+	if err != nil || len(again) != 1 || again[0].Redeliveries != 1 {
+		t.Errorf("%d messages, %v, want 1, 1", len(again), err)
+	}
+}
+
+// cameBack says whether what the subscription s handed out was returned.
+func (w *world) cameBack(topic string) bool {
+	w.T.Helper()
+	var stats struct {
+		Subscriptions map[string]struct{ MsgOutCounter, UnackedMessages int }
+	}
+	w.Call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").Want(200).Into(&stats)
+	s := stats.Subscriptions["s"]
+	return s.MsgOutCounter > 0 && s.UnackedMessages == 0
+}
+
+// TestAttackStalledCalls: calls of one account that send nothing of their body take
+// no more than its share, on the message interface and the administrative calls.
+func TestAttackStalledCalls(t *testing.T) {
+	t.Parallel()
+	const callers = 200
+	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = web.NewLimiter(16, 1<<20) })
+	topic := w.Ready("t", 0)
+	attacker := w.Account("attacker", func(a *identity.Account) { a.Admin = true })
+	calls := []string{"POST " + topic + "/message", "PUT " + topic + "/s/message", "PUT /admin/v2/tenants/x", "POST /admin/v2/namespaces/public/default/retention"}
+	for i := range callers {
+		conn, err := net.Dial("tcp", w.Server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\n{", calls[i%len(calls)], attacker); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := 0
+	for range 50 {
+		for _, c := range [][3]string{{"POST", topic + "/message", "x"}, {"GET", "/admin/v2/tenants", ""}} {
+			if reply := w.Call(c[0], c[1], c[2]); reply.Status >= 300 {
+				kept++
+				t.Errorf("%s %s while others send nothing: %d", c[0], c[1], reply.Status)
+			}
+		}
+	}
+	tally.Attack(t, "bodies that never come, messages and administration", callers, kept)
+}

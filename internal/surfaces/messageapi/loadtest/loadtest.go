@@ -1,0 +1,271 @@
+// Package loadtest drives the message interface with many producers and
+// consumers at once and checks what a broker must promise: that everything it
+// took is delivered, that it invents nothing, and that messages of one key stay
+// in order. It speaks HTTP only, survives restarts of the server, and is
+// imported by tests.
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"freshet/internal/base/names"
+)
+
+// Options says what to do.
+type Options struct {
+	// BaseURL is asked before every request, since a restarted server may have
+	// another address.
+	BaseURL      func() string
+	Token        string
+	Topic        string // a new one, of public/default
+	Subscription string
+	Partitions   int // 0 for a topic without
+	Producers    int
+	Consumers    int
+	Messages     int // in all
+	PayloadBytes int
+	Client       *http.Client // nil for one with a connection for everybody
+}
+
+// Report says what happened.
+type Report struct {
+	Produced    int // messages that were answered 201
+	Consumed    int // different ones that were delivered
+	Redelivered int // deliveries beyond the first
+	Retries     int64
+	Elapsed     time.Duration
+	Problems    []string // broken promises; none is what we want
+}
+
+const maxProblems = 20
+
+func (r *Report) problem(format string, args ...any) {
+	if len(r.Problems) < maxProblems {
+		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
+// run is one load.
+type run struct {
+	Options
+	retries atomic.Int64
+
+	mu        sync.Mutex
+	produced  map[string]names.MessageID // by payload's label
+	delivered map[string]int
+	acked     map[string]bool
+	producing bool
+}
+
+// Run does it and reports. It ends when everything is delivered, or with ctx.
+func Run(ctx context.Context, opts Options) (Report, error) {
+	if opts.Client == nil {
+		transport := &http.Transport{MaxIdleConnsPerHost: opts.Producers + opts.Consumers, DisableCompression: true}
+		defer transport.CloseIdleConnections()
+		opts.Client = &http.Client{Transport: transport}
+	}
+	r := &run{
+		Options: opts, producing: true,
+		produced: make(map[string]names.MessageID), delivered: make(map[string]int), acked: make(map[string]bool),
+	}
+	if err := r.prepare(ctx); err != nil {
+		return Report{}, err
+	}
+	began := time.Now()
+	var producers, consumers sync.WaitGroup
+	done, finish := context.WithCancel(ctx)
+	defer finish()
+	for i := range opts.Producers {
+		producers.Go(func() { r.produce(ctx, i) })
+	}
+	for range opts.Consumers {
+		consumers.Go(func() { r.consume(done, finish) })
+	}
+	producers.Wait()
+	r.mu.Lock()
+	r.producing = false
+	complete := r.complete()
+	r.mu.Unlock()
+	if complete {
+		finish()
+	}
+	consumers.Wait()
+	return r.report(time.Since(began)), ctx.Err()
+}
+
+func (r *run) prepare(ctx context.Context) error {
+	path := "/admin/v2/persistent/public/default/" + r.Topic
+	create := path
+	body := ""
+	if r.Partitions > 0 {
+		create, body = path+"/partitions", fmt.Sprint(r.Partitions)
+	}
+	for _, step := range []struct{ path, body string }{{create, body}, {path + "/subscription/" + r.Subscription, `"earliest"`}} {
+		status, _, answer := r.insist(ctx, http.MethodPut, step.path, step.body)
+		if status != http.StatusNoContent {
+			return fmt.Errorf("PUT %s: status %d: %s", step.path, status, answer)
+		}
+	}
+	return nil
+}
+
+// call makes one request.
+func (r *run) call(ctx context.Context, method, path, body string, headers ...string) (int, http.Header, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, r.BaseURL()+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+r.Token)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := r.Client.Do(req)
+	if err != nil {
+		return 0, nil, "", err
+	}
+	defer func() { _ = res.Body.Close() }() // read to its end below
+	b, err := io.ReadAll(res.Body)
+	return res.StatusCode, res.Header, string(b), err
+}
+
+const pause = 20 * time.Millisecond
+
+// insist repeats a request until the server gives an answer that is not a
+// fault of its own.
+func (r *run) insist(ctx context.Context, method, path, body string, headers ...string) (int, http.Header, string) {
+	for {
+		status, header, answer, err := r.call(ctx, method, path, body, headers...)
+		if err == nil && status < http.StatusInternalServerError {
+			return status, header, answer
+		}
+		if ctx.Err() != nil {
+			return status, header, answer
+		}
+		r.retries.Add(1)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+const base = "/admin/rest/topics/v1/persistent/public/default/"
+
+// produce sends one producer's share, one message after the other, all with
+// the producer's key. A retry carries the same idempotency key, so that a
+// message whose answer got lost is not stored twice.
+func (r *run) produce(ctx context.Context, producer int) {
+	key := fmt.Sprintf("producer-%d", producer)
+	for n := producer; n < r.Messages && ctx.Err() == nil; n += r.Producers {
+		label := fmt.Sprintf("%s/%09d", key, n)
+		payload := label + strings.Repeat(" ", max(r.PayloadBytes-len(label), 0))
+		status, header, _ := r.insist(ctx, http.MethodPost, base+r.Topic+"/message", payload,
+			"X-Msg-Partition-Key", key, "Idempotency-Key", r.Topic+"/"+label)
+		if status != http.StatusCreated {
+			continue // refused, so never promised
+		}
+		id, err := names.ParseMessageID(header.Get("X-Msg-Message-String-Id"))
+		if err != nil {
+			continue
+		}
+		r.mu.Lock()
+		r.produced[label] = id
+		r.mu.Unlock()
+	}
+}
+
+// consume takes and acknowledges until everything has arrived.
+func (r *run) consume(ctx context.Context, finish func()) {
+	path := base + r.Topic + "/" + r.Subscription + "/message"
+	for ctx.Err() == nil {
+		status, header, body, err := r.call(ctx, http.MethodPost, path, `{"timeoutMillis":1000}`)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil || status >= http.StatusInternalServerError {
+			r.retries.Add(1)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if status == http.StatusNoContent {
+			continue
+		}
+		label := strings.TrimRight(body, " ")
+		r.mu.Lock()
+		r.delivered[label]++
+		r.mu.Unlock()
+		if status, _, _ := r.insist(ctx, http.MethodPut, path, header.Get("X-Msg-Message-Id")); status != http.StatusNoContent {
+			continue
+		}
+		r.mu.Lock()
+		r.acked[label] = true
+		complete := !r.producing && r.complete()
+		r.mu.Unlock()
+		if complete {
+			finish()
+		}
+	}
+}
+
+// complete reports whether everything produced is acknowledged. The caller
+// holds mu.
+func (r *run) complete() bool {
+	if len(r.acked) < len(r.produced) {
+		return false
+	}
+	for label := range r.produced {
+		if !r.acked[label] {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *run) report(elapsed time.Duration) Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := Report{Produced: len(r.produced), Consumed: len(r.delivered), Retries: r.retries.Load(), Elapsed: elapsed}
+	for label, n := range r.delivered {
+		out.Redelivered += n - 1
+		if !strings.HasPrefix(label, "producer-") {
+			out.problem("invented: %.40q", label)
+		}
+	}
+	for label := range r.produced {
+		if r.delivered[label] == 0 {
+			out.problem("lost: %s", label)
+		}
+	}
+	for producer := range r.Producers {
+		r.checkOrder(&out, producer)
+	}
+	return out
+}
+
+// checkOrder demands that a key's messages are on one partition, in the order
+// they were sent.
+func (r *run) checkOrder(out *Report, producer int) {
+	var last names.MessageID
+	first := true
+	for n := producer; n < r.Messages; n += r.Producers {
+		label := fmt.Sprintf("producer-%d/%09d", producer, n)
+		id, ok := r.produced[label]
+		if !ok {
+			continue
+		}
+		if !first && (id.Partition != last.Partition || id.Entry <= last.Entry) {
+			out.problem("out of order: %s has id %s, the one before %s", label, id, last)
+		}
+		last, first = id, false
+	}
+}

@@ -1,0 +1,76 @@
+package messageapi
+
+import (
+	"net/http"
+	"strings"
+
+	"freshet/internal/base/web"
+	"freshet/internal/identity/access"
+	"freshet/internal/surfaces/brokerhttp"
+)
+
+// operation is a call on messages.
+type operation struct {
+	needs        access.Permission // "" when it is open to everybody
+	handle       func(*call) error
+	subscription bool // the path names one
+	waits        bool // it may: not counted by the limiter, the broker counts who waits
+	streams      bool // it sends events, and takes tickets
+}
+
+const (
+	topicPath = "/admin/rest/topics/v1/{tenant}/{namespace}/{topic}"
+	subPath   = topicPath + "/{subscription}"
+
+	ticketSuffix = "/ticket"
+
+	// domainSegment is where a path may have the topic's domain.
+	domainSegment = 4
+)
+
+// routes are all calls of the surface: those of docs/spec/messages.md, and
+// extensions.
+var routes = []web.Route[operation]{
+	produces(topicPath+"/message", (*call).produce),
+	consumes(http.MethodPost, subPath+"/message", (*call).consume),
+	settles(http.MethodPut, subPath+"/message", (*call).ack),
+
+	// Extensions.
+	produces(topicPath+"/messages", (*call).produceBatch),
+	consumes(http.MethodPost, subPath+"/messages", (*call).consumeBatch),
+	streams(subPath+"/messages", (*call).stream),
+	settles(http.MethodPost, subPath+"/messages"+ticketSuffix, (*call).issueTicket),
+	streams(topicPath+"/tail", (*call).tail),
+	settles(http.MethodPost, topicPath+"/tail"+ticketSuffix, (*call).issueTicket),
+	settles(http.MethodPut, subPath+"/messages", (*call).ackBatch),
+	settles(http.MethodPost, subPath+"/message/nack", (*call).nack),
+	settles(http.MethodPost, subPath+"/message/extend", (*call).extend),
+	settles(http.MethodPut, subPath+"/message/cumulative", (*call).ackCumulative),
+
+	{Method: http.MethodGet, Pattern: "/admin/rest/openapi.yaml", Value: operation{handle: (*call).document}},
+}
+
+func produces(pattern string, handle func(*call) error) web.Route[operation] {
+	return web.Route[operation]{Method: http.MethodPost, Pattern: pattern, Value: operation{needs: brokerhttp.PermitProduce, handle: handle}}
+}
+
+// consumes is a call that hands messages out, and may wait for them.
+func consumes(method, pattern string, handle func(*call) error) web.Route[operation] {
+	r := settles(method, pattern, handle)
+	r.Value.waits = true
+	return r
+}
+
+// streams is a call that hands messages out as events.
+func streams(pattern string, handle func(*call) error) web.Route[operation] {
+	r := consumes(http.MethodGet, pattern, handle)
+	r.Value.streams = true
+	return r
+}
+
+// settles is a call on messages that were handed out.
+func settles(method, pattern string, handle func(*call) error) web.Route[operation] {
+	return web.Route[operation]{Method: method, Pattern: pattern, Value: operation{
+		needs: brokerhttp.PermitConsume, handle: handle, subscription: strings.HasPrefix(pattern, subPath),
+	}}
+}

@@ -1,0 +1,213 @@
+package messageapi_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"freshet/internal/base/web"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity"
+	"freshet/internal/identity/access"
+	"freshet/internal/surfaces/brokerhttp/brokertest"
+	"freshet/internal/surfaces/messageapi"
+)
+
+// ticket asks for a ticket for a stream.
+func (w *world) ticket(path string) string {
+	w.T.Helper()
+	var body struct {
+		Ticket    string
+		ExpiresAt int64
+	}
+	w.Call("POST", path+"/ticket", "").Want(201).Says("Cache-Control", "no-store").Into(&body)
+	if left := time.Until(time.UnixMilli(body.ExpiresAt)); left <= 0 || left > 30*time.Second || len(body.Ticket) < 26 {
+		w.T.Fatalf("got the ticket %q for %s, want one for up to 30s", body.Ticket, left)
+	}
+	return body.Ticket
+}
+
+func TestTicketOpensOneStream(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	w := newWorld(t, messaging.Options{})
+	log := slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.Server = httptest.NewServer(web.Middleware(w.API, log, nil))
+	t.Cleanup(w.Server.Close)
+	topic, other := w.Ready("t", 0), w.Ready("other", 0)
+	w.Call("POST", topic+"/message", "x").Want(201)
+	anybody := w.as("")
+	for _, path := range []string{topic + "/s/messages", topic + "/tail"} {
+		query := "?from=earliest&encoding=text&ticket="
+		used := w.ticket(path)
+		events, res := anybody.listenWithout(path + query + used)
+		if e := next(t, events); e.Data.Payload != "x" {
+			t.Errorf("%s: got %+v, want x", path, e)
+		}
+		_ = res.Body.Close()
+		elsewhere := w.ticket(path)
+		for _, refused := range []struct{ name, url string }{
+			{"twice", path + query + used},
+			{"another topic", strings.Replace(path, topic, other, 1) + query + elsewhere},
+			{"after a mistake", path + query + elsewhere},
+			{"made up", path + query + "AAAAAAAAAAAAAAAAAAAAAAAAAA"},
+			{"nothing", path + query},
+			{"for consuming", topic + "/tail" + query + w.ticket(topic+"/s/messages")},
+		} {
+			if r := anybody.Call("GET", refused.url, ""); r.Status != 401 {
+				t.Errorf("%s, %s: got status %d, want 401", path, refused.name, r.Status)
+			}
+		}
+		if strings.Contains(logged.String(), used) || strings.Contains(fmt.Sprint(w.Log.Records), used) || strings.Contains(fmt.Sprint(w.Log.Records), elsewhere) {
+			t.Errorf("%s: a ticket stands in the log or the audit trail, want it nowhere", path)
+		}
+	}
+	// It opens streams and nothing else.
+	for method, path := range map[string]string{"POST": topic + "/s/message", "PUT": topic + "/s/message"} {
+		anybody.Call(method, path+"?ticket="+w.ticket(topic+"/s/messages"), "").Want(401)
+	}
+	anybody.Call("POST", topic+"/tail/ticket?ticket="+w.ticket(topic+"/tail"), "").Want(401)
+	w.as(w.Account("nobody")).Call("POST", topic+"/tail/ticket", "").Want(401)
+}
+
+// listenWithout opens a stream without a token.
+func (w *world) listenWithout(path string) (<-chan event, *http.Response) {
+	w.T.Helper()
+	return w.listen(w.T.Context(), path, "Authorization", "")
+}
+
+// A ticket is worth no more than the caller's role and credential.
+func TestTicketDoesNotOutliveThePermission(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	w.Bind("reader", "topic-consumer", access.Restriction{Topic: "t"})
+	reader := w.as(w.Account("reader"))
+	ticket := reader.ticket(topic + "/tail")
+	w.Policy.DeleteBinding(organization, "reader-topic-consumer", 0)
+	w.as("").Call("GET", topic+"/tail?ticket="+ticket, "").Want(401)
+
+	w.Bind("reader", "topic-consumer", access.Restriction{Topic: "t"})
+	ticket = reader.ticket(topic + "/tail")
+	a, _ := w.Identity.Directory.Account(organization, "reader")
+	w.Identity.Directory.DeleteAccount(organization, "reader", a.UID)
+	w.as("").Call("GET", topic+"/tail?ticket="+ticket, "").Want(401)
+}
+
+func TestTicketsAreBoundedAndEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := messageapi.NewTickets()
+		account := func(i int) *identity.Principal {
+			return &identity.Principal{Organization: fmt.Sprint(organization, i/100_000), Name: fmt.Sprint(i)}
+		}
+		var last string
+		var err error
+		for i := range 1000 {
+			if last, err = all.Issue(account(0)); err != nil {
+				t.Fatalf("ticket %d: got error %v, want none", i, err)
+			}
+		}
+		if _, err := all.Issue(account(0)); err == nil {
+			t.Error("the 1001st ticket of one caller: got none, want an error")
+		}
+		for i := 1000; i < 5000; i++ {
+			if _, err := all.Issue(account(i)); err != nil {
+				t.Fatalf("ticket %d: got error %v, want none", i, err)
+			}
+		}
+		if _, err := all.Issue(account(6000)); err == nil {
+			t.Error("ticket 5001 of one organization: got none, want an error")
+		}
+		if _, err := all.Issue(account(100_000)); err != nil {
+			t.Errorf("a ticket of another organization: got error %v, want none", err)
+		}
+		time.Sleep(30 * time.Second)
+		if err := all.Redeem(last); err == nil {
+			t.Error("a ticket after 30s: got none, want an error")
+		}
+		if last, err = all.Issue(account(0)); err != nil || all.Redeem(last) != nil {
+			t.Errorf("a ticket once the others have ended: got error %v, want none", err)
+		}
+	})
+}
+
+func TestBasicCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	anybody := w.as("")
+	basic := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	for name, tc := range map[string]struct {
+		header string
+		status int
+		says   string
+	}{
+		"password":          {"Basic " + basic("any:"+w.Token), 201, ""},
+		"lower case":        {"basic " + basic(":"+w.Token), 201, ""},
+		"token prefix":      {"Basic " + basic("any:token:"+w.Token), 201, ""},
+		"as the user":       {"Basic " + basic(w.Token+":"), 401, ""},
+		"wrong password":    {"Basic " + basic("any:thing"), 401, ""},
+		"not base64":        {"Basic !", 401, "not base64"},
+		"unknown scheme":    {"Digest username=x", 401, "Basic with the token as password"},
+		"bearer":            {"Bearer " + w.Token, 201, ""},
+		"scheme of no name": {" x", 401, ""},
+	} {
+		r := anybody.Call("POST", topic+"/message", "x", "Authorization", tc.header)
+		if r.Status != tc.status || !strings.Contains(r.Body, tc.says) {
+			t.Errorf("%s: got %d %s, want %d with %q", name, r.Status, r.Body, tc.status, tc.says)
+		}
+	}
+	anybody.Call("GET", "/admin/v2/clusters", "", "Authorization", "Basic "+basic("any:"+w.Token)).Want(200)
+}
+
+// Who loses the permission while waiting hears of it whether or not a message
+// came.
+func TestLostPermissionWhileWaiting(t *testing.T) {
+	t.Parallel()
+	for name, produce := range map[string]bool{"a message came": true, "none came": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, messaging.Options{})
+			topic := w.Ready("t", 0)
+			w.Bind("reader", "topic-consumer", access.Restriction{Topic: "t"})
+			reader := w.as(w.Account("reader"))
+			wait := "20000"
+			if !produce {
+				wait = "1500"
+			}
+			answers := make(chan *brokertest.Reply, 2)
+			for _, call := range []string{"/s/message", "/s/messages"} {
+				go func() { answers <- reader.Call("POST", topic+call, `{"timeoutMillis":`+wait+`}`) }()
+			}
+			until(t, "the consumers wait", func() bool { return w.waiting("t") == 2 })
+			w.Policy.DeleteBinding(organization, "reader-topic-consumer", 0)
+			if produce {
+				w.Call("POST", topic+"/message", "x").Want(201)
+				w.Call("POST", topic+"/message", "y").Want(201)
+			}
+			for range 2 {
+				if r := <-answers; r.Status != 401 || !strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
+					t.Errorf("%s: got %d %s, want 401 for the permission", r.What, r.Status, r.Body)
+				}
+			}
+		})
+	}
+}
+
+func TestCreditsOfNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	for _, credits := range []string{"0", "10001", "-1", "x"} {
+		w.Call("GET", topic+"/s/messages?credits="+credits, "").Want(400)
+		w.Call("GET", topic+"/s/messages", "", "X-Max-Unacked", credits).Want(400)
+	}
+}

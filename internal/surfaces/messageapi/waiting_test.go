@@ -1,0 +1,370 @@
+package messageapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/internal/broker/messaging"
+	"freshet/internal/surfaces/brokerhttp/brokertest"
+)
+
+// waiting asks how many consumers wait on the subscription s of a topic.
+func (w *world) waiting(topic string) int {
+	w.T.Helper()
+	var stats struct {
+		Subscriptions map[string]struct{ WaitingConsumers int }
+	}
+	w.Call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").Want(200).Into(&stats)
+	return stats.Subscriptions["s"].WaitingConsumers
+}
+
+// until repeats a question until the answer is yes.
+func until(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !yes(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestLongPollAnswersAtTheFirstMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 3)
+	answers := make(chan *brokertest.Reply, 1)
+	go func() { answers <- w.Call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
+	until(t, "the consumer waits", func() bool {
+		var stats struct {
+			Subscriptions map[string]struct{ WaitingConsumers int }
+		}
+		w.Call("GET", "/admin/v2/persistent/public/default/t/partitioned-stats", "").Want(200).Into(&stats)
+		return stats.Subscriptions["s"].WaitingConsumers == 1
+	})
+	began := time.Now()
+	w.Call("POST", topic+"/message", "x").Want(201)
+	(<-answers).Want(200).Is("x")
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestEmptyPollTakesItsTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	began := time.Now()
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":150}`).Want(204).Is("")
+	if took := time.Since(began); took < 150*time.Millisecond {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestShutdownAnswersWaitingConsumers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	answers := make(chan *brokertest.Reply, 1)
+	go func() { answers <- w.Call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
+	until(t, "the consumer waits", func() bool { return w.waiting("t") == 1 })
+	w.Broker.Drain()
+	(<-answers).Want(204)
+}
+
+func TestDisconnectedConsumerLosesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Server.URL+topic+"/s/message", strings.NewReader(`{"timeoutMillis":60000}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.Token)
+	gone := make(chan error, 1)
+	go func() {
+		res, err := w.Server.Client().Do(req)
+		if err == nil {
+			res.Body.Close()
+		}
+		gone <- err
+	}()
+	until(t, "the consumer waits", func() bool { return w.waiting("t") == 1 })
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	until(t, "the server notices", func() bool { return w.waiting("t") == 0 })
+	w.Call("POST", topic+"/message", "x").Want(201)
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(200).Says("X-Msg-Redelivery-Count", "0")
+}
+
+// broken is a client that takes nothing.
+type broken struct{ header http.Header }
+
+func (b *broken) Header() http.Header       { return b.header }
+func (b *broken) WriteHeader(int)           {}
+func (b *broken) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+// deaf is a client whose connection breaks when the response is flushed.
+type deaf struct{ *httptest.ResponseRecorder }
+
+func (deaf) FlushError() error { return errors.New("connection reset") }
+
+func TestUndeliveredMessageGoesBackAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]http.ResponseWriter{
+		"write fails": &broken{http.Header{}},
+		"flush fails": deaf{httptest.NewRecorder()},
+	} {
+		for _, path := range []string{"/s/message", "/s/messages"} {
+			w := newWorld(t, messaging.Options{})
+			topic := w.Ready("t", 0)
+			w.Call("POST", topic+"/message", "x").Want(201)
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, topic+path, nil)
+			req.Header.Set("Authorization", "Bearer "+w.Token)
+			w.API.ServeHTTP(client, req)
+			got := w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`)
+			if got.Status != 200 {
+				t.Errorf("%s on %s: status %d, want the message back", name, path, got.Status)
+			}
+		}
+	}
+}
+
+func TestWaitingCostsNoGoroutine(t *testing.T) {
+	// Not parallel: it counts goroutines.
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	const n = 100
+	before := runtime.NumGoroutine()
+	var consumers sync.WaitGroup
+	for range n {
+		consumers.Go(func() {
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, topic+"/s/message", strings.NewReader(`{"timeoutMillis":60000}`))
+			req.Header.Set("Authorization", "Bearer "+w.Token)
+			res := httptest.NewRecorder()
+			w.API.ServeHTTP(res, req)
+			if res.Code != http.StatusNoContent {
+				t.Errorf("status %d, want %v", res.Code, http.StatusNoContent)
+			}
+		})
+	}
+	until(t, "all wait", func() bool { return w.waiting("t") == n })
+	if grown := runtime.NumGoroutine() - before; grown > n+10 {
+		t.Errorf("%d waiting consumers have %d goroutines", n, grown)
+	}
+	w.Broker.Drain()
+	consumers.Wait()
+}
+
+// event is one server-sent event.
+type event struct {
+	ID   string
+	Name string
+	Data struct {
+		MessageID       string
+		MessageStringID string
+		Payload         any
+		Encoding        string
+		RedeliveryCount int
+		PayloadSize     int
+		Reason          string
+	}
+}
+
+// listen opens a stream of events.
+func (w *world) listen(ctx context.Context, path string, headers ...string) (<-chan event, *http.Response) {
+	w.T.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Server.URL+path, nil)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.Token)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			req.Header.Del(headers[i])
+		}
+	}
+	res, err := w.Server.Client().Do(req)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
+		w.T.Fatalf("GET %s: status %d, content type %s, want 200, text/event-stream", path, res.StatusCode, res.Header.Get("Content-Type"))
+	}
+	events := make(chan event, 100)
+	go func() {
+		defer close(events)
+		defer res.Body.Close()
+		var e event
+		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+			field, value, _ := strings.Cut(lines.Text(), ": ")
+			switch field {
+			case "id":
+				e.ID = value
+			case "event":
+				e.Name = value
+			case "data":
+				if err := json.Unmarshal([]byte(value), &e.Data); err != nil {
+					w.T.Error(err)
+				}
+			case "":
+				if e.Name != "" {
+					events <- e
+				}
+				e = event{}
+			}
+		}
+	}()
+	return events, res
+}
+
+func next(t testing.TB, events <-chan event) event {
+	t.Helper()
+	select {
+	case e, ok := <-events:
+		if !ok {
+			t.Fatal("the stream has ended")
+		}
+		return e
+	case <-time.After(20 * time.Second):
+		t.Fatal("no event came")
+	}
+	return event{}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	events, _ := w.listen(ctx, topic+"/s/messages?credits=2&encoding=text")
+	for i := range 5 {
+		w.Call("POST", topic+"/message", fmt.Sprintf("line %d\nand more", i)).Want(201)
+	}
+	first, second := next(t, events), next(t, events)
+	if first.Data.Payload != "line 0\nand more" || first.ID != first.Data.MessageID || first.Name != "message" || second.Data.Payload != "line 1\nand more" {
+		t.Errorf("got %+v and %+v, want %v, %v, %v, %v", first, second, "line 0\nand more", first.Data.MessageID, "message", "line 1\nand more")
+	}
+	select {
+	case e := <-events:
+		t.Fatalf("without credit came %+v", e)
+	case <-time.After(100 * time.Millisecond):
+	}
+	w.Call("PUT", topic+"/s/message", first.ID).Want(204)
+	if third := next(t, events); third.Data.Payload != "line 2\nand more" {
+		t.Errorf("after an ack came %+v, want %v", third, "line 2\nand more")
+	}
+	// The line breaks: what was not acknowledged is for others at once.
+	cancel()
+	got := map[string]bool{}
+	until(t, "the messages come back", func() bool {
+		r := w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`)
+		if r.Status == 200 {
+			got[r.Body] = true
+		}
+		return len(got) == 4
+	})
+}
+
+func TestEventsEndWithTheServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	events, _ := w.listen(t.Context(), topic+"/s/messages", "X-Max-Unacked", "7")
+	tail, _ := w.listen(t.Context(), topic+"/tail")
+	w.Broker.Drain()
+	for _, stream := range []<-chan event{events, tail} {
+		select {
+		case e, open := <-stream:
+			if open {
+				t.Errorf("got %+v", e)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("a stream goes on")
+		}
+	}
+}
+
+func TestEventsRefuse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	for path, status := range map[string]int{
+		"/nobody/messages":               404,
+		"/s/messages?credits=x":          400,
+		"/s/messages?credits=-1":         400,
+		"/s/messages?credits=1000000":    400,
+		"/s/messages?ackTimeoutMillis=1": 400,
+		"/s/messages?encoding=x":         400,
+		"/tail?from=middle":              400,
+		"/tail?since=x":                  400,
+		"/tail?payloadLimit=-1":          400,
+		"/tail?payloadLimit=x":           400,
+		"/tail?after=x":                  400,
+		"/tail?after=99999:0:-1:0":       404,
+	} {
+		if r := w.Call("GET", topic+path, ""); r.Status != status {
+			t.Errorf("%s: status %d, want %d: %s", path, r.Status, status, r.Body)
+		}
+	}
+	w.Call("GET", root+"public/default/nothing/tail", "").Want(404)
+}
+
+func TestTail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	first := w.Call("POST", topic+"/message", `{"n": 1}`).Want(201)
+	w.Call("POST", topic+"/message", "two").Want(201)
+	all, _ := w.listen(t.Context(), topic+"/tail?from=earliest&encoding=json")
+	if e := next(t, all); e.Data.Encoding != "json" || fmt.Sprint(e.Data.Payload) != "map[n:1]" || e.ID != first.ID() {
+		t.Errorf("first %+v, want %v, %v, %v", e, "json", "map[n:1]", first.ID())
+	}
+	if e := next(t, all); e.Data.Encoding != "base64" || e.Data.Payload != "dHdv" {
+		t.Errorf("second %+v, want %v, %v", e, "base64", "dHdv")
+	}
+	behind, _ := w.listen(t.Context(), topic+"/tail?encoding=text", "Last-Event-ID", first.ID())
+	if e := next(t, behind); e.Data.Payload != "two" {
+		t.Errorf("behind the first %+v, want %v", e, "two")
+	}
+	end, _ := w.listen(t.Context(), topic+"/tail?encoding=text")
+	w.Call("POST", topic+"/message", "three").Want(201)
+	if e := next(t, end); e.Data.Payload != "three" {
+		t.Errorf("at the end %+v, want %v", e, "three")
+	}
+	for _, want := range []string{`{"n": 1}`, "two", "three"} { // nobody was disturbed
+		w.Call("POST", topic+"/s/message", "").Want(200).Is(want).Says("X-Msg-Redelivery-Count", "0")
+	}
+}
+
+// Who only wants to look gets the beginning of large payloads, and their size.
+func TestTailCutsPayloads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, messaging.Options{})
+	topic := w.Ready("t", 0)
+	large := strings.Repeat("x", 1<<20)
+	w.Call("POST", topic+"/message", large).Want(201)
+	w.Call("POST", topic+"/message", "four").Want(201)
+	cut, _ := w.listen(t.Context(), topic+"/tail?from=earliest&encoding=text&payloadLimit=4")
+	if e := next(t, cut); e.Data.Payload != "xxxx" || e.Data.PayloadSize != len(large) {
+		t.Errorf("got %v of %d bytes, want xxxx of %d", e.Data.Payload, e.Data.PayloadSize, len(large))
+	}
+	if e := next(t, cut); e.Data.Payload != "four" || e.Data.PayloadSize != 0 {
+		t.Errorf("got %v and size %d of a payload that fits, want it whole and no size", e.Data.Payload, e.Data.PayloadSize)
+	}
+	w.Call("POST", topic+"/s/message", "").Want(200).Is(large) // those who consume get all of it
+}

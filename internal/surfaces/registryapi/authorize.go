@@ -1,0 +1,198 @@
+package registryapi
+
+import (
+	"fmt"
+	"strconv"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/names"
+	"freshet/internal/identity/access"
+	"freshet/internal/registry/schemas"
+	"freshet/internal/surfaces/pipeline"
+)
+
+// What calls need. A consumer's role (schema-reader) has the first two, a
+// producer's (schema-writer) the third as well.
+const (
+	describeSubject access.Permission = "schema.subjects.describe"
+	listSubjects    access.Permission = "schema.subjects.list"
+	createSubject   access.Permission = "schema.subjects.create"
+	updateSubject   access.Permission = "schema.subjects.update"
+	deleteSubject   access.Permission = "schema.subjects.delete"
+	updateMode      access.Permission = "schema.mode.update"
+)
+
+// denial is a 403. Its text is the one clients know; the permission that was
+// missing goes into a header.
+type denial struct {
+	role       string
+	what       string
+	permission access.Permission
+}
+
+func (d *denial) Error() string { return fmt.Sprintf("Role %s cannot access %s", d.role, d.what) }
+func (d *denial) Unwrap() error { return errDenied }
+
+// namespaceMissing is a 403, too, of which more permissions are no cure.
+type namespaceMissing struct {
+	role    string
+	subject string
+	name    names.Namespace
+}
+
+func (m *namespaceMissing) Error() string {
+	return fmt.Sprintf("Role %s cannot access subject %s: namespace %s does not exist; create it with PUT /admin/v2/namespaces/%s, after its tenant with PUT /admin/v2/tenants/%s",
+		m.role, m.subject, m.name, m.name, m.name.Tenant)
+}
+func (m *namespaceMissing) Unwrap() error { return errDenied }
+
+// scopeOf places a subject: its name says which topic's permissions govern it
+// (docs/spec/registry.md#subjects).
+func (c *call) scopeOf(subject string) (access.Scope, error) {
+	scope := c.Scope
+	topic, err := names.SubjectTopic(subject)
+	if err != nil {
+		return scope, schemas.CheckSubject(subject)
+	}
+	scope.Tenant, scope.Namespace = topic.Namespace.Tenant, topic.Namespace.Name
+	scope.TopicDomain, scope.Topic = string(names.Persistent), topic.Local
+	scope.Subject = subject
+	return scope, nil
+}
+
+// subject takes the subject out of the path, and checks the name before the
+// permission.
+func (c *call) subject(need access.Permission) (string, error) {
+	subject := c.param("subject")
+	if err := schemas.CheckSubject(subject); err != nil {
+		return "", err
+	}
+	return subject, c.authorize(subject, need)
+}
+
+// subjectToWrite is subject for calls that can bring a subject into being.
+func (c *call) subjectToWrite(need access.Permission) (string, error) {
+	subject, err := c.subject(need)
+	if err != nil {
+		return "", err
+	}
+	return subject, c.requireNamespace(subject)
+}
+
+// requireNamespace refuses a subject whose name says that it belongs to a
+// namespace that does not exist (docs/spec/registry.md#d11).
+func (c *call) requireNamespace(subject string) error {
+	topic, err := names.SubjectTopic(subject)
+	if err != nil {
+		return schemas.CheckSubject(subject)
+	}
+	if topic.Namespace == names.PublicDefault {
+		return nil
+	}
+	ok, err := c.Namespaces.HasNamespace(c.r.Context(), topic.Namespace)
+	if ok || err != nil {
+		return err
+	}
+	return &namespaceMissing{role: c.principal.Name, subject: subject, name: topic.Namespace}
+}
+
+func (c *call) authorize(subject string, need access.Permission) error {
+	scope, err := c.scopeOf(subject)
+	if err != nil {
+		return err
+	}
+	return c.require(need, scope, "subject "+subject)
+}
+
+// require turns a refusal into the registry's own words.
+func (c *call) require(need access.Permission, scope access.Scope, what string) error {
+	decision, err := c.api.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
+	c.asked = pipeline.Asked{Permission: need, Scope: scope, Decision: decision}
+	if err != nil && errs.KindOf(err) == errs.Denied {
+		return &denial{role: c.principal.Name, what: what, permission: need}
+	}
+	return err
+}
+
+// allowed says whether the caller has a permission on a subject.
+func (c *call) allowed(subject string, need access.Permission) (bool, error) {
+	scope, err := c.scopeOf(subject)
+	if err != nil {
+		return false, nil //nolint:nilerr // no such subject can be anyone's
+	}
+	return c.api.opts.Allowed(c.r.Context(), c.principal, need, scope)
+}
+
+// authorizeID lets a read by id pass when the caller may read any subject that
+// has the id. A refusal does not name the subjects: the caller may not know.
+func (c *call) authorizeID(id int32) error {
+	var ok bool
+	var err error
+	c.Registry.HeldBy(id, func(subject string) bool {
+		ok, err = c.allowed(subject, describeSubject)
+		return !ok && err == nil
+	})
+	if ok || err != nil {
+		return err
+	}
+	c.asked = pipeline.Asked{Permission: describeSubject, Scope: c.Scope}
+	return &denial{role: c.principal.Name, what: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
+}
+
+// mayRead returns what a draft asks of the subjects that it refers to.
+func (c *call) mayRead() func(subject string) (bool, error) {
+	var f *filter
+	return func(subject string) (bool, error) {
+		if f == nil {
+			var err error
+			if f, err = c.newFilter(describeSubject); err != nil {
+				return false, err
+			}
+		}
+		return f.shows(subject)
+	}
+}
+
+// filter answers for many subjects: once for the whole registry if that is
+// allowed, else once per namespace, else for each subject.
+type filter struct {
+	c          *call
+	need       access.Permission
+	all        bool
+	namespaces map[[2]string]bool
+}
+
+func (c *call) newFilter(need access.Permission) (*filter, error) {
+	f := &filter{c: c, need: need, namespaces: make(map[[2]string]bool)}
+	var err error
+	f.all, err = f.ask(c.Scope)
+	return f, err
+}
+
+func (f *filter) ask(scope access.Scope) (bool, error) {
+	return f.c.api.opts.Allowed(f.c.r.Context(), f.c.principal, f.need, scope)
+}
+
+func (f *filter) shows(subject string) (bool, error) {
+	if f.all {
+		return true, nil
+	}
+	scope, err := f.c.scopeOf(subject)
+	if err != nil {
+		return false, nil //nolint:nilerr // no such subject can be anyone's
+	}
+	key := [2]string{scope.Tenant, scope.Namespace}
+	whole, known := f.namespaces[key]
+	if !known {
+		ns := f.c.Scope
+		ns.Tenant, ns.Namespace = scope.Tenant, scope.Namespace
+		if whole, err = f.ask(ns); err != nil {
+			return false, err
+		}
+		f.namespaces[key] = whole
+	}
+	if whole {
+		return true, nil
+	}
+	return f.ask(scope)
+}

@@ -1,0 +1,86 @@
+package registryapi
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/web"
+	"freshet/internal/registry/schemas"
+)
+
+// maxBody bounds a request, and with it a schema
+// (docs/spec/registry.md#limits).
+const maxBody = 5 << 20
+
+// schemaRequest is the body of every call that brings a schema. Other members,
+// metadata and ruleSet among them, are dropped without a word.
+type schemaRequest struct {
+	Schema     *string             `json:"schema"`
+	SchemaType string              `json:"schemaType"`
+	References []schemas.Reference `json:"references"`
+	ID         int32               `json:"id"`
+	Version    int32               `json:"version"`
+}
+
+// draft reads the schema that a call brings.
+func (c *call) draft() (*schemas.Draft, error) {
+	body, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	req, ok := plainRequest(body)
+	if !ok {
+		req = schemaRequest{}
+		err = decode(body, &req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if req.Schema == nil {
+		return nil, invalidBody("schema is missing")
+	}
+	t, err := schemas.ParseType(req.SchemaType)
+	if err != nil {
+		return nil, err
+	}
+	return &schemas.Draft{Type: t, Text: *req.Schema, References: req.References, ID: req.ID, Version: req.Version, MayRead: c.mayRead()}, nil
+}
+
+// body reads the body of the call.
+func (c *call) body() ([]byte, error) {
+	body, held, err := c.api.opts.Limiter.ReadBody(c.r, c.who(), maxBody)
+	c.held += held
+	return body, err
+}
+
+// decode reads the body of the call as JSON.
+func (c *call) decode(into any) error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	return decode(body, into)
+}
+
+// decode reads JSON in UTF-8: what is none at all is 400, JSON of another shape
+// 422.
+func decode(body []byte, into any) error {
+	err := json.Unmarshal(body, into)
+	var shape *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &shape):
+		return invalidBody(web.DecodeText(err.Error()))
+	}
+	if len(body) == 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return errs.Newf(errs.Invalid, "%w: %w", errNotJSON, err)
+}
+
+func invalidBody(why string) error {
+	return errs.Newf(errs.Invalid, "%w: %s", errBody, why)
+}

@@ -1,0 +1,80 @@
+package registryapi
+
+import "freshet/internal/registry/schemas"
+
+// getGlobalConfig answers the same always.
+//
+// Quirk: the level in force is another one; clients must ask for the subject's.
+func (c *call) getGlobalConfig() error {
+	return c.reply([]byte(`{"compatibilityLevel":"NONE"}`))
+}
+
+func (c *call) getConfig() error {
+	subject, err := c.subject(describeSubject)
+	if err != nil {
+		return err
+	}
+	level, err := c.Registry.Level(c.r.Context(), subject)
+	if err != nil {
+		return err
+	}
+	return c.reply([]byte(`{"compatibilityLevel":"` + level.String() + `"}`))
+}
+
+func (c *call) putConfig() error {
+	subject, err := c.subjectToWrite(updateSubject)
+	if err != nil {
+		return err
+	}
+	var req struct {
+		Compatibility      string `json:"compatibility"`
+		CompatibilityLevel string `json:"compatibilityLevel"`
+	}
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	if req.Compatibility == "" {
+		req.Compatibility = req.CompatibilityLevel
+	}
+	level, err := schemas.ParseLevel(req.Compatibility)
+	if err != nil {
+		return err
+	}
+	if err := c.Registry.SetLevel(c.r.Context(), subject, level); err != nil {
+		return err
+	}
+	c.changed = true
+	// Quirk: both names, since the Java client reads the one of the request.
+	return c.reply([]byte(`{"compatibilityLevel":"` + level.String() + `","compatibility":"` + level.String() + `"}`))
+}
+
+// getMode answers whoever is known, as the global config does: clients ask for
+// both before they write.
+func (c *call) getMode() error {
+	mode, err := c.Registry.Mode(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return c.reply([]byte(`{"mode":"` + mode.String() + `"}`))
+}
+
+func (c *call) putMode() error {
+	if err := c.require(updateMode, c.Scope, "mode"); err != nil {
+		return err
+	}
+	var req struct {
+		Mode string `json:"mode"`
+	}
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	mode, err := schemas.ParseMode(req.Mode)
+	if err != nil {
+		return err
+	}
+	if err := c.Registry.SetMode(c.r.Context(), mode, c.query().flag("force")); err != nil {
+		return err
+	}
+	c.changed = true
+	return c.reply([]byte(`{"mode":"` + mode.String() + `"}`))
+}

@@ -1,0 +1,152 @@
+package registryapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"freshet/api/openapi"
+	"freshet/internal/base/errs"
+	"freshet/internal/base/web"
+	"freshet/internal/registry/schemas"
+)
+
+// mediaLines is the type of an export: one JSON object per line.
+const mediaLines = "application/x-ndjson"
+
+// maxImport bounds the file of an import.
+const maxImport = 4 << 30
+
+// sideRequest is one of the schemas of a diff: a version of a subject, or a
+// draft, for which the subject is where it would be registered.
+type sideRequest struct {
+	Subject    string              `json:"subject"`
+	Version    versionText         `json:"version"`
+	Schema     *string             `json:"schema"`
+	SchemaType string              `json:"schemaType"`
+	References []schemas.Reference `json:"references"`
+}
+
+// versionText is a version in a body: a number, or a word such as latest.
+type versionText string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *versionText) UnmarshalJSON(data []byte) error {
+	var word string
+	if json.Unmarshal(data, &word) != nil {
+		word = string(data)
+	}
+	*v = versionText(word)
+	return nil
+}
+
+// diff says how two schemas differ, and what that means to readers.
+func (c *call) diff() error {
+	var req struct {
+		From sideRequest `json:"from"`
+		To   sideRequest `json:"to"`
+	}
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	from, err := c.side(&req.From)
+	if err != nil {
+		return err
+	}
+	to, err := c.side(&req.To)
+	if err != nil {
+		return err
+	}
+	d, err := c.Registry.Diff(c.r.Context(), from, to)
+	if err != nil {
+		return err
+	}
+	body, err := web.MarshalJSON(d)
+	if err != nil {
+		return err
+	}
+	return c.reply(body)
+}
+
+func (c *call) side(req *sideRequest) (schemas.Side, error) {
+	if err := schemas.CheckSubject(req.Subject); err != nil {
+		return schemas.Side{}, err
+	}
+	if err := c.authorize(req.Subject, describeSubject); err != nil {
+		return schemas.Side{}, err
+	}
+	side := schemas.Side{Subject: req.Subject}
+	if req.Schema == nil {
+		var err error
+		side.Version, err = schemas.ParseVersion(string(req.Version))
+		return side, err
+	}
+	t, err := schemas.ParseType(req.SchemaType)
+	if err != nil {
+		return side, err
+	}
+	side.Draft = &schemas.Draft{Type: t, Text: *req.Schema, References: req.References, MayRead: c.mayRead()}
+	return side, nil
+}
+
+// export writes the whole registry. It needs the right to read all of it.
+func (c *call) export() error {
+	if err := c.require(describeSubject, c.Scope, "every subject"); err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", mediaLines)
+	h.Set("Content-Disposition", `attachment; filename="registry.ndjson"`)
+	h["Cache-Control"] = noCache
+	out := &countingWriter{w: c.w}
+	if err := c.Registry.Export(c.r.Context(), out); err != nil {
+		if out.n == 0 {
+			h.Del("Content-Disposition")
+			return err
+		}
+		web.RecordOf(c.r.Context()).Fail(err)
+		panic(http.ErrAbortHandler) // the client must notice that the file is cut short
+	}
+	return nil
+}
+
+// importFile reads an export into this registry. It needs the right to write
+// everywhere, to read everywhere, since what it brings may refer to anything,
+// and to set the mode, since it chooses ids.
+func (c *call) importFile() error {
+	if err := c.require(describeSubject, c.Scope, "every subject"); err != nil {
+		return err
+	}
+	if err := c.require(createSubject, c.Scope, "every subject"); err != nil {
+		return err
+	}
+	if err := c.require(updateMode, c.Scope, "mode"); err != nil {
+		return err
+	}
+	done, err := c.Registry.Import(c.working(), http.MaxBytesReader(c.w, c.r.Body, maxImport), c.requireNamespace)
+	c.changed = done.Versions+done.Levels > 0
+	if err != nil {
+		return errs.Newf(errs.KindOf(err), "%w (written before: %d versions, %d levels)", err, done.Versions, done.Levels)
+	}
+	body, err := web.MarshalJSON(done)
+	if err != nil {
+		return err
+	}
+	return c.reply(body)
+}
+
+// document describes the interface. It holds no secret.
+func (c *call) document() error {
+	web.WriteBody(c.w, http.StatusOK, "application/yaml", openapi.Document(surfaceName))
+	return nil
+}
+
+type countingWriter struct {
+	w http.ResponseWriter
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,144 @@
+package registryapi
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"freshet/internal/registry/schemas"
+)
+
+func (c *call) getTypes() error {
+	return c.reply([]byte(`["AVRO","JSON","PROTOBUF"]`))
+}
+
+// schemaByID finds the schema of the path that the caller may read.
+func (c *call) schemaByID() (*schemas.Schema, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Registry.SchemaByID(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.authorizeID(id); err != nil {
+		return nil, err
+	}
+	return c.formatted(s)
+}
+
+// formatted writes a schema as the caller wants it, where the cluster lets them
+// (docs/spec/registry.md#d12).
+func (c *call) formatted(s *schemas.Schema) (*schemas.Schema, error) {
+	if !c.HonourFormat {
+		return s, nil
+	}
+	format := schemas.ParseFormat(url.Values(c.query()).Get("format"))
+	if format == schemas.Stored {
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(c.working(), c.api.opts.Timeout)
+	defer cancel()
+	return c.Registry.Formatted(ctx, s, format)
+}
+
+func (c *call) id() (int32, error) {
+	id, err := strconv.ParseInt(c.param("id"), 10, 32)
+	if err != nil {
+		return 0, errBadID
+	}
+	return int32(id), nil
+}
+
+// getSchema ignores the parameter subject: it is a hint where ids are not
+// global.
+func (c *call) getSchema() error {
+	s, err := c.schemaByID()
+	if err != nil {
+		return err
+	}
+	return c.replyForever(s, s.Body())
+}
+
+func (c *call) getSchemaText() error {
+	s, err := c.schemaByID()
+	if err != nil {
+		return err
+	}
+	return c.replyForever(s, []byte(s.Text()))
+}
+
+// usages lists where the id of the path is registered, as far as the caller
+// may read.
+func (c *call) usages(q query, visit func(schemas.Usage)) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	usages, err := c.Registry.Usages(c.r.Context(), id, q.flag("deleted"))
+	if err != nil {
+		return err
+	}
+	if err := c.authorizeID(id); err != nil {
+		return err
+	}
+	filter, err := c.newFilter(describeSubject)
+	if err != nil {
+		return err
+	}
+	for _, u := range usages {
+		show, err := filter.shows(u.Subject)
+		if err != nil {
+			return err
+		}
+		if show {
+			visit(u)
+		}
+	}
+	return nil
+}
+
+func (c *call) getSchemaVersions() error {
+	q := c.query()
+	p, body := q.page(), []byte{'['}
+	err := c.usages(q, func(u schemas.Usage) {
+		if take, _ := p.takes(); !take {
+			return
+		}
+		if len(body) > 1 {
+			body = append(body, ',')
+		}
+		body = append(body, `{"subject":`...)
+		body = schemas.AppendQuoted(body, u.Subject)
+		body = append(body, `,"version":`...)
+		body = strconv.AppendInt(body, int64(u.Version), 10)
+		body = append(body, '}')
+	})
+	if err != nil {
+		return err
+	}
+	return c.reply(append(body, ']'))
+}
+
+func (c *call) getSchemaSubjects() error {
+	q := c.query()
+	p, body, last := q.page(), []byte{'['}, ""
+	err := c.usages(q, func(u schemas.Usage) {
+		if u.Subject == last {
+			return
+		}
+		last = u.Subject
+		if take, _ := p.takes(); !take {
+			return
+		}
+		if len(body) > 1 {
+			body = append(body, ',')
+		}
+		body = schemas.AppendQuoted(body, u.Subject)
+	})
+	if err != nil {
+		return err
+	}
+	return c.reply(append(body, ']'))
+}

@@ -1,0 +1,95 @@
+package registryapi
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/web"
+)
+
+// The media types of docs/spec/registry.md#negotiation. Replies are of the
+// first three only.
+const (
+	mediaV1     = "application/vnd.schemaregistry.v1+json"
+	mediaVendor = "application/vnd.schemaregistry+json"
+	mediaJSON   = "application/json"
+	mediaBytes  = "application/octet-stream"
+)
+
+var (
+	errNotAcceptable = errs.New(errs.Precondition, "HTTP 412 Precondition Failed")
+	errMediaType     = errs.New(errs.Invalid, "HTTP 415 Unsupported Media Type")
+)
+
+// negotiate chooses the media type of the reply, and refuses a body of a type
+// that is none of ours.
+func (c *call) negotiate() error {
+	lines := c.route.Value.lines
+	var ok bool
+	if c.media, ok = accept(c.r.Header["Accept"]); !ok {
+		if _, ok := web.Accepts(c.r.Header["Accept"], mediaLines); !ok || !lines {
+			return errNotAcceptable
+		}
+	}
+	if m := c.route.Method; m != http.MethodPost && m != http.MethodPut {
+		return nil
+	}
+	return checkContentType(c.r.Header["Content-Type"], lines)
+}
+
+// accept picks the best media type that the header allows.
+func accept(header []string) (string, bool) {
+	if len(header) == 1 {
+		switch header[0] { // what nearly everyone sends
+		case mediaV1, "*/*":
+			return mediaV1, true
+		case mediaJSON:
+			return mediaJSON, true
+		}
+	}
+	media, ok := web.Accepts(header, mediaV1, mediaVendor, mediaJSON, mediaBytes)
+	if !ok {
+		return mediaV1, anyType(header)
+	}
+	if media == mediaBytes { // asks for no particular form
+		media = mediaV1
+	}
+	return media, true
+}
+
+// anyType says whether a member of the header leaves the type open but not
+// the subtype, which some clients send.
+func anyType(header []string) bool {
+	for _, member := range strings.Split(strings.Join(header, ","), ",") {
+		media, params, err := mime.ParseMediaType(member)
+		if err == nil && strings.HasPrefix(media, "*/") && strings.Trim(params["q"], "0.") == params["q"] {
+			return true
+		}
+	}
+	return false
+}
+
+// checkContentType takes the types that writes may have; a missing one is fine.
+func checkContentType(header []string, lines bool) error {
+	if len(header) == 0 || header[0] == "" {
+		return nil
+	}
+	media := header[0]
+	if media != mediaV1 && media != mediaJSON {
+		var err error
+		if media, _, err = mime.ParseMediaType(media); err != nil && media == "" {
+			return errMediaType
+		}
+	}
+	switch media {
+	case mediaV1, mediaVendor, mediaJSON, mediaBytes:
+		return nil
+	case mediaLines:
+		if lines {
+			return nil
+		}
+	}
+	return errMediaType
+}

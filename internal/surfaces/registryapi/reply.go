@@ -1,0 +1,60 @@
+package registryapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"freshet/internal/base/web"
+	"freshet/internal/registry/schemas"
+)
+
+// Header values that never change are shared, so that a reply allocates none:
+// BenchmarkHandler.
+var (
+	noCache   = []string{"no-cache"}
+	immutable = []string{"private, max-age=86400, immutable"}
+	mediaSets = map[string][]string{mediaV1: {mediaV1}, mediaVendor: {mediaVendor}, mediaJSON: {mediaJSON}}
+)
+
+// reply writes a body that may change with the next write.
+func (c *call) reply(body []byte) error {
+	c.w.Header()["Cache-Control"] = noCache
+	web.WriteBody(c.w, http.StatusOK, c.media, body)
+	return nil
+}
+
+// replyForever writes a body that the id means for ever.
+func (c *call) replyForever(s *schemas.Schema, body []byte) error {
+	h := c.w.Header()
+	tag := `"` + s.Tag() + `"`
+	h["Cache-Control"] = immutable
+	h["Etag"] = []string{tag}
+	if known := c.r.Header["If-None-Match"]; len(known) == 1 && known[0] == tag {
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	h["Content-Type"] = mediaSets[c.media]
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(body) // the client may be gone; the record's byte count shows it
+	return nil
+}
+
+// replyNumbers writes a list of numbers.
+func (c *call) replyNumbers(numbers []int32, p page) error {
+	body := append(make([]byte, 0, 2+8*len(numbers)), '[')
+	for _, n := range numbers {
+		take, done := p.takes()
+		if done {
+			break
+		}
+		if !take {
+			continue
+		}
+		if len(body) > 1 {
+			body = append(body, ',')
+		}
+		body = strconv.AppendInt(body, int64(n), 10)
+	}
+	return c.reply(append(body, ']'))
+}

@@ -1,0 +1,177 @@
+package registryapi
+
+import (
+	"strconv"
+
+	"freshet/internal/identity/access"
+	"freshet/internal/registry/schemas"
+)
+
+// getSubjects shows what the caller may read, and never refuses: an empty list
+// can mean that there is nothing, or nothing for them.
+func (c *call) getSubjects() error {
+	filter, err := c.newFilter(listSubjects)
+	if err != nil {
+		return err
+	}
+	q := c.query()
+	p, body := q.page(), append(make([]byte, 0, 4096), '[')
+	var failed error
+	err = c.Registry.Subjects(c.r.Context(), q.visibility(), func(subject string) bool {
+		show, err := filter.shows(subject)
+		if err != nil {
+			failed = err
+			return false
+		}
+		if !show {
+			return true
+		}
+		take, done := p.takes()
+		if take {
+			if len(body) > 1 {
+				body = append(body, ',')
+			}
+			body = schemas.AppendQuoted(body, subject)
+		}
+		return !done
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return err
+	}
+	return c.reply(append(body, ']'))
+}
+
+func (c *call) lookUp() error {
+	subject, err := c.subject(describeSubject)
+	if err != nil {
+		return err
+	}
+	d, err := c.draft()
+	if err != nil {
+		return err
+	}
+	q := c.query()
+	d.Normalize = q.flag("normalize")
+	v, err := c.Registry.Lookup(c.r.Context(), subject, d, q.flag("deleted"))
+	if err != nil {
+		return err
+	}
+	if v.Schema, err = c.formatted(v.Schema); err != nil {
+		return err
+	}
+	return c.reply(v.AppendJSON(nil))
+}
+
+func (c *call) deleteSubject() error {
+	subject, err := c.subject(deleteSubject)
+	if err != nil {
+		return err
+	}
+	versions, err := c.Registry.DeleteSubject(c.r.Context(), subject, c.query().flag("permanent"))
+	if err != nil {
+		return err
+	}
+	c.changed = true
+	return c.replyNumbers(versions, page{limit: -1})
+}
+
+func (c *call) getVersions() error {
+	subject, err := c.subject(describeSubject)
+	if err != nil {
+		return err
+	}
+	q := c.query()
+	versions, err := c.Registry.Versions(c.r.Context(), subject, q.visibility())
+	if err != nil {
+		return err
+	}
+	return c.replyNumbers(versions, q.page())
+}
+
+func (c *call) register() error {
+	subject, err := c.subjectToWrite(createSubject)
+	if err != nil {
+		return err
+	}
+	d, err := c.draft()
+	if err != nil {
+		return err
+	}
+	d.Normalize = c.query().flag("normalize")
+	done, err := c.Registry.Register(c.r.Context(), subject, d)
+	if err != nil {
+		return err
+	}
+	c.changed = done.New
+	body := append(make([]byte, 0, 24), `{"id":`...)
+	body = strconv.AppendInt(body, int64(done.ID), 10)
+	return c.reply(append(body, '}'))
+}
+
+// subjectVersion takes subject and version out of the path.
+func (c *call) subjectVersion(need access.Permission) (string, schemas.VersionID, error) {
+	subject, err := c.subject(need)
+	if err != nil {
+		return "", 0, err
+	}
+	v, err := schemas.ParseVersion(c.param("version"))
+	return subject, v, err
+}
+
+func (c *call) version() (schemas.Version, error) {
+	subject, v, err := c.subjectVersion(describeSubject)
+	if err != nil {
+		return schemas.Version{}, err
+	}
+	found, err := c.Registry.Version(c.r.Context(), subject, v, c.query().flag("deleted"))
+	if err != nil {
+		return schemas.Version{}, err
+	}
+	found.Schema, err = c.formatted(found.Schema)
+	return found, err
+}
+
+func (c *call) getVersion() error {
+	v, err := c.version()
+	if err != nil {
+		return err
+	}
+	return c.reply(v.AppendJSON(make([]byte, 0, len(v.Subject)+len(v.Schema.Body())+64)))
+}
+
+func (c *call) getVersionText() error {
+	v, err := c.version()
+	if err != nil {
+		return err
+	}
+	return c.reply([]byte(v.Schema.Text()))
+}
+
+func (c *call) deleteVersion() error {
+	subject, v, err := c.subjectVersion(deleteSubject)
+	if err != nil {
+		return err
+	}
+	number, err := c.Registry.DeleteVersion(c.r.Context(), subject, v, c.query().flag("permanent"))
+	if err != nil {
+		return err
+	}
+	c.changed = true
+	return c.reply(strconv.AppendInt(nil, int64(number), 10))
+}
+
+func (c *call) getReferencedBy() error {
+	subject, v, err := c.subjectVersion(describeSubject)
+	if err != nil {
+		return err
+	}
+	q := c.query()
+	ids, err := c.Registry.ReferencedBy(c.r.Context(), subject, v, q.flag("deleted"))
+	if err != nil {
+		return err
+	}
+	return c.replyNumbers(ids, q.page())
+}

@@ -1,0 +1,226 @@
+package signinapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/lru"
+	"freshet/internal/base/web"
+	"freshet/internal/identity"
+	"freshet/internal/identity/openid"
+	"freshet/internal/identity/passkey"
+	"freshet/internal/identity/signin"
+	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/throttle"
+)
+
+// surfaceName is the surface's in records and metrics.
+const surfaceName = "signin"
+
+// The paths.
+const (
+	pathAuthorize = "/oauth/authorize"
+	pathSignIn    = "/oauth/signin"
+	pathProvider  = "/oauth/signin/openid"
+	pathCallback  = "/oauth/callback"
+	pathChoose    = "/oauth/choose"
+	pathInvite    = "/oauth/invite"
+	pathLink      = "/oauth/link"
+	pathDevice    = "/oauth/device"
+	pathAccount   = "/oauth/account"
+	pathSignOut   = "/oauth/signout"
+	pathStyle     = "/oauth/signin.css"
+	pathScript    = "/oauth/passkeys.js"
+
+	pathSignInPasskey = "/oauth/signin/passkey"
+	pathInvitePasskey = "/oauth/invite/passkey"
+	pathPasskeys      = "/oauth/account/passkeys"
+	pathPasskeyRemove = "/oauth/account/passkeys/remove"
+	pathConsole       = "/console/"
+)
+
+// CallbackPath is where an OpenID provider sends browsers back to.
+const CallbackPath = pathCallback
+
+// InviteURL and LinkURL are where one-time links lead.
+func InviteURL(base, token string) string { return base + pathInvite + "?token=" + token }
+
+// LinkURL is where a one-time link of an account leads.
+func LinkURL(base, token string) string { return base + pathLink + "?token=" + token }
+
+// Provider is an OpenID provider elsewhere; openid.Provider is one.
+type Provider interface {
+	Begin(ctx context.Context) (url string, login openid.Login, err error)
+	Finish(ctx context.Context, login openid.Login, state, code string) (email string, err error)
+}
+
+// Options configures the surface; People and Sealer are required.
+type Options struct {
+	People       *signin.Service
+	Sealer       *identity.Sealer
+	Issuer       string   // of tokens
+	Origins      []string // of this server: where the console may be
+	Organization string   // that the form suggests
+	Provider     Provider // nil: there is none
+	ProviderName string
+	Limits       Limits                       // zero values are the defaults
+	Source       func(*http.Request) string   // the caller's address; nil for the connection's
+	Auditor      pipeline.Auditor             // nil: nothing is recorded
+	Observe      func(method, outcome string) // counts sign-ins; nil: nobody does
+}
+
+// Limits bound guessing.
+type Limits struct {
+	Address throttle.Rate // attempts per address
+	Account throttle.Rate // passwords per account and address
+	Guesses throttle.Rate // passwords per account, from addresses from which nobody has signed in to it
+	Words   throttle.Rate // codes of devices, per session
+}
+
+const remembered = 20_000
+
+func (l *Limits) complete() {
+	l.Address.Complete(throttle.Rate{PerSecond: 1, Burst: 60})
+	l.Account.Complete(throttle.Rate{PerSecond: 0.1, Burst: 20})
+	l.Guesses.Complete(throttle.Rate{PerSecond: 0.2, Burst: 200})
+	l.Words.Complete(throttle.Rate{PerSecond: 0.1, Burst: 10})
+}
+
+// API serves the pages.
+type API struct {
+	opts      Options
+	router    *web.Router[web.HandlerFunc]
+	serve     http.Handler
+	sameSite  *http.CrossOriginProtection
+	addresses *throttle.Limiter
+	accounts  *throttle.Limiter
+	guesses   *throttle.Limiter
+	words     *throttle.Limiter
+	owners    *lru.Cache[string, struct{}] // accounts and the addresses from which somebody has signed in
+	parties   map[string]*passkey.Party    // by origin
+	policy    string                       // Content-Security-Policy
+}
+
+// New makes the API.
+func New(opts Options) (*API, error) {
+	if opts.People == nil || opts.Sealer == nil {
+		return nil, errors.New("signinapi: people and a sealer are required")
+	}
+	if opts.Source == nil {
+		opts.Source = func(r *http.Request) string { return r.RemoteAddr }
+	}
+	if opts.Observe == nil {
+		opts.Observe = func(string, string) {}
+	}
+	opts.Auditor = pipeline.Audit(opts.Auditor)
+	opts.Limits.complete()
+	a := &API{
+		opts: opts, sameSite: http.NewCrossOriginProtection(),
+		addresses: throttle.New(opts.Limits.Address, remembered),
+		accounts:  throttle.New(opts.Limits.Account, remembered),
+		guesses:   throttle.New(opts.Limits.Guesses, remembered),
+		words:     throttle.New(opts.Limits.Words, remembered),
+		owners:    lru.New[string, struct{}](remembered),
+		// A form may lead to the console at another of our addresses.
+		policy: "default-src 'none'; style-src 'self'; form-action 'self' " + strings.Join(nameable(opts.Origins), " ") + "; base-uri 'none'; frame-ancestors 'none'",
+	}
+	var err error
+	if a.parties, err = parties(opts.Origins); err != nil {
+		return nil, err
+	}
+	a.router = web.NewRouter(a.routes(), nil)
+	a.serve = web.Handle(a.handle, a.writeError)
+	return a, nil
+}
+
+// nameable leaves out what a policy cannot name: addresses of IPv6.
+func nameable(origins []string) []string {
+	return slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return strings.Contains(o, "[") })
+}
+
+// Patterns are the paths of the surface, for the router that it is mounted on.
+func Patterns() []string {
+	return []string{
+		pathAuthorize, pathSignIn, pathProvider, pathCallback, pathChoose, pathInvite, pathLink, pathDevice, pathAccount, pathSignOut, pathStyle,
+		pathScript, pathSignInPasskey, pathInvitePasskey, pathPasskeys, pathPasskeyRemove,
+	}
+}
+
+func (a *API) routes() []web.Route[web.HandlerFunc] {
+	get, post := http.MethodGet, http.MethodPost
+	return []web.Route[web.HandlerFunc]{
+		{Method: get, Pattern: pathAuthorize, Value: a.authorize},
+		{Method: get, Pattern: pathSignIn, Value: a.showSignIn},
+		{Method: post, Pattern: pathSignIn, Value: a.form(a.signIn)},
+		{Method: get, Pattern: pathProvider, Value: a.beginProvider},
+		{Method: get, Pattern: pathCallback, Value: a.callback},
+		{Method: post, Pattern: pathChoose, Value: a.form(a.choose)},
+		{Method: get, Pattern: pathInvite, Value: a.showInvite},
+		{Method: post, Pattern: pathInvite, Value: a.form(a.acceptInvite)},
+		{Method: get, Pattern: pathLink, Value: a.showLink},
+		{Method: post, Pattern: pathLink, Value: a.form(a.followLink)},
+		{Method: get, Pattern: pathDevice, Value: a.showDevice},
+		{Method: post, Pattern: pathDevice, Value: a.form(a.decideDevice)},
+		{Method: get, Pattern: pathAccount, Value: a.showAccount},
+		{Method: get, Pattern: pathSignOut, Value: a.showSignOut},
+		{Method: post, Pattern: pathSignOut, Value: a.form(a.signOut)},
+		{Method: get, Pattern: pathStyle, Value: a.serveFile("text/css; charset=utf-8", style)},
+		{Method: get, Pattern: pathScript, Value: a.serveFile("text/javascript; charset=utf-8", script)},
+		{Method: post, Pattern: pathSignInPasskey, Value: a.form(a.signInPasskey)},
+		{Method: post, Pattern: pathInvitePasskey, Value: a.form(a.acceptPasskey)},
+		{Method: post, Pattern: pathPasskeys, Value: a.form(a.addPasskey)},
+		{Method: post, Pattern: pathPasskeyRemove, Value: a.form(a.removePasskey)},
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
+
+var (
+	errMethod = errs.New(errs.Invalid, "this page cannot be asked for in this way")
+	errPath   = errs.New(errs.NotFound, "there is no such page")
+)
+
+func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
+	if refusal := web.Refused(r); refusal != nil {
+		return refusal
+	}
+	var path web.Path
+	path.Parse(r.URL)
+	route := a.router.Find(web.MethodOf(r), &path)
+	if route == nil {
+		if allowed := a.router.Allowed(&path); allowed != "" {
+			w.Header().Set("Allow", allowed)
+			return errMethod
+		}
+		return errPath
+	}
+	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
+	if strings.HasSuffix(r.URL.Path, "/") {
+		return errPath
+	}
+	return route.Value(w, r)
+}
+
+// record leaves an audit record about somebody, who may be nobody.
+func (a *API) record(r *http.Request, of signin.Subject, verb, method string, status int) {
+	rec := pipeline.Record(r, surfaceName, nil, pipeline.Asked{}, status)
+	rec.Verb, rec.Resource, rec.Source = verb, "sessions", a.opts.Source(r)
+	if of.UID != "" {
+		rec.Organization, rec.Principal = of.Organization, a.opts.People.Principal(of)
+	}
+	if method != "" {
+		rec.Scope = "method/" + method
+	}
+	a.opts.Auditor.Record(rec)
+}
+
+// Refuse answers a request that the surface cannot serve yet.
+func Refuse(w http.ResponseWriter, _ *http.Request, err error) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+}

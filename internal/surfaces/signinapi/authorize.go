@@ -1,0 +1,125 @@
+package signinapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/identity/signin"
+)
+
+// maxPassed bounds what a client may have passed through.
+const maxPassed = 1 << 10
+
+var (
+	errClient   = errs.New(errs.Invalid, "the application that sent you here is not one of this server: client_id must be "+signin.ClientConsole)
+	errRedirect = errs.New(errs.Invalid, "the application that sent you here wants you sent on to an address that is not its own: redirect_uri must be the console of this server")
+	errTwice    = errs.New(errs.Invalid, "a parameter of the request is given twice or is too long")
+)
+
+// authorize serves the authorization endpoint (RFC 6749 §4.1, RFC 7636). What is
+// wrong with the client or its address is told to the person, and nobody is sent
+// anywhere.
+func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return errForm
+	}
+	for _, values := range query {
+		if len(values) > 1 || len(values[0]) > maxPassed {
+			return errTwice
+		}
+	}
+	redirect := query.Get("redirect_uri")
+	switch {
+	case query.Get("client_id") != signin.ClientConsole:
+		return errClient
+	case !a.isConsole(redirect):
+		return errRedirect
+	}
+	if code, text := checkRequest(query); code != "" {
+		return a.sendBack(w, r, redirect, url.Values{"error": {code}, "error_description": {text}, "state": query["state"]})
+	}
+	session, err := a.session(r)
+	if err != nil {
+		return err
+	}
+	prompt := strings.Fields(query.Get("prompt"))
+	switch {
+	case session == nil && slices.Contains(prompt, "none"):
+		return a.sendBack(w, r, redirect, url.Values{"error": {"login_required"}, "error_description": {"nobody has signed in in this browser"}, "state": query["state"]})
+	case session == nil || slices.Contains(prompt, "login"):
+		query.Del("prompt")
+		next := url.Values{"next": {pathAuthorize + "?" + query.Encode()}}
+		if session != nil {
+			next.Set("again", "true")
+		}
+		return a.goTo(w, r, pathSignIn+"?"+next.Encode())
+	}
+	code, err := a.opts.People.NewCode(r.Context(), session, signin.CodeRequest{
+		Client: signin.ClientConsole, Redirect: redirect, Challenge: query.Get("code_challenge"), Nonce: query.Get("nonce"),
+	})
+	if err != nil {
+		return err
+	}
+	return a.sendBack(w, r, redirect, url.Values{"code": {code.Reveal()}, "state": query["state"]})
+}
+
+// checkRequest says what is wrong with a request whose client may hear it.
+func checkRequest(query url.Values) (code, text string) {
+	switch {
+	case query.Get("response_type") != "code":
+		return "unsupported_response_type", "response_type must be code"
+	case query.Get("response_mode") != "" && query.Get("response_mode") != "query":
+		return "invalid_request", "response_mode must be query"
+	case query.Get("code_challenge_method") != "S256":
+		return "invalid_request", "code_challenge_method must be S256"
+	case !signin.IsChallenge(query.Get("code_challenge")):
+		return "invalid_request", "code_challenge must be a SHA-256 in base64url without padding"
+	case query.Has("request") || query.Has("request_uri"):
+		return "request_not_supported", "request objects are not supported"
+	}
+	return "", ""
+}
+
+// isConsole compares an address with those of the console, as it is written.
+func (a *API) isConsole(address string) bool {
+	return slices.ContainsFunc(a.opts.Origins, func(origin string) bool { return address == origin+pathConsole })
+}
+
+// sendBack sends the browser back to the client. The issuer goes along, so that
+// nobody mixes it up with another (RFC 9207).
+func (a *API) sendBack(w http.ResponseWriter, r *http.Request, redirect string, answer url.Values) error {
+	if len(answer["state"]) == 0 {
+		delete(answer, "state")
+	}
+	answer.Set("iss", a.opts.Issuer)
+	return a.goTo(w, r, redirect+"?"+answer.Encode())
+}
+
+// goTo sends the browser on with GET. Nothing of the address it leaves goes along.
+func (a *API) goTo(w http.ResponseWriter, r *http.Request, address string) error {
+	a.harden(w)
+	http.Redirect(w, r, address, http.StatusSeeOther)
+	return nil
+}
+
+// nextPages are where somebody may be sent on to after signing in, with what they
+// came with.
+var nextPages = []string{pathAuthorize, pathDevice, pathAccount}
+
+// next is where to go after signing in: one of our own pages, or the console.
+func next(wanted string) string {
+	u, err := url.Parse(wanted)
+	if err != nil || len(wanted) > 4*maxPassed || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" ||
+		!slices.Contains(nextPages, u.Path) || u.RawPath != "" {
+		return pathConsole
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return pathConsole
+	}
+	return u.Path + "?" + query.Encode()
+}

@@ -1,0 +1,106 @@
+package signinapi
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"freshet/internal/identity/signin"
+)
+
+// showDevice asks for the code that a device shows, and then whether the device is
+// theirs.
+func (a *API) showDevice(w http.ResponseWriter, r *http.Request) error {
+	typed := r.URL.Query().Get("user_code")
+	session, err := a.session(r)
+	if err != nil {
+		return err
+	}
+	if session == nil {
+		to := pathDevice
+		if len(typed) <= 64 && typed != "" {
+			to += "?" + url.Values{"user_code": {typed}}.Encode()
+		}
+		return a.goTo(w, r, pathSignIn+"?"+url.Values{"next": {to}}.Encode())
+	}
+	ask := page{Template: "device", Title: "Sign in on a device", Display: session.Display, Organization: session.Subject.Organization}
+	if typed == "" {
+		return a.show(w, r, http.StatusOK, ask)
+	}
+	if wait := a.words.Take(session.ID); wait > 0 {
+		return &tooFast{wait}
+	}
+	device, err := a.opts.People.DeviceOf(r.Context(), typed)
+	if errors.Is(err, signin.ErrNoDevice) {
+		ask.Problem = sentence(err.Error())
+		return a.show(w, r, http.StatusNotFound, ask)
+	}
+	if err != nil {
+		return err
+	}
+	ask.Device, ask.Title = device, "Is this your device?"
+	return a.show(w, r, http.StatusOK, ask)
+}
+
+// decideDevice takes the answer.
+func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Values) error {
+	session, err := a.session(r)
+	if err != nil {
+		return err
+	}
+	if session == nil {
+		return signin.ErrNoSession
+	}
+	if wait := a.words.Take(session.ID); wait > 0 {
+		return &tooFast{wait}
+	}
+	theirs := form.Get("decision") == "approve"
+	err = a.opts.People.DecideDevice(r.Context(), form.Get("user_code"), session, theirs)
+	if errors.Is(err, signin.ErrNoDevice) {
+		return a.show(w, r, http.StatusNotFound, page{
+			Template: "device", Title: "Sign in on a device", Display: session.Display, Organization: session.Subject.Organization, Problem: sentence(err.Error()),
+		})
+	}
+	if err != nil {
+		return err
+	}
+	verb, title, text := "approve", "The device is signed in", "You can close this page and go back to your terminal."
+	if !theirs {
+		verb, title, text = "refuse", "The device was turned away", "Nobody is signed in on it. If you did not start this, somebody may have sent you its link: tell your administrator."
+	}
+	a.record(r, session.Subject, verb, "device", http.StatusOK)
+	return a.show(w, r, http.StatusOK, page{Template: "message", Title: title, Text: text})
+}
+
+// showSignOut asks whether to sign out: a link must not do it.
+func (a *API) showSignOut(w http.ResponseWriter, r *http.Request) error {
+	return a.showOwn(w, r, page{Template: "signout", Title: "Sign out?"})
+}
+
+func (a *API) showOwn(w http.ResponseWriter, r *http.Request, p page) error {
+	session, err := a.session(r)
+	if err != nil {
+		return err
+	}
+	if session == nil {
+		return a.goTo(w, r, pathSignIn)
+	}
+	p.Display, p.Organization, p.Session = session.Display, session.Subject.Organization, session
+	return a.show(w, r, http.StatusOK, p)
+}
+
+// signOut ends the session, and everything that was opened from it.
+func (a *API) signOut(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	session, err := a.session(r)
+	if err != nil {
+		return err
+	}
+	if session != nil {
+		if err := a.opts.People.EndSession(r.Context(), session.ID); err != nil {
+			return err
+		}
+		a.record(r, session.Subject, "signout", "", http.StatusOK)
+	}
+	a.setCookie(w, r, cookieSession, "", 0)
+	return a.show(w, r, http.StatusOK, page{Template: "message", Title: "You are signed out", Text: "Everything that was open in this browser has ended.", SignInAgain: true})
+}

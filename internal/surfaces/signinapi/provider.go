@@ -1,0 +1,127 @@
+package signinapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/identity/openid"
+	"freshet/internal/identity/signin"
+)
+
+// loginLifetime is how long somebody may take at the provider.
+const loginLifetime = 10 * time.Minute
+
+// away is what a browser takes along to the provider, sealed.
+type away struct {
+	Login openid.Login `json:"login"`
+	Next  string       `json:"next"`
+	Ends  time.Time    `json:"ends"`
+}
+
+var errNoProvider = errs.New(errs.NotFound, "this server has no OpenID provider: sign in with a password")
+
+// beginProvider sends the browser to the provider.
+func (a *API) beginProvider(w http.ResponseWriter, r *http.Request) error {
+	if a.opts.Provider == nil {
+		return errNoProvider
+	}
+	if err := a.mayTryLink(r); err != nil {
+		return err
+	}
+	address, login, err := a.opts.Provider.Begin(r.Context())
+	if err != nil {
+		return err
+	}
+	sealed, err := a.seal(away{Login: login, Next: next(r.URL.Query().Get("next")), Ends: time.Now().Add(loginLifetime)}, "login", "")
+	if err != nil {
+		return err
+	}
+	a.setCookie(w, r, cookieLogin, sealed, loginLifetime)
+	return a.goTo(w, r, address)
+}
+
+// callback takes the browser back from the provider. What it brings has to fit what
+// this very browser took along.
+func (a *API) callback(w http.ResponseWriter, r *http.Request) error {
+	if a.opts.Provider == nil {
+		return errNoProvider
+	}
+	if err := a.mayTryLink(r); err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	var took away
+	if !a.open(a.cookie(r, cookieLogin), &took, "login", "") || !time.Now().Before(took.Ends) {
+		return openid.ErrNotProven
+	}
+	a.setCookie(w, r, cookieLogin, "", 0)
+	email, err := a.opts.Provider.Finish(r.Context(), took.Login, query.Get("state"), query.Get("code"))
+	if err != nil {
+		if kind := errs.KindOf(err); kind == errs.Unauthenticated || kind == errs.Denied {
+			a.record(r, signin.Subject{}, "signin", signin.MethodProvider, http.StatusUnauthorized)
+			a.opts.Observe(signin.MethodProvider, "failure")
+		}
+		return err
+	}
+	return a.vouched(w, r, email, took.Next)
+}
+
+// choice is what a person who is in several organizations takes along while they
+// choose one, sealed.
+type choice struct {
+	Email string    `json:"email"`
+	Next  string    `json:"next"`
+	Ends  time.Time `json:"ends"`
+}
+
+// vouched signs in whoever has an address, and asks which of them it is to be when
+// there are several.
+func (a *API) vouched(w http.ResponseWriter, r *http.Request, email, next string) error {
+	found := a.opts.People.Vouched(email)
+	switch len(found) {
+	case 0:
+		a.record(r, signin.Subject{}, "signin", signin.MethodProvider, http.StatusUnauthorized)
+		a.opts.Observe(signin.MethodProvider, "failure")
+		return errNoUser
+	case 1:
+		if err := a.enter(w, r, found[0], signin.MethodProvider); err != nil {
+			return err
+		}
+		return a.goTo(w, r, next)
+	}
+	browser := a.browser(w, r)
+	sealed, err := a.seal(choice{Email: email, Next: next, Ends: time.Now().Add(loginLifetime)}, "choice", browser)
+	if err != nil {
+		return err
+	}
+	return a.showTo(w, r, http.StatusOK, page{Template: "choose", Title: "Choose an organization", Token: sealed, Subjects: found}, browser)
+}
+
+var errNoUser = errs.New(errs.Denied, "no user of this server has the e-mail address that the OpenID provider vouches for: ask an administrator of your organization to create one")
+
+// choose signs in the one that somebody has chosen.
+func (a *API) choose(w http.ResponseWriter, r *http.Request, form url.Values) error {
+	var chosen choice
+	if !a.open(form.Get("token"), &chosen, "choice", a.cookie(r, cookieBrowser)) || !time.Now().Before(chosen.Ends) {
+		return errForeignForm
+	}
+	for _, of := range a.opts.People.Vouched(chosen.Email) {
+		if of.UID == form.Get("uid") {
+			if err := a.enter(w, r, of, signin.MethodProvider); err != nil {
+				return err
+			}
+			return a.goTo(w, r, next(chosen.Next))
+		}
+	}
+	return errNoUser
+}
+
+func encode(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
+
+func decode(text string) ([]byte, bool) {
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	return data, err == nil && len(data) > 0
+}

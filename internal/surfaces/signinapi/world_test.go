@@ -1,0 +1,202 @@
+package signinapi_test
+
+import (
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/internal/base/web"
+	"freshet/internal/identity/signin"
+	"freshet/internal/identity/signin/signintest"
+	"freshet/internal/ops/audit"
+	"freshet/internal/surfaces/signinapi"
+)
+
+// world is a server with the pages, and what it has written down.
+type world struct {
+	*signintest.World
+	t      testing.TB
+	server *httptest.Server
+
+	mu      sync.Mutex
+	records []audit.Record
+	counts  map[string]int
+}
+
+func newWorld(t testing.TB, edit ...func(*signinapi.Options)) *world {
+	t.Helper()
+	w := &world{World: signintest.New(t), t: t, counts: map[string]int{}}
+	w.server = httptest.NewUnstartedServer(nil)
+	opts := signinapi.Options{
+		People: w.People, Sealer: w.Sealer, Issuer: "https://issuer", Origins: []string{"http://" + w.server.Listener.Addr().String()},
+		Organization: "acme", Auditor: w, Observe: w.observe,
+	}
+	for _, e := range edit {
+		e(&opts)
+	}
+	api, err := signinapi.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server.Config.Handler = web.Middleware(api, slog.New(slog.DiscardHandler), nil)
+	w.server.Start()
+	t.Cleanup(w.server.Close)
+	return w
+}
+
+// Record implements surface.Auditor.
+func (w *world) Record(r audit.Record) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.records = append(w.records, r)
+}
+
+func (w *world) observe(method, outcome string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[method+" "+outcome]++
+}
+
+// browser is somebody's browser: it keeps cookies and shows where it is sent.
+type browser struct {
+	*world
+	http  *http.Client
+	proof string // of the form that it shows
+}
+
+func (w *world) browser() *browser {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &browser{world: w, http: &http.Client{
+		Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// answer is what a browser got.
+type answer struct {
+	status   int
+	location string
+	body     string
+	header   http.Header
+}
+
+var proof = regexp.MustCompile(`name="proof" value="([^"]*)"`)
+
+func (b *browser) do(r *http.Request) answer {
+	b.t.Helper()
+	res, err := b.http.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if found := proof.FindSubmatch(body); found != nil {
+		b.proof = html.UnescapeString(string(found[1]))
+	}
+	return answer{res.StatusCode, res.Header.Get("Location"), string(body), res.Header}
+}
+
+// request is one as the browser makes it.
+func (b *browser) request(method, path string, form url.Values) *http.Request {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.server.URL+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", b.server.URL)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	return r
+}
+
+func (b *browser) get(path string) answer {
+	b.t.Helper()
+	return b.do(b.request(http.MethodGet, path, nil))
+}
+
+// post sends the form that the browser shows.
+func (b *browser) post(path string, fields ...string) answer {
+	b.t.Helper()
+	form := url.Values{"proof": {b.proof}}
+	for i := 0; i < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	return b.do(b.request(http.MethodPost, path, form))
+}
+
+// signIn goes through the form.
+func (b *browser) signIn(name, password string) answer {
+	b.t.Helper()
+	b.get("/oauth/signin")
+	return b.post("/oauth/signin", "organization", "acme", "name", name, "password", password)
+}
+
+// user adds a person with a password.
+func (w *world) user(name string) signin.Subject {
+	w.t.Helper()
+	of := w.User("acme", name, name+"@example.com")
+	w.Invite(of)
+	return of
+}
+
+// session is the value of the cookie.
+func (b *browser) session() string {
+	at, err := url.Parse(b.server.URL + "/oauth/signin")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, c := range b.http.Jar.Cookies(at) {
+		if c.Name == "freshet-session" {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM" // of RFC 7636, appendix B
+
+// authorize is the request that the console makes.
+func (w *world) authorize(change ...string) string {
+	q := url.Values{
+		"client_id": {signin.ClientConsole}, "redirect_uri": {w.server.URL + "/console/"}, "response_type": {"code"},
+		"code_challenge": {challenge}, "code_challenge_method": {"S256"}, "state": {"s t"}, "nonce": {"n"},
+	}
+	for i := 0; i < len(change); i += 2 {
+		if change[i+1] == "-" {
+			q.Del(change[i])
+		} else {
+			q.Set(change[i], change[i+1])
+		}
+	}
+	return "/oauth/authorize?" + q.Encode()
+}
+
+// recorded says whether there is an audit record of a verb with a status.
+func (w *world) recorded(verb string, status int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.records {
+		if r.Verb == verb && r.Status == status {
+			return true
+		}
+	}
+	return false
+}
+
+const week = 7 * 24 * time.Hour

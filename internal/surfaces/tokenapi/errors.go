@@ -1,0 +1,153 @@
+package tokenapi
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"freshet/internal/base/errs"
+	"freshet/internal/base/web"
+	"freshet/internal/identity"
+)
+
+// jsonType is exactly this, without a charset: clients compare it as a string.
+const jsonType = "application/json"
+
+// problem is an error in the words of RFC 6749 §5.2.
+type problem struct {
+	status int
+	code   string
+	text   string
+	cause  error
+	basic  bool          // the client used the Basic scheme, and is told so
+	wait   time.Duration // before trying again
+	allow  string        // the method that would work
+
+	challenge string // WWW-Authenticate of a refused token
+}
+
+func (p *problem) Error() string { return p.code + ": " + p.text }
+func (p *problem) Unwrap() error { return p.cause }
+
+var (
+	errRequest  = errs.New(errs.Invalid, "the token request is not valid")
+	errAudience = errs.New(errs.Denied, "the client is not authorized for this audience")
+	errPath     = errs.New(errs.NotFound, "there is nothing at this path")
+	errMethod   = errs.New(errs.Invalid, "the method is not allowed on this path")
+	errRate     = errs.New(errs.Unavailable, "too many token requests")
+)
+
+func invalidRequest(text string) error {
+	return &problem{status: http.StatusBadRequest, code: "invalid_request", text: text, cause: errRequest}
+}
+
+func invalidClient(basic bool) error {
+	return &problem{
+		status: http.StatusUnauthorized, code: "invalid_client",
+		text:  "unknown client, or wrong or missing client secret",
+		cause: identity.ErrInvalidClient, basic: basic,
+	}
+}
+
+func unsupportedGrant() error {
+	return &problem{
+		status: http.StatusBadRequest, code: "unsupported_grant_type",
+		text: "grant_type must be " + strings.Join(grantTypes, ", "), cause: errRequest,
+	}
+}
+
+// deniedAudience does not tell an unknown instance from a foreign one.
+func deniedAudience() error {
+	return &problem{
+		status: http.StatusForbidden, code: "access_denied",
+		text:  "the client is not authorized for this audience: use the base URL of the resource API or urn:vendor:messaging:<organization>:<instance>",
+		cause: errAudience,
+	}
+}
+
+func tooMany(wait time.Duration) error {
+	return &problem{
+		status: http.StatusTooManyRequests, code: "too_many_requests",
+		text: "too many token requests: keep tokens until they expire", cause: errRate, wait: wait,
+	}
+}
+
+// kinds is the table for errors that are not problems already.
+var kinds = map[errs.Kind]problem{
+	errs.Internal:        {status: http.StatusInternalServerError, code: "server_error"},
+	errs.Invalid:         {status: http.StatusBadRequest, code: "invalid_request"},
+	errs.Unauthenticated: {status: http.StatusUnauthorized, code: "invalid_client"},
+	errs.Denied:          {status: http.StatusForbidden, code: "access_denied"},
+	errs.NotFound:        {status: http.StatusNotFound, code: "not_found"},
+	errs.Conflict:        {status: http.StatusConflict, code: "invalid_request"},
+	errs.Precondition:    {status: http.StatusPreconditionFailed, code: "invalid_request"},
+	errs.TooLarge:        {status: http.StatusRequestEntityTooLarge, code: "invalid_request"},
+	errs.Unavailable:     {status: http.StatusServiceUnavailable, code: "temporarily_unavailable"},
+	errs.Exhausted:       {status: http.StatusForbidden, code: "access_denied"},
+	errs.Throttled:       {status: http.StatusTooManyRequests, code: "too_many_requests"},
+}
+
+// Refuse answers a request that the surface cannot serve yet.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
+
+// writeError is the surface's one way to fail.
+func writeError(w http.ResponseWriter, r *http.Request, err error) {
+	var p *problem
+	if !errors.As(err, &p) {
+		row := kinds[errs.KindOf(err)]
+		p = &row
+		p.text = err.Error()
+		if errors.Is(err, web.ErrBodyTimeout) {
+			p.status = http.StatusRequestTimeout
+		}
+		if p.status == http.StatusServiceUnavailable {
+			p.wait = time.Second
+		}
+		if p.status >= http.StatusInternalServerError && !errors.Is(err, web.ErrStarting) && !errors.Is(err, web.ErrNoMajority) {
+			p.text = "internal error, request id " + web.RecordOf(r.Context()).RequestID
+		}
+	}
+	h := w.Header()
+	noStore(h)
+	if p.basic {
+		h.Set("WWW-Authenticate", `Basic realm="freshet"`)
+	}
+	if p.challenge != "" {
+		h.Set("WWW-Authenticate", p.challenge)
+	}
+	if p.wait > 0 {
+		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(p.wait.Seconds())))))
+	}
+	if p.allow != "" {
+		h.Set("Allow", p.allow)
+	}
+	body := struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}{p.code, p.text}
+	if err := web.WriteJSON(w, p.status, jsonType, body); err != nil {
+		web.RecordOf(r.Context()).Fail(err)
+	}
+}
+
+// noStore keeps tokens and errors about them out of caches (RFC 6749 §5.1).
+func noStore(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Pragma", "no-cache")
+}
+
+func unknownPath(http.ResponseWriter, *http.Request) error {
+	return &problem{status: http.StatusNotFound, code: "not_found", text: "there is nothing at this path", cause: errPath}
+}
+
+func wrongMethod(allow string) web.HandlerFunc {
+	return func(http.ResponseWriter, *http.Request) error {
+		return &problem{
+			status: http.StatusMethodNotAllowed, code: "invalid_request",
+			text: "the method is not allowed on this path; use " + allow, cause: errMethod, allow: allow,
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package tokenapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"freshet/internal/surfaces/tokenapi"
+	"freshet/test/tally"
+)
+
+func from(address string) func(*http.Request) {
+	return func(r *http.Request) { r.RemoteAddr = address }
+}
+
+func TestRequestsAreLimitedPerClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, func(o *tokenapi.Options) { o.Limits.Client = tokenapi.Rate{PerSecond: 0.1, Burst: 5} })
+		_, other := f.Account("acme", "other")
+		body := jsonBody(f.fields(base))
+		for i := range 5 {
+			if w := f.post("application/json", body, from(fmt.Sprintf("192.0.2.%d:1", i))); w.Code != 200 {
+				t.Fatalf("request %d: status %d, want 200", i, w.Code)
+			}
+		}
+		w := f.post("application/json", body, from("192.0.2.99:1"))
+		if w.Code != 429 || decode(t, w).Error != "too_many_requests" {
+			t.Fatalf("status %d: %s, want 429, too_many_requests", w.Code, w.Body)
+		}
+		wait, err := strconv.Atoi(w.Header().Get("Retry-After"))
+		if err != nil || wait != 10 {
+			t.Errorf("Retry-After = %q, want 10", w.Header().Get("Retry-After"))
+		}
+		elsewhere := without(f.fields(base))
+		elsewhere["client_id"], elsewhere["client_secret"] = other.ClientID, other.ClientSecret.Reveal()
+		if w := f.post("application/json", jsonBody(elsewhere)); w.Code != 200 {
+			t.Errorf("another client: status %d, want 200", w.Code)
+		}
+		time.Sleep(time.Duration(wait) * time.Second) // the bubble's clock
+		if w := f.post("application/json", body); w.Code != 200 {
+			t.Errorf("after the wait: status %d, want 200", w.Code)
+		}
+	})
+}
+
+func TestOneAddressMayHaveManyClients(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		for i := range 50 {
+			_, credentials := f.Account("acme", fmt.Sprintf("client-%d", i))
+			fields := without(f.fields(base))
+			fields["client_id"], fields["client_secret"] = credentials.ClientID, credentials.ClientSecret.Reveal()
+			for range 20 {
+				if w := f.post("application/json", jsonBody(fields), from("192.0.2.1:1")); w.Code != 200 {
+					t.Fatalf("client %d: status %d: %s, want 200", i, w.Code, w.Body)
+				}
+			}
+		}
+	})
+}
+
+func TestRequestsAreLimitedPerAddress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, func(o *tokenapi.Options) { o.Limits.Address = tokenapi.Rate{PerSecond: 1, Burst: 3} })
+		tests := []struct {
+			address string
+			want    int
+		}{
+			{"192.0.2.1:10", 401},
+			{"192.0.2.1:11", 401},
+			{"[::ffff:192.0.2.1]:12", 401},
+			{"192.0.2.1:13", 429},
+			{"192.0.2.2:10", 401},
+			{"[2001:db8::1]:1", 401},
+			{"[2001:db8::2]:1", 401},
+			{"[2001:db8:0:0:ffff::]:1", 401},
+			{"[2001:db8::4]:1", 429},
+			{"[2001:db8:0:1::1]:1", 401},
+		}
+		for i, tc := range tests {
+			fields := f.fields(base)
+			fields["client_id"] = fmt.Sprint("guess-", i)
+			if w := f.post("application/json", jsonBody(fields), from(tc.address)); w.Code != tc.want {
+				t.Errorf("request %d from %s: status %d, want %d", i, tc.address, w.Code, tc.want)
+			}
+		}
+	})
+}
+
+func TestGuessingIsSlowAndLocksNobodyElseOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		guess := without(f.fields(base))
+		guess["client_secret"] = "guess"
+		refused := 0
+		for range 50 {
+			switch w := f.post("application/json", jsonBody(guess), from("203.0.113.9:1")); w.Code {
+			case 401:
+			case 429:
+				refused++
+				if w.Header().Get("Retry-After") == "" {
+					t.Error("no Retry-After")
+				}
+			default:
+				t.Fatalf("status %d", w.Code)
+			}
+		}
+		if refused != 30 {
+			t.Errorf("%d of 50 guesses were slowed down, want 30", refused)
+		}
+		if w := f.post("application/json", jsonBody(f.fields(base)), from("192.0.2.1:1")); w.Code != 200 {
+			t.Errorf("the real client is locked out: %d, want 200", w.Code)
+		}
+		if w := f.post("application/json", jsonBody(f.fields(base)), from("203.0.113.9:1")); w.Code != 429 {
+			t.Errorf("the guesser's address may go on: %d, want 429", w.Code)
+		}
+	})
+}
+
+// TestAttackLockingAClientOut: wrong secrets, from however many addresses, do not
+// keep a client from its tokens where it has had one, and guessing stays slow.
+func TestAttackLockingAClientOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		owner := func() int { return f.post("application/json", jsonBody(f.fields(base)), from("192.0.2.1:1")).Code }
+		if got := owner(); got != 200 {
+			t.Fatalf("the owner: %d, want 200", got)
+		}
+		wrong := f.fields(base)
+		wrong["client_secret"] = "guess"
+		attempts, lockedOut, tried := 0, 0, 0
+		for network := range 100 {
+			for guess := range 30 {
+				attempts++
+				if w := f.post("application/json", jsonBody(wrong), from(fmt.Sprintf("203.0.%d.%d:1", network, guess%2))); w.Code == 401 {
+					tried++
+				}
+			}
+			if owner() != 200 {
+				lockedOut++
+			}
+			time.Sleep(100 * time.Millisecond) // the bubble's clock: the owner's own limit is not the matter
+		}
+		if tried > 1000+200 {
+			t.Errorf("%d guesses were tried in 10 s, want about 1,100 at most", tried)
+		}
+		tally.Attack(t, "lock a client out by wrong secrets", attempts, lockedOut)
+	})
+}
+
+func TestLimitersForgetTheLeastRecent(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(o *tokenapi.Options) {
+		o.Limits = tokenapi.Limits{Guesses: tokenapi.Rate{PerSecond: 0.001, Burst: 1}, Remembered: 10}
+	})
+	for i := range 200 {
+		fields := f.fields(base)
+		fields["client_id"] = fmt.Sprint("client-", i)
+		if w := f.post("application/json", jsonBody(fields), from(fmt.Sprintf("10.0.0.%d:1", i))); w.Code != 401 {
+			t.Fatalf("status %d, want 401", w.Code)
+		}
+	}
+	// The last ten are remembered.
+	fields := f.fields(base)
+	fields["client_id"] = "client-199"
+	if w := f.post("application/json", jsonBody(fields), from("10.9.9.9:1")); w.Code != 429 {
+		t.Errorf("status %d, want 429", w.Code)
+	}
+	fields["client_id"] = "client-0"
+	if w := f.post("application/json", jsonBody(fields), from("10.9.9.8:1")); w.Code != 401 {
+		t.Errorf("status %d, want 401", w.Code)
+	}
+}
+
+func TestSourceDecidesTheAddress(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(o *tokenapi.Options) {
+		o.Limits.Address = tokenapi.Rate{PerSecond: 0.001, Burst: 1}
+		o.Source = func(r *http.Request) string { return strings.TrimSpace(r.Header.Get("X-Forwarded-For")) }
+	})
+	as := func(address string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("X-Forwarded-For", address) }
+	}
+	for i, want := range []int{200, 429} {
+		if w := f.post("application/json", jsonBody(f.fields(base)), as("192.0.2.1")); w.Code != want {
+			t.Errorf("request %d: status %d, want %v", i, w.Code, want)
+		}
+	}
+	if w := f.post("application/json", jsonBody(f.fields(base)), as("a name")); w.Code != 200 {
+		t.Errorf("status %d, want 200", w.Code)
+	}
+}
+
+func BenchmarkToken(b *testing.B) {
+	f := newFixture(b, func(o *tokenapi.Options) {
+		o.Limits = tokenapi.Limits{Client: tokenapi.Rate{PerSecond: 1e9, Burst: 1e9}, Address: tokenapi.Rate{PerSecond: 1e9, Burst: 1e9}}
+		o.Auditor = nil
+	})
+	body := jsonBody(f.fields(base))
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		f.handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/oauth/token", strings.NewReader(body)))
+		if w.Code != 200 {
+			b.Fatal(w.Code)
+		}
+		f.log.Reset()
+	}
+}

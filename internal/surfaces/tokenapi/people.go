@@ -1,0 +1,266 @@
+package tokenapi
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"freshet/internal/base/web"
+	"freshet/internal/identity"
+	"freshet/internal/identity/signin"
+	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/throttle"
+)
+
+// The grants. Those of people are for public clients, which have no secret
+// (docs/spec/signin.md#tokens).
+const (
+	grantClient  = "client_credentials"
+	grantCode    = "authorization_code"
+	grantRefresh = "refresh_token"
+	grantDevice  = "urn:ietf:params:oauth:grant-type:device_code"
+)
+
+var grantTypes = []string{grantClient, grantCode, grantRefresh, grantDevice}
+
+// clientGrants are what each client of people may use.
+var clientGrants = map[string][]string{
+	signin.ClientConsole: {grantCode, grantRefresh},
+	signin.ClientCLI:     {grantDevice, grantRefresh},
+}
+
+// publicClient checks the client of a request that people's clients make.
+func publicClient(req *request, grant string) error {
+	switch {
+	case req.clientID == "":
+		return invalidRequest("parameter client_id is missing")
+	case !req.clientSecret.IsZero():
+		return invalidClient(req.basic) // none of them has a secret
+	}
+	for _, allowed := range clientGrants[req.clientID] {
+		if allowed == grant {
+			return nil
+		}
+	}
+	return &problem{
+		status: http.StatusBadRequest, code: "unauthorized_client",
+		text: "the client may not use this grant: " + signin.ClientConsole + " uses authorization codes, " + signin.ClientCLI + " device codes", cause: errRequest,
+	}
+}
+
+// grant serves the grants of people at the token endpoint.
+func (a *API) grant(w http.ResponseWriter, r *http.Request, req *request) error {
+	if err := publicClient(req, req.grantType); err != nil {
+		return err
+	}
+	var g *signin.Grant
+	var err error
+	switch req.grantType {
+	case grantCode:
+		if req.code == "" || req.redirect == "" || req.verifier == "" {
+			return invalidRequest("code, redirect_uri and code_verifier are required")
+		}
+		g, err = a.opts.People.UseCode(r.Context(), req.code, req.clientID, req.redirect, req.verifier)
+	case grantRefresh:
+		if req.refresh == "" {
+			return invalidRequest("parameter refresh_token is missing")
+		}
+		g, err = a.opts.People.Refresh(r.Context(), req.refresh, req.clientID)
+	default:
+		if req.device == "" {
+			return invalidRequest("parameter device_code is missing")
+		}
+		g, err = a.opts.People.PollDevice(r.Context(), req.device, req.clientID)
+	}
+	if err != nil {
+		return a.refuseGrant(r, err)
+	}
+	return a.answerGrant(w, r, req, g)
+}
+
+// refuseGrant puts a refusal into the words of RFC 6749 and RFC 8628, and on the
+// audit trail when somebody may have been robbed.
+func (a *API) refuseGrant(r *http.Request, err error) error {
+	var reused *signin.Reused
+	switch {
+	case errors.As(err, &reused):
+		a.recordSignIn(r, reused.Subject, "refresh", http.StatusUnauthorized)
+		return grantProblem("invalid_grant", err)
+	case errors.Is(err, signin.ErrInvalidGrant):
+		return grantProblem("invalid_grant", signin.ErrInvalidGrant)
+	case errors.Is(err, signin.ErrPending):
+		return grantProblem("authorization_pending", err)
+	case errors.Is(err, signin.ErrSlowDown):
+		return grantProblem("slow_down", err)
+	case errors.Is(err, signin.ErrRefused):
+		return grantProblem("access_denied", err)
+	case errors.Is(err, signin.ErrTimeUp):
+		return grantProblem("expired_token", err)
+	}
+	return err
+}
+
+func grantProblem(code string, err error) error {
+	return &problem{status: http.StatusBadRequest, code: code, text: err.Error(), cause: errRequest}
+}
+
+func (a *API) answerGrant(w http.ResponseWriter, r *http.Request, req *request, g *signin.Grant) error {
+	access, scope, expires, err := a.opts.People.Tokens(g)
+	if err != nil {
+		return err
+	}
+	answer := response{
+		AccessToken: access.Reveal(), TokenType: "Bearer", ExpiresIn: secondsUntil(expires), Scope: scope,
+		RefreshToken: g.Refresh.Reveal(), RefreshExpiresIn: secondsUntil(g.Ends()),
+	}
+	if req.grantType != grantRefresh {
+		id, err := a.opts.People.IDToken(g)
+		if err != nil {
+			return err
+		}
+		answer.IDToken = id.Reveal()
+		a.recordSignIn(r, g.Subject, "create", http.StatusOK)
+	}
+	web.RecordOf(r.Context()).Principal = a.opts.People.Principal(g.Subject)
+	noStore(w.Header())
+	return web.WriteJSON(w, http.StatusOK, jsonType, answer)
+}
+
+// recordSignIn leaves an audit record about somebody's grant.
+func (a *API) recordSignIn(r *http.Request, of signin.Subject, verb string, status int) {
+	rec := pipeline.Record(r, surfaceName, nil, pipeline.Asked{}, status)
+	rec.Verb, rec.Resource, rec.Source = verb, "grants", a.opts.Source(r)
+	rec.Organization, rec.Principal = of.Organization, a.opts.People.Principal(of)
+	a.opts.Auditor.Record(rec)
+}
+
+// beginDevice serves POST /oauth/device_authorization (RFC 8628 §3.1).
+func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
+	address := throttle.AddressKey(a.opts.Source(r))
+	if wait := a.addresses.Take(address); wait > 0 {
+		return tooMany(wait)
+	}
+	req, err := parseRequest(r)
+	if err != nil {
+		return err
+	}
+	if req.clientID == "" {
+		req.clientID = "?" // existing clients are told as those that nobody knows
+	}
+	if err := publicClient(req, grantDevice); err != nil {
+		return err
+	}
+	if wait := max(a.device.Take(address), a.devices.Take("")); wait > 0 {
+		return tooMany(wait)
+	}
+	waiting, err := a.opts.People.BeginDevice(r.Context(), req.clientID, address)
+	if err != nil {
+		return err
+	}
+	page := a.opts.Audiences[0] + "/oauth/device"
+	noStore(w.Header())
+	return web.WriteJSON(w, http.StatusOK, jsonType, struct {
+		DeviceCode string `json:"device_code"`
+		UserCode   string `json:"user_code"`
+		Page       string `json:"verification_uri"`
+		Complete   string `json:"verification_uri_complete"`
+		ExpiresIn  int64  `json:"expires_in"`
+		Interval   int64  `json:"interval"`
+	}{
+		waiting.Code.Reveal(), waiting.Word, page, page + "?user_code=" + waiting.Word,
+		secondsUntil(waiting.Ends), int64(signin.DeviceInterval / time.Second),
+	})
+}
+
+// revoke serves POST /oauth/revoke (RFC 7009): signing out. What is not good is
+// revoked already.
+func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
+	if wait := a.addresses.Take(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
+		return tooMany(wait)
+	}
+	req, err := parseRequest(r)
+	if err != nil {
+		return err
+	}
+	if err := publicClient(req, grantRefresh); err != nil {
+		return err
+	}
+	if req.token == "" {
+		return invalidRequest("parameter token is missing")
+	}
+	of, err := a.opts.People.Revoke(r.Context(), req.token, req.clientID)
+	if err != nil {
+		return err
+	}
+	if of == (signin.Subject{}) {
+		// It may be an access token: whoever holds one may end its session.
+		who, err := a.opts.Authenticator.Authenticate(r.Context(), req.token, a.opts.Accepted...)
+		if err == nil && who.SessionID != "" {
+			of = signin.Subject{Organization: who.Organization, User: who.User, Account: who.ServiceAccount}
+			if err := a.opts.People.EndGrant(r.Context(), who.SessionID); err != nil {
+				return err
+			}
+		}
+	}
+	if of != (signin.Subject{}) {
+		a.recordSignIn(r, of, "delete", http.StatusOK)
+	}
+	noStore(w.Header())
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// me is who a token belongs to.
+type me struct {
+	Subject       string     `json:"sub"`
+	Principal     string     `json:"principal"`
+	Kind          string     `json:"kind"` // User or ServiceAccount
+	Organization  string     `json:"organization"`
+	Username      string     `json:"preferred_username"`
+	Name          string     `json:"name"`
+	Email         string     `json:"email,omitempty"`
+	Administrator bool       `json:"administrator"`
+	System        bool       `json:"system_administrator"`
+	APIKey        string     `json:"api_key,omitempty"`
+	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
+	SignedIn      bool       `json:"signed_in"` // by a session, which can be ended by signing out
+}
+
+// userInfo serves /oauth/userinfo: who am I.
+func (a *API) userInfo(w http.ResponseWriter, r *http.Request) error {
+	token, _ := web.BearerToken(r)
+	if token == "" {
+		return unauthenticated(identity.ErrNoToken)
+	}
+	who, err := a.opts.Authenticator.Authenticate(r.Context(), token, a.opts.Accepted...)
+	if err != nil {
+		return unauthenticated(err)
+	}
+	web.RecordOf(r.Context()).Principal = who.Name
+	answer := me{
+		Subject: who.Name, Principal: who.Name, Kind: "ServiceAccount", Organization: who.Organization, Username: who.ServiceAccount, Name: who.ServiceAccount,
+		Administrator: who.Admin || who.System, System: who.System, APIKey: who.KeyName, SignedIn: who.SessionID != "",
+	}
+	if who.User != "" {
+		answer.Kind, answer.Username, answer.Name = "User", who.User, who.User
+		if user, ok := a.opts.Directory.User(who.Organization, who.User); ok {
+			answer.Email = user.Email
+			answer.Name, _ = a.opts.People.Alive(signin.Subject{Organization: user.Organization, User: user.Name, UID: user.UID, Email: user.Email})
+		}
+	} else if who.System {
+		answer.Name = "System administrator"
+	}
+	if who.SessionID != "" {
+		answer.Subject = (&identity.Session{UID: who.UID, Account: who.ServiceAccount}).Subject() // as in the id token
+	}
+	if !who.ExpiresAt.IsZero() {
+		answer.ExpiresAt = &who.ExpiresAt
+	}
+	noStore(w.Header())
+	return web.WriteJSON(w, http.StatusOK, jsonType, answer)
+}
+
+// unauthenticated is the refusal of a token (RFC 6750).
+func unauthenticated(err error) error {
+	return &problem{status: http.StatusUnauthorized, code: "invalid_token", text: err.Error(), cause: err, challenge: pipeline.Challenge("freshet", err)}
+}

@@ -1,0 +1,190 @@
+package tokenapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"freshet/internal/base/web"
+	"freshet/internal/identity"
+)
+
+const (
+	maxBody      = 16 << 10
+	maxParameter = 2 << 10
+	maxClientID  = 256 // ours are much shorter; limiters remember ids
+)
+
+// request is a token request, whichever way it was sent.
+type request struct {
+	grantType    string
+	clientID     string
+	clientSecret identity.Secret
+	audience     string
+	basic        bool // the credentials came in the Authorization header
+
+	// of people's clients
+	code, redirect, verifier, refresh, device, token string
+}
+
+// parameterNames are the fields that matter; all others are ignored (RFC 6749 §3.2).
+var parameterNames = []string{
+	"grant_type", "client_id", "client_secret", "audience", "scope",
+	"code", "redirect_uri", "code_verifier", "refresh_token", "device_code", "token",
+}
+
+// parameters are those that were given.
+type parameters map[string]string
+
+// audience returns what the token is asked to be good for. Clients of the stream
+// protocol have no parameter for it: they name the instance in the scope
+// (docs/spec/resources.md#token-endpoint).
+func (p parameters) audience() (string, error) {
+	if p["audience"] != "" {
+		return p["audience"], nil
+	}
+	found := ""
+	for word := range strings.FieldsSeq(p["scope"]) {
+		if _, _, ok := identity.ParseInstanceAudience(word); !ok || word == found {
+			continue
+		}
+		if found != "" {
+			return "", invalidRequest("parameter scope names several instances; ask for a token for each")
+		}
+		found = word
+	}
+	return found, nil
+}
+
+func parseRequest(r *http.Request) (*request, error) {
+	body, err := web.ReadBody(r, maxBody)
+	if err != nil {
+		return nil, err
+	}
+	params, err := parseBody(body)
+	if err != nil {
+		return nil, err
+	}
+	for _, value := range params {
+		if len(value) > maxParameter {
+			return nil, invalidRequest(fmt.Sprintf("a parameter is longer than %d bytes", maxParameter))
+		}
+	}
+	audience, err := params.audience()
+	if err != nil {
+		return nil, err
+	}
+	req := &request{
+		grantType:    params["grant_type"],
+		clientID:     params["client_id"],
+		clientSecret: identity.NewSecret(params["client_secret"]),
+		audience:     audience,
+		code:         params["code"], redirect: params["redirect_uri"], verifier: params["code_verifier"],
+		refresh: params["refresh_token"], device: params["device_code"], token: params["token"],
+	}
+	return req, req.useHeader(r)
+}
+
+// parseBody reads JSON or a form. What it is shows in the first byte: clients
+// label bodies wrongly (curl -d says form whatever it sends), and a form cannot
+// begin with a brace.
+func parseBody(body []byte) (parameters, error) {
+	if text := bytes.TrimLeft(body, " \t\r\n"); len(text) > 0 && text[0] == '{' {
+		return parseJSON(text)
+	}
+	return parseForm(string(body))
+}
+
+// parseJSON reads an object of strings. A parameter given twice is an error, as
+// in a form, and not a choice of ours.
+func parseJSON(body []byte) (parameters, error) {
+	bad := invalidRequest("the body is not a JSON object of strings")
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if _, err := dec.Token(); err != nil { // the brace
+		return nil, bad
+	}
+	params, seen := parameters{}, make(map[string]bool)
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, bad
+		}
+		name, _ := key.(string) // keys of an object are strings
+		if !slices.Contains(parameterNames, name) {
+			var ignored json.RawMessage
+			if dec.Decode(&ignored) != nil {
+				return nil, bad
+			}
+			continue
+		}
+		if seen[name] {
+			return nil, invalidRequest("parameter " + name + " is given twice")
+		}
+		seen[name] = true
+		var value *string
+		if dec.Decode(&value) != nil {
+			return nil, invalidRequest("parameter " + name + " must be a string")
+		}
+		if value != nil {
+			params[name] = *value
+		}
+	}
+	if _, err := dec.Token(); err != nil { // the closing brace
+		return nil, bad
+	}
+	if dec.More() || dec.InputOffset() != int64(len(bytes.TrimRight(body, " \t\r\n"))) {
+		return nil, bad
+	}
+	return params, nil
+}
+
+func parseForm(body string) (parameters, error) {
+	values, err := url.ParseQuery(body)
+	if err != nil {
+		return nil, invalidRequest("the body is neither a JSON object nor a well-formed form")
+	}
+	params := parameters{}
+	for _, name := range parameterNames {
+		switch list := values[name]; len(list) {
+		case 0:
+		case 1:
+			params[name] = list[0]
+		default:
+			return nil, invalidRequest("parameter " + name + " is given twice")
+		}
+	}
+	return params, nil
+}
+
+// useHeader takes the credentials of the Basic scheme, form-encoded within it
+// (RFC 6749 §2.3.1). Using both ways at once is an error.
+func (req *request) useHeader(r *http.Request) error {
+	scheme, credentials, ok := web.Authorization(r)
+	if !ok || !strings.EqualFold(scheme, "Basic") {
+		return nil
+	}
+	req.basic = true
+	raw, err := base64.StdEncoding.DecodeString(credentials)
+	if err != nil {
+		return invalidClient(true)
+	}
+	id, secret, ok := strings.Cut(string(raw), ":")
+	if !ok {
+		return invalidClient(true)
+	}
+	id, idErr := url.QueryUnescape(id)
+	secret, secretErr := url.QueryUnescape(secret)
+	if idErr != nil || secretErr != nil || len(id) > maxParameter || len(secret) > maxParameter {
+		return invalidClient(true)
+	}
+	if !req.clientSecret.IsZero() || (req.clientID != "" && req.clientID != id) {
+		return invalidRequest("client credentials are given both in the Authorization header and in the body")
+	}
+	req.clientID, req.clientSecret = id, identity.NewSecret(secret)
+	return nil
+}
